@@ -46,10 +46,20 @@ static uint32_t floor_of(const struct node_belief *b)
     return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
 }
 
+/* The oldest generation of which most is there. Where events tell what is gone, it is no older than
+ * what gave way last. */
+static uint32_t floor_at(const struct node_router *r, unsigned k)
+{
+    if (!node_router_has_events(r, k))
+        return floor_of(&r->replicas[k].belief);
+    uint32_t reach = node_router_events_reach(r, k), now = crdt_index_now(r->index);
+    return reach > 0 && reach < now ? now - reach : 0;
+}
+
 uint32_t node_router_belief_floor(struct node_router *r, unsigned k)
 {
     belief_refresh(r, k);
-    return floor_of(&r->replicas[k].belief);
+    return floor_at(r, k);
 }
 
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms)
@@ -106,7 +116,7 @@ void node_router_match(struct node_router *r, const struct node_request *request
     if (!chain || chain->length == 0)
         return;
     for (unsigned k = 0; k < r->replica_count; k++)
-        r->floors[k] = floor_of(&r->replicas[k].belief);
+        r->floors[k] = floor_at(r, k);
     if (chain->chunks) {
         crdt_index_cover(r->index, chain, r->floors, r->replica_count, r->held_blocks,
                          r->generations);

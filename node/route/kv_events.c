@@ -214,9 +214,36 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 
 /* --- the reader's word ----------------------------------------------------------------------- */
 
+/* What gave way was used last in that generation. */
+static void reach_note(struct node_router *r, unsigned replica, uint32_t generation)
+{
+    struct node_events_reach *e = &r->slots[replica].events.reach;
+    uint64_t turn = r->now_ms >> TURN_SHIFT;
+    uint32_t now = crdt_index_now(r->index);
+    uint32_t reach = now > generation ? now - generation + 1 : 1;
+    if (turn != e->turn)
+        *e = (struct node_events_reach){.before = turn == e->turn + 1 ? e->now : 0, .turn = turn};
+    e->now = reach > e->now ? reach : e->now;
+}
+
+uint32_t node_router_events_reach(const struct node_router *r, unsigned k)
+{
+    const struct node_slot *s = &r->slots[k];
+    const struct node_events_reach *e = &s->events.reach;
+    uint64_t turns = (r->now_ms >> TURN_SHIFT) - e->turn;
+    if (!s->events.live)
+        return s->events.reach_heard;
+    uint32_t before = turns == 0 ? e->before : turns == 1 ? e->now : 0;
+    return turns == 0 && e->now > before ? e->now : before;
+}
+
 int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id, uint8_t code)
 {
     CHECK(replica < r->replica_count);
+    uint32_t generation;
+    if (crdt_index_get(r->index, id, replica, code, &generation) == ERR_OK &&
+        !crdt_index_is_gone(r->index, id, replica, generation))
+        reach_note(r, replica, generation);
     return crdt_state_mark_gone(r->crdt, id, code, replica);
 }
 

@@ -28,7 +28,8 @@ struct node_events_user {
 /* NULL: nobody reads here any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
 
-/* This router reads the feed of the replica, and what it says counts, or no longer does. */
+/* This router reads the feed of the replica, and what it says counts, or no longer does. Holds
+ * until the next call, also where the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);

@@ -77,9 +77,15 @@ struct node_slot {
     uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
-    struct {                 /* KV-cache events: kv_events.c, share.c */
-        bool live;           /* this router reads them, and they count */
-        uint32_t rkey_heard; /* the cache of which another one says so; 0: none does */
+    struct {                  /* KV-cache events: kv_events.c, share.c */
+        bool live;            /* this router reads them, and they count */
+        uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
+        uint32_t reach_heard; /* and what it says of how old is what gives way */
+        struct node_events_reach {
+            uint32_t now,
+                before; /* the most in this turn and the last, in generations and one more */
+            uint64_t turn;
+        } reach;
     } events;
 
     struct { /* as it went out last: share.c */
@@ -343,6 +349,9 @@ static inline bool node_router_has_events(const struct node_router *r, unsigned 
     return s->events.live ||
            (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey);
 }
+/* How old is what gives way there, in generations, and one more; 0: nothing did lately. What is not
+ * known by a mark counts as gone beyond that age. */
+uint32_t node_router_events_reach(const struct node_router *r, unsigned k);
 /* In a word, where what is believed of its cache comes from: its events; its size as answers or
  * counters corrected it; or nothing but what was recorded. */
 const char *node_router_cache_source(const struct node_router *r, unsigned k);

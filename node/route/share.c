@@ -65,7 +65,10 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         const struct node_replica *k = &r->replicas[slot];
         struct crdt_learned learned = node_replica_report(k);
         node_scraped_report(k, now_ms, &learned);
-        learned.events_rkey = r->slots[slot].events.live ? k->rkey : 0;
+        if (r->slots[slot].events.live) {
+            learned.events_rkey = k->rkey;
+            learned.events_reach = node_router_events_reach(r, slot);
+        }
         if (!crdt_learned_moved(&r->slots[slot].told.learned, &learned))
             continue;
         r->slots[slot].told.learned = learned;
@@ -147,7 +150,8 @@ struct heard {
     struct node_reject_heard reject;
     unsigned waits;   /* requests of all without a token there */
     bool found_still; /* by some router */
-    bool events;      /* some router says that its events are live */
+    uint32_t events_reach;
+    bool events; /* some router says that its events are live */
     struct node_turn turn;
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
@@ -189,7 +193,10 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
     }
     if (learned) {
         node_heard_add(&h->learned, learned);
-        h->events |= learned->events_rkey == h->learned.rkey;
+        if (learned->events_rkey == h->learned.rkey) {
+            h->events = true;
+            h->events_reach = learned->events_reach;
+        }
     }
     if (learned && learned->scrapes != 0 && (!h->scraper.learned || rank > h->scraper.rank)) {
         h->scraper.learned = learned;
@@ -324,6 +331,7 @@ static void on_reports(void *context, uint64_t now_ms)
         struct heard h = listen(r, slot);
         take_name(r, slot, &h, now_ms);
         r->slots[slot].events.rkey_heard = h.events ? k->rkey : 0;
+        r->slots[slot].events.reach_heard = h.events_reach;
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
                   : h.down > h.up ? NODE_HEALTH_DOWN
                                   : NODE_HEALTH_UNKNOWN;

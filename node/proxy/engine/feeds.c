@@ -241,7 +241,20 @@ struct row {
     X(events_missed_total, "Times that messages were lost for good.", r->stats.feed.missed)        \
     X(events_connects_total, "Subscriptions that were opened.", r->connects)                       \
     X(events_malformed_total, "Messages of KV events that could not be read.",                     \
-      r->malformed + r->stats.feed.unread)
+      r->malformed + r->stats.feed.unread)                                                         \
+    X(events_shed_total, "Times that a feed cost too much, and was not read for a while.",         \
+      r->stats.shed)                                                                               \
+    X(events_answers_total, "Answers of the replica that routers told its reader of.",             \
+      r->stats.told)                                                                               \
+    X(events_tied_total, "Of these, those whose blocks were found.", r->stats.tied)                \
+    X(events_unmatched_total, "Of these, those of which no block could be found.",                 \
+      r->stats.unmatched)                                                                          \
+    X(events_unclear_total, "Of these, those whose blocks could have been another's.",             \
+      r->stats.unclear)                                                                            \
+    X(events_gone_total, "Checkpoints of prompts of which this router said that they are gone.",   \
+      r->stats.gone)                                                                               \
+    X(events_present_total, "Checkpoints of prompts of which it found that they are there.",       \
+      r->stats.present)
 
 #define X_VALUE(name, help, what)                                                                  \
     static double value_##name(const struct kv_reading_row *r)                                     \
