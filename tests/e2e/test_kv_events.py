@@ -1,5 +1,6 @@
 """KV-cache events: a router finds an engine's feed by itself, reads it, and another router takes over."""
 
+import os
 import unittest
 
 from lib import HOST, closed_port, wait_for
@@ -80,6 +81,8 @@ class Events(Clustered):
         off = self.router([quiet.url], "--kv-events", "off")
         Talk(self, 6).ask(off)
         self.assertEqual(off.metric("events_feeds"), 0)
+        threads = [len(os.listdir("/proc/%d/task" % router.pid)) for router in (off, r)]
+        self.assertLess(*threads)  # libzmq has none where no feed was ever opened
 
     def test_another_router_takes_over(self):
         sim = self.publisher()

@@ -139,7 +139,7 @@ class Debian(Case):
     def test_what_it_says_of_itself(self):
         fields = dict(re.findall(r"^(\S+): (.*)$", run("dpkg-deb", "-f", self.package), re.M))
         self.assertEqual(fields["Version"], run(binary("grapevine"), "--version").split()[1])
-        for library in ("libuv1", "libsodium23", "libyaml-0-2", "libc6 (>= "):
+        for library in ("libuv1", "libsodium23", "libyaml-0-2", "libzmq5", "libc6 (>= "):
             self.assertIn(library, fields["Depends"])
         self.assertEqual(text(os.path.join(self.folder, "control/conffiles")).split(),
                          ["/etc/grapevine/grapevine.yaml", "/etc/grapevine/replicas"])

@@ -223,11 +223,17 @@ static void others_read_where_it_is_their_turn(void **state)
     passes(2 * SECOND);
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_true(row.role == KV_ROLE_SPEAKS && row.speaks);
+    assert_false(node_router_events_are_live(world.node->router, 0));
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(SECOND);
+    assert_true(node_router_events_are_live(world.node->router, 0));
     replica(0)->health = NODE_HEALTH_DOWN; /* for this router alone, perhaps */
     proxy_world_wait(&world, SECOND);
     assert_int_equal(replica(0)->health, NODE_HEALTH_DOWN);
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_int_equal(row.role, KV_ROLE_STANDS_BY);
+    proxy_world_wait(&world, PROXY_TICK_MS);
+    assert_false(node_router_events_are_live(world.node->router, 0));
     passes(5 * SECOND);
     replica(0)->turn.ahead = 2;
     passes(2 * SECOND);
@@ -267,6 +273,7 @@ static void ranks_have_feeds_of_their_own(void **state)
     passes(2 * SECOND);
     assert_string_equal(feeds[0], "tcp://a:7000 tcp://a:7100 ");
     assert_string_equal(feeds[1], "tcp://a:7001 tcp://a:7101 ");
+    assert_false(kv_readers_row(world.node->kv_readers, 0, &row));
 }
 
 int main(void)
