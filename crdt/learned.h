@@ -51,10 +51,8 @@
     X(u32, adapter_slots, CHANGED) /* LoRA adapters that the engine holds at a time; 0: unknown */ \
     X(u64, void_blocks, CHANGED)   /* sum, recorded and never computed: refused, given up */       \
     X(u32, engine_work, CHANGED)   /* how often this router saw it work: node/replica/scraped.h */ \
-    X(u32, events_rkey,                                                                            \
-      CHANGED) /* the cache whose KV-cache events it reads, and they are live; */                  \
-    X(u32, events_reach,                                                                           \
-      CHANGED) /* how old is what gives way there, in generations, and one more */
+    X(u32, events_rkey, CHANGED)   /* the cache whose KV-cache events it reads, and are live; */   \
+    X(u32, events_floor, CHANGED)  /* generation of the oldest that gave way there; 0: none */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)

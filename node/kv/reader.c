@@ -172,7 +172,7 @@ static int stop_of(const struct kv_run *run, const struct kv_told *told, uint32_
         return -1;
     if (told->cached_tokens != KV_UNTOLD && run->begin != told->cached_tokens / block)
         return -1;
-    for (unsigned i = 0; i < run->stops; i++) {
+    for (unsigned i = run->stops; i-- > 0;) {
         const struct kv_stop *stop = &run->stop[i];
         /* The last token is never computed, but engines differ in whether its block counts. */
         if ((stop->end == all / block || stop->end == (all - 1) / block) &&

@@ -70,6 +70,8 @@ void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t
     }
     struct kv_run *run = &r->run[at];
     run->tip = tip;
+    if (run->stops > 0 && last_ms(run) == now_ms)
+        run->stops--; /* it did not stop there: engines may tell each block by itself */
     if (run->stops == KV_STOPS_MAX)
         memmove(run->stop, run->stop + 1, --run->stops * sizeof run->stop[0]);
     run->stop[run->stops++] = (struct kv_stop){.chain = chain, .at_ms = now_ms, .end = end};

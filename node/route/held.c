@@ -46,14 +46,12 @@ static uint32_t floor_of(const struct node_belief *b)
     return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
 }
 
-/* The oldest generation of which most is there. Where events tell what is gone, it is no older than
- * what gave way last. */
+/* The oldest generation of which most is there. Where events tell what gives way, it is the oldest
+ * of that: where a cache turns over within a generation, none fits in. */
 static uint32_t floor_at(const struct node_router *r, unsigned k)
 {
-    if (!node_router_has_events(r, k))
-        return floor_of(&r->replicas[k].belief);
-    uint32_t reach = node_router_events_reach(r, k), now = crdt_index_now(r->index);
-    return reach > 0 && reach < now ? now - reach : 0;
+    uint32_t gave_way = node_router_has_events(r, k) ? node_router_events_floor(r, k) : 0;
+    return gave_way > 0 ? gave_way : floor_of(&r->replicas[k].belief);
 }
 
 uint32_t node_router_belief_floor(struct node_router *r, unsigned k)
@@ -362,8 +360,9 @@ static void fork_measured(struct node_router *r, const struct node_replica *repl
     }
     double tokens_per_block =
         (double)usage->prompt_tokens * CHECKPOINT_BLOCK_BYTES / (double)work->prompt_bytes;
+    /* One that had more found what nobody knew to be there. */
     if (cached + block > work->fork.after * tokens_per_block &&
-        cached < work->fork.before * tokens_per_block)
+        cached < work->fork.before * tokens_per_block && (m == NULL || cached < m->tokens))
         node_ruler_note(r->ruler,
                         &(struct node_ruler_mark){.id = work->fork.id, .tokens = (uint32_t)cached});
 }

@@ -215,26 +215,22 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 /* --- the reader's word ----------------------------------------------------------------------- */
 
 /* What gave way was used last in that generation. */
-static void reach_note(struct node_router *r, unsigned replica, uint32_t generation)
+static void floor_note(struct node_router *r, unsigned replica, uint32_t generation)
 {
-    struct node_events_reach *e = &r->slots[replica].events.reach;
+    struct node_events_floor *f = &r->slots[replica].events.floor;
     uint64_t turn = r->now_ms >> TURN_SHIFT;
-    uint32_t now = crdt_index_now(r->index);
-    uint32_t reach = now > generation ? now - generation + 1 : 1;
-    if (turn != e->turn)
-        *e = (struct node_events_reach){.before = turn == e->turn + 1 ? e->now : 0, .turn = turn};
-    e->now = reach > e->now ? reach : e->now;
+    if (turn != f->turn)
+        *f = (struct node_events_floor){.before = f->now, .turn = turn};
+    f->now = f->now == 0 || generation < f->now ? generation : f->now;
 }
 
-uint32_t node_router_events_reach(const struct node_router *r, unsigned k)
+uint32_t node_router_events_floor(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
-    const struct node_events_reach *e = &s->events.reach;
-    uint64_t turns = (r->now_ms >> TURN_SHIFT) - e->turn;
+    const struct node_events_floor *f = &s->events.floor;
     if (!s->events.live)
-        return s->events.reach_heard;
-    uint32_t before = turns == 0 ? e->before : turns == 1 ? e->now : 0;
-    return turns == 0 && e->now > before ? e->now : before;
+        return s->events.floor_heard;
+    return f->before > 0 && f->before < f->now ? f->before : f->now;
 }
 
 int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id, uint8_t code)
@@ -243,7 +239,7 @@ int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id
     uint32_t generation;
     if (crdt_index_get(r->index, id, replica, code, &generation) == ERR_OK &&
         !crdt_index_is_gone(r->index, id, replica, generation))
-        reach_note(r, replica, generation);
+        floor_note(r, replica, generation);
     return crdt_state_mark_gone(r->crdt, id, code, replica);
 }
 

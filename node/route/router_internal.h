@@ -80,12 +80,11 @@ struct node_slot {
     struct {                  /* KV-cache events: kv_events.c, share.c */
         bool live;            /* this router reads them, and they count */
         uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
-        uint32_t reach_heard; /* and what it says of how old is what gives way */
-        struct node_events_reach {
-            uint32_t now,
-                before; /* the most in this turn and the last, in generations and one more */
-            uint64_t turn;
-        } reach;
+        uint32_t floor_heard; /* and how old is what gave way there */
+        struct node_events_floor {
+            uint32_t now, before; /* the oldest generation, in this turn and the last; 0: none */
+            uint64_t turn;        /* in which something gave way last */
+        } floor;
     } events;
 
     struct { /* as it went out last: share.c */
@@ -349,9 +348,9 @@ static inline bool node_router_has_events(const struct node_router *r, unsigned 
     return s->events.live ||
            (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey);
 }
-/* How old is what gives way there, in generations, and one more; 0: nothing did lately. What is not
- * known by a mark counts as gone beyond that age. */
-uint32_t node_router_events_reach(const struct node_router *r, unsigned k);
+/* The oldest generation of what gave way there lately; 0: nothing did. What was used last before it
+ * counts as gone, though no mark says so. */
+uint32_t node_router_events_floor(const struct node_router *r, unsigned k);
 /* In a word, where what is believed of its cache comes from: its events; its size as answers or
  * counters corrected it; or nothing but what was recorded. */
 const char *node_router_cache_source(const struct node_router *r, unsigned k);

@@ -67,7 +67,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         node_scraped_report(k, now_ms, &learned);
         if (r->slots[slot].events.live) {
             learned.events_rkey = k->rkey;
-            learned.events_reach = node_router_events_reach(r, slot);
+            learned.events_floor = node_router_events_floor(r, slot);
         }
         if (!crdt_learned_moved(&r->slots[slot].told.learned, &learned))
             continue;
@@ -150,7 +150,7 @@ struct heard {
     struct node_reject_heard reject;
     unsigned waits;   /* requests of all without a token there */
     bool found_still; /* by some router */
-    uint32_t events_reach;
+    uint32_t events_floor;
     bool events; /* some router says that its events are live */
     struct node_turn turn;
     struct {
@@ -195,7 +195,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         node_heard_add(&h->learned, learned);
         if (learned->events_rkey == h->learned.rkey) {
             h->events = true;
-            h->events_reach = learned->events_reach;
+            h->events_floor = learned->events_floor;
         }
     }
     if (learned && learned->scrapes != 0 && (!h->scraper.learned || rank > h->scraper.rank)) {
@@ -331,7 +331,7 @@ static void on_reports(void *context, uint64_t now_ms)
         struct heard h = listen(r, slot);
         take_name(r, slot, &h, now_ms);
         r->slots[slot].events.rkey_heard = h.events ? k->rkey : 0;
-        r->slots[slot].events.reach_heard = h.events_reach;
+        r->slots[slot].events.floor_heard = h.events_floor;
         k->hint = h.up > h.down   ? NODE_HEALTH_UP
                   : h.down > h.up ? NODE_HEALTH_DOWN
                                   : NODE_HEALTH_UNKNOWN;
