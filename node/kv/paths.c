@@ -259,7 +259,7 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely)
         u->anchored(u->context, b->id, b->code, b->chain);
 }
 
-/* Checkpoints path.at[from .. to - 1] stand between the marks, `low` in front of them. A token is of
+/* Checkpoints path.at[from .. to - 1] stand between the marks, `low` in front of them. A token has
  * one byte at least. */
 static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
                            struct mark low, struct mark high)

@@ -1,14 +1,14 @@
 /* Where checkpoints of prompts stand in tokens, as answers told.
  *
  * Tokens of a part of a prompt are estimated from its bytes, and a cache is filled block by block.
- * But the next turn of a conversation begins with a prompt whose tokens an answer has told, and what
- * a system text leaves in the cache was told by whoever had it before. So what a prompt will find is
- * mostly known to the token: by the last checkpoint that it shares with what is held.
+ * But the next turn of a conversation begins with a prompt whose tokens an answer has told, and
+ * what a system text leaves in the cache was told by whoever had it before. So what a prompt will
+ * find is mostly known to the token: by the last checkpoint that it shares with what is held.
  *
- *   end of a prompt   its tokens, and those of its answer: as far as the engine computed. How much
- *                     of an answer the next prompt repeats (reasoning is left out by most templates)
- *                     is learned.
- *   a fork            cached tokens of a prompt that left what was held there
+ *   end of a prompt   its tokens, and those of its answer: as far as the engine computed. Whether
+ *                     the next prompt repeats an answer is learned (most templates leave reasoning
+ *                     out).
+ *   a fork            cached tokens of a prompt that left there what was held
  *
  * A bounded memory: of NODE_RULER_WAYS in one place the oldest gives way. Names of checkpoints hold
  * the model (base/chain.h).
@@ -37,7 +37,7 @@ MUST_USE int node_ruler_create(struct node_ruler **out);
 void node_ruler_destroy(struct node_ruler *r);
 
 void node_ruler_note(struct node_ruler *r, const struct node_ruler_mark *mark);
-/* The last one that was noted of that checkpoint; NULL: none is known. Valid until the next note. */
+/* The last one that was noted of that checkpoint; NULL: none is. Valid until the next note. */
 const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t id);
 
 /* Tokens that a prompt which goes on behind the mark finds, where all of it is held. */

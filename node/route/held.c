@@ -354,7 +354,7 @@ static void fork_measured(struct node_router *r, const struct node_replica *repl
 {
     const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->fork.id);
     double block = node_replica_block_tokens(replica), cached = (double)usage->cached_tokens;
-    if (m != NULL && m->answer > 0) {
+    if (m != NULL && m->answer > 0 && cached + block > m->tokens) {
         node_ruler_found(r->ruler, m, cached, block);
         return;
     }
@@ -362,7 +362,8 @@ static void fork_measured(struct node_router *r, const struct node_replica *repl
         (double)usage->prompt_tokens * CHECKPOINT_BLOCK_BYTES / (double)work->prompt_bytes;
     /* One that had more found what nobody knew to be there. */
     if (cached + block > work->fork.after * tokens_per_block &&
-        cached < work->fork.before * tokens_per_block && (m == NULL || cached < m->tokens))
+        cached < work->fork.before * tokens_per_block &&
+        (m == NULL || m->answer > 0 || cached < m->tokens))
         node_ruler_note(r->ruler,
                         &(struct node_ruler_mark){.id = work->fork.id, .tokens = (uint32_t)cached});
 }
@@ -374,7 +375,10 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
         return;
     if (work->fork.id != 0 && usage->cached_tokens > 0)
         fork_measured(r, &r->replicas[work->replica], work, usage);
-    if (complete && usage->completion_tokens >= 0)
+    /* Where prompts were seen to part another one's end says little. */
+    const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->prompt_id);
+    bool is_fork = m != NULL && m->answer == 0;
+    if (complete && usage->completion_tokens > 0 && !is_fork)
         node_ruler_note(r->ruler, &(struct node_ruler_mark){
                                       .id = work->prompt_id,
                                       .tail_bytes = work->tail_bytes,

@@ -1,0 +1,107 @@
+/* The blocks of a tree, for its two files: tree.c changes them, tree_ask.c looks. */
+#ifndef NODE_KV_TREE_INTERNAL_H
+#define NODE_KV_TREE_INTERNAL_H
+
+#include "base/hash.h"
+#include "node/kv/tree.h"
+
+enum {
+    KV_NONE = UINT32_MAX,
+    COPIES_MAX = UINT8_MAX, /* counted so high, a block stays unsure until all is cleared */
+};
+
+/* Between two bounds. */
+struct kv_copies {
+    uint8_t least, most;
+};
+
+struct kv_block {
+    uint64_t hash;  /* the engine's */
+    uint64_t chain; /* if it is `chained`; else the digest of its tokens; 0: not known */
+    uint32_t parent, child, next,
+        previous;               /* KV_NONE: there is none; `next` of siblings and of free ones */
+    uint32_t by_hash, by_chain; /* the next one in the same place of a table */
+    uint32_t depth;             /* blocks up to this one; 0: not known */
+    uint8_t group;
+    struct kv_copies gpu, host;
+    bool disk; /* disks tell what they store, never what they remove */
+    bool chained;
+    bool in_use;   /* else it is free */
+    uint8_t reach; /* enum kv_reach */
+};
+
+struct kv_group {
+    bool seen;
+    enum kv_kind kind;
+    uint32_t block_tokens, window;
+};
+
+struct kv_tree {
+    const struct kv_tree_user *user; /* or NULL */
+    const struct hash_secret *secret;
+    uint32_t max, used; /* blocks of the array; those that were ever used */
+    uint32_t free;      /* the first of a list */
+    uint32_t count;
+    uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
+    bool settled;        /* a block that is new is the only copy */
+    bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
+    uint64_t steps;      /* that it may still take */
+    struct kv_tree_stats stats;
+    struct kv_group groups[KV_GROUPS_MAX];
+    uint32_t *by_hash, *by_chain; /* `max` places each */
+    struct kv_block *blocks;
+};
+
+/* --- tables --- */
+
+static inline uint32_t kv_tree_place_of(const struct kv_tree *t, uint64_t key)
+{
+    return (uint32_t)(((hash_mix(key) >> 32) * t->max) >> 32);
+}
+
+static inline uint32_t *kv_tree_hash_place(const struct kv_tree *t, unsigned group, uint64_t hash)
+{
+    return &t->by_hash[kv_tree_place_of(t, hash + group)];
+}
+
+static inline uint32_t kv_tree_find_block(const struct kv_tree *t, unsigned group, uint64_t hash)
+{
+    uint32_t at = *kv_tree_hash_place(t, group, hash);
+    while (at != KV_NONE && (t->blocks[at].hash != hash || t->blocks[at].group != group))
+        at = t->blocks[at].by_hash;
+    return at;
+}
+
+static inline uint32_t kv_tree_find_chain(const struct kv_tree *t, uint64_t chain)
+{
+    uint32_t at = t->by_chain[kv_tree_place_of(t, chain)];
+    while (at != KV_NONE && t->blocks[at].chain != chain)
+        at = t->blocks[at].by_chain;
+    return at;
+}
+
+/* --- what is there --- */
+
+static inline bool kv_tree_is_kept(const struct kv_block *b)
+{
+    return b->gpu.most > 0 || b->host.most > 0 || b->disk;
+}
+
+static inline bool kv_tree_is_sure(const struct kv_block *b)
+{
+    return b->gpu.least > 0 || b->host.least > 0;
+}
+
+static inline bool kv_tree_has_one_group(const struct kv_tree *t)
+{
+    for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
+        if (i != t->main_group && t->groups[i].seen && t->groups[i].kind != KV_IGNORED)
+            return false;
+    }
+    return true;
+}
+
+/* The block changed in another way than by an event: what stands behind it follows. */
+void kv_tree_follow(struct kv_tree *t, uint32_t top);
+
+#endif
