@@ -314,6 +314,8 @@ void node_router_measure(const struct node_router *r, const struct node_request 
         return;
     double rest = number_max((double)chain->bytes - mark_bytes(r, longest, chain, m), 0);
     size->prompt_tokens = m->tokens + rest * size->mean_block_tokens / CHECKPOINT_BLOCK_BYTES;
+    size->mean_block_tokens = CHECKPOINT_BLOCK_BYTES * size->prompt_tokens / (double)chain->bytes;
+    size->block_tokens = size->mean_block_tokens; /* there are no media */
 }
 
 /* What goes is others' content: it is measured as theirs is, not as this prompt. */

@@ -224,15 +224,6 @@ static void floor_note(struct node_router *r, unsigned replica, uint32_t generat
     f->now = f->now == 0 || generation < f->now ? generation : f->now;
 }
 
-uint32_t node_router_events_floor(const struct node_router *r, unsigned k)
-{
-    const struct node_slot *s = &r->slots[k];
-    const struct node_events_floor *f = &s->events.floor;
-    if (!s->events.live)
-        return s->events.floor_heard;
-    return f->before > 0 && f->before < f->now ? f->before : f->now;
-}
-
 int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id, uint8_t code)
 {
     CHECK(replica < r->replica_count);

@@ -350,7 +350,14 @@ static inline bool node_router_has_events(const struct node_router *r, unsigned 
 }
 /* The oldest generation of what gave way there lately; 0: nothing did. What was used last before it
  * counts as gone, though no mark says so. */
-uint32_t node_router_events_floor(const struct node_router *r, unsigned k);
+static inline uint32_t node_router_events_floor(const struct node_router *r, unsigned k)
+{
+    const struct node_slot *s = &r->slots[k];
+    const struct node_events_floor *f = &s->events.floor;
+    if (!s->events.live)
+        return s->events.floor_heard;
+    return f->before > 0 && f->before < f->now ? f->before : f->now;
+}
 /* In a word, where what is believed of its cache comes from: its events; its size as answers or
  * counters corrected it; or nothing but what was recorded. */
 const char *node_router_cache_source(const struct node_router *r, unsigned k);

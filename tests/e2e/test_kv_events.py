@@ -1,5 +1,6 @@
 """KV-cache events: a router finds an engine's feed by itself, reads it, and another router takes over."""
 
+import json
 import os
 import unittest
 
@@ -108,6 +109,29 @@ class Events(Clustered):
         self.assertEqual(of(second, "speaks", sim.name), 1)
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
+
+    def test_what_passes_the_routers_by_is_seen(self):
+        """Requests that no router knows of push a prompt out: every router hears of it, from the one that reads the events."""
+        sim = self.publisher("--cache-tokens", "4096", "--block-tokens", "16")
+        nodes = self.cluster(2, [sim])
+
+        def body(n):
+            return {"model": "sim", "max_tokens": 4, "messages": [
+                {"role": "user", "content": " ".join("prompt %d has word %d." % (n, i) for i in range(150))}]}
+
+        def held(r, n):
+            got = r.admin("POST", "/explain", json.dumps(body(n)).encode()).json
+            return got["replicas"][0]["cached_tokens"]
+        wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in nodes), "events are live")
+        told = self.client(nodes[0]).post("/v1/chat/completions", body(0)).json["usage"]["prompt_tokens"]
+        for r in nodes:
+            wait_for(lambda: held(r, 0) > told / 2, "it is held")
+        wait_for(lambda: sum(of(r, "tied_total", sim.name) for r in nodes) > 0, "its blocks are known")
+        for n in range(1, 6):
+            self.assertEqual(self.client(sim).post("/v1/chat/completions", body(n)).status, 200)
+        for r in nodes:
+            wait_for(lambda: held(r, 0) == 0, "it is gone")
+            self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
 
 
 if __name__ == "__main__":

@@ -248,6 +248,20 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
+/* Of a prompt's tokens some are estimated; what an answer told of its beginning is not. */
+static void what_answers_told_is_known_to_the_token(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct node_decision d = choose(r, prompt(1, 20000), START_MS);
+    done_with(r, d, &(struct node_usage){17001, 0, 501, {0}}, START_MS + 100);
+    /* The next turn repeats prompt and answer, but for its last token, which was not computed. */
+    assert_near(cached(r, prompt(1, 24000), START_MS + 1000), 17501, 0);
+    /* The same prompt again: its last token is always computed. */
+    assert_true(cached(r, prompt(1, 20000), START_MS + 1000) <= 17001);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_size_that_nobody_tells_is_found),
         cmocka_unit_test(images_weigh_what_they_have_in_tokens),
         cmocka_unit_test(what_continues_a_stored_response_teaches_nothing),
+        cmocka_unit_test(what_answers_told_is_known_to_the_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
