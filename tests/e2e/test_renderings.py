@@ -264,10 +264,8 @@ class Routers(Clustered):
                              r.metric("renderings_adopted_total") for r in routers), 3)
         # Another client of the same engines, whose later system messages they move.
         fleet = Fleet(self, routers, notes, "other-client/1.0", MESSAGES)
-        fleet.talk_on(TURNS // 2)
-        over, under = off(routers, lambda: fleet.talk_on(TURNS // 2))
-        self.assertLess(over, 0.1)
-        self.assertLess(under, 0.1)
+        # How many turns it takes them depends on where these go.
+        wait_for(lambda: max(off(routers, lambda: fleet.talk_on(TURNS // 2))) < 0.1, "all routers to read the other's alike")
 
 
 if __name__ == "__main__":
