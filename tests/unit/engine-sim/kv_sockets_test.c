@@ -61,6 +61,11 @@ static void on_replay_ended(void *context)
     kv_feed_replay_ended(r->believed.feed, now_ms());
 }
 
+static void on_lost(void *context)
+{
+    (void)context;
+}
+
 static void on_replay(void *context, uint64_t from)
 {
     struct reading *r = context;
@@ -82,7 +87,8 @@ static void read_rank(unsigned rank, bool replays)
     struct reading *r = &readings[rank];
     const struct sim_kv_config *config = sim_publisher_config(publisher);
     char at[64], again[64] = "";
-    r->user = (struct io_kv_feed_user){on_connected, on_live, on_replayed, on_replay_ended, r};
+    r->user =
+        (struct io_kv_feed_user){on_connected, on_lost, on_live, on_replayed, on_replay_ended, r};
     (void)snprintf(at, sizeof at, "tcp://127.0.0.1:%u", config->port + rank);
     if (replays)
         (void)snprintf(again, sizeof again, "tcp://127.0.0.1:%u", config->again + rank);
