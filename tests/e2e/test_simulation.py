@@ -62,7 +62,7 @@ class Simulation(unittest.TestCase):
             status, text = simulate("seeds", seed, SERVICES, "profile=service")
             self.assertEqual(status, 0, text)
         # Routers without memory or files avoided an engine that they could not ask for a sign of life.
-        for seed in (904789331, 934734413):
+        for seed in (904789331, 934734413, 47):
             status, text = simulate("run", seed, "profile=service")
             self.assertEqual(status, 0, text)
         traces = [re.search(r"trace ([0-9a-f]{16})", simulate("run", "5", "profile=service")[1]).group(1)

@@ -7,6 +7,7 @@
  *                                     ├── rejected ──> confirmed: the client gets the first one
  *                                     └── no answer ─> nobody knows: the same
  *
+ * A client that has a sign of life can be given no 4xx: there a rejection is a failure like others.
  * Of one that is too long to be kept only the beginning is. If another replica rejects the request
  * too, the client gets that answer; if none answers, an error with that beginning.
  *
@@ -100,6 +101,15 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
     return false;
 }
 
+/* The client has a sign of life, which no 4xx can follow, so nothing is kept: who rejects it now
+ * failed like any other. */
+static bool try_alive(struct exchange *x, const struct node_rejection *what)
+{
+    enum node_reject_guilt guilt = guilt_of(x, what);
+    return x->alive && !exchange_is_committed(x) && exchange_reject_again(x, what->status) &&
+           guilt >= NODE_REJECT_WORTH && try_elsewhere(x, guilt);
+}
+
 /* --- what follows ---------------------------------------------------------------------------- */
 
 static void log_caught(const struct exchange *x, unsigned replica, unsigned status,
@@ -148,7 +158,7 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
         exchange_kept_drop(x); /* this one is the first that may say something of the request */
     if (x->kept.open)
         return judge_second(x, &what);
-    if (try_first(x, &what, said))
+    if (try_first(x, &what, said) || try_alive(x, &what))
         return true;
     if (exchange_weighs_rejections(x->route.kind) && !x->asking)
         node_router_reject_passed(x->proxy->config.router, &what);
