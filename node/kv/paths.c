@@ -320,16 +320,14 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
 }
 
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
-                   struct kv_tree_place place, uint32_t *sure)
+                   struct kv_tree_place place)
 {
     uint32_t certain = 0; /* tokens that are this text's, as far as was seen from the end on */
-    *sure = 0;
     for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
         const struct point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
         if (b->chain == 0 || b->depth > place.depth || b->tokens > certain)
             continue;
-        *sure = b->depth;
         return kv_tree_up(tree, place, b->depth).chain == b->chain;
     }
     return true;

@@ -57,9 +57,9 @@ MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes,
                           struct kv_tree_place place);
 
 /* Whether a prompt of that text may pass through that block: false if an anchor of its text, where
- * it is certain, is another block. `sure`: how many blocks of it are certain to be its own. */
+ * it is certain, is another block. */
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
-                   struct kv_tree_place place, uint32_t *sure);
+                   struct kv_tree_place place);
 
 /* Calls `anchored` for each checkpoint whose anchor is that chain. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);

@@ -197,7 +197,6 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
     struct match m = {.run = NULL};
     for (uint32_t back = 0;; back++) {
         struct kv_run *run = kv_runs_back(&r->runs, back);
-        uint32_t sure;
         if (run == NULL || run->made_ms + KV_TOLD_SLACK_MS < told->sent_ms)
             break;
         int stop = stop_of(run, told, block);
@@ -205,7 +204,7 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
             continue;
         struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
         place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
-        if (place.depth == 0 || !kv_paths_fits(r->paths, told->end, r->tree, place, &sure))
+        if (place.depth == 0 || !kv_paths_fits(r->paths, told->end, r->tree, place))
             continue;
         if (m.place.depth > 0 && m.place.chain != place.chain)
             return (struct match){.unclear = true};
@@ -247,8 +246,12 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     r->now_ms = now_ms;
     r->stats.told++;
     /* At once, if its blocks are there: the next turn's come behind them. */
-    if (tie(r, told, false) || r->count == KV_TOLD_MAX)
+    if (tie(r, told, false))
         return;
+    if (r->count == KV_TOLD_MAX) {
+        r->stats.unmatched++;
+        return;
+    }
     r->waiting[(r->first + r->count++) % KV_TOLD_MAX] =
         (struct waiting){*told, now_ms + KV_TOLD_WAIT_MS, false};
 }

@@ -30,7 +30,7 @@ enum {
      * what another router tells takes as long as gossip. */
     KV_TOLD_WAIT_MS = 500,
     KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
-    KV_TOLD_MAX = 1024,     /* answers that wait; more are not looked at */
+    KV_TOLD_MAX = 1024,     /* answers that wait; more count as unmatched */
     KV_TOLD_RETRIED = 16,   /* of these, the last ones are looked at with each message */
     KV_SWEEP_MS = 250,      /* between two looks at some checkpoints that are there, */
     KV_SWEEP_POINTS = 256,  /* so many */
@@ -90,7 +90,6 @@ struct kv_reader_stats {
     struct kv_tree_stats tree;
     uint64_t told, tied;         /* answers; with a tie */
     uint64_t unmatched, unclear; /* without: no blocks, or several, could be theirs */
-    uint64_t contradicted;       /* answers that found what events had said is gone */
     uint64_t gone, present;      /* said */
     uint64_t shed; /* times that the feed cost too much, and was not read for a while */
 };

@@ -374,7 +374,10 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
 
 struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs)
 {
-    return rs->stats;
+    struct kv_readers_stats stats = rs->stats;
+    if (rs->paths != NULL)
+        stats.paths = kv_paths_stats(rs->paths);
+    return stats;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

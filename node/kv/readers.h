@@ -129,6 +129,7 @@ struct kv_readers_stats {
     unsigned feeds;   /* that are open */
     uint32_t blocks;  /* for which their trees have room */
     uint64_t refused; /* times that a feed was not opened, for want of room or files */
+    struct kv_paths_stats paths;
 };
 struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs);
 

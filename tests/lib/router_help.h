@@ -146,6 +146,16 @@ static inline double metric(const struct node_router *r, const char *name)
     return sum;
 }
 
+/* Tokens of the prompt that the first replica is believed to hold. */
+static inline double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
+{
+    struct node_request request = request_of(chain);
+    json_t *root = explain(r, &request, now_ms);
+    double tokens = explained(root, 0, "cached_tokens");
+    json_decref(root);
+    return tokens;
+}
+
 static inline void assert_near(double actual, double expected, double share)
 {
     if (fabs(actual - expected) > share * fabs(expected) + 1e-9)

@@ -277,6 +277,16 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
          "Times that a feed was not opened, for want of room or files.", (double)s.refused},
         {"events_bytes", "Memory for what caches hold, by KV events.",
          (double)s.blocks * KV_TREE_BLOCK_BYTES},
+        {"events_checkpoints", "Checkpoints of prompts whose places in caches are followed.",
+         s.paths.points},
+        {"events_checkpoints_dropped_total", "Of these, those that gave way to others.",
+         (double)s.paths.dropped},
+        {"events_orphans_total",
+         "Parts of prompts whose beginning is not known here, and that were passed over.",
+         (double)s.paths.orphans},
+        {"events_foreign_blocks_total",
+         "Answers of engines whose blocks have another size than the first one's.",
+         (double)s.paths.foreign},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
     unsigned count = f != NULL ? node_router_replica_count(p->config.router) : 0;

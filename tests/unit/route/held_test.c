@@ -3,15 +3,6 @@
 #include "base/check.h"
 #include "tests/lib/router_help.h"
 
-static double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
-{
-    struct node_request request = request_of(chain);
-    json_t *root = explain(r, &request, now_ms);
-    double tokens = explained(root, 0, "cached_tokens");
-    json_decref(root);
-    return tokens;
-}
-
 static void end(struct node_router *r, const struct node_decision *d, enum node_outcome outcome,
                 bool reported, uint64_t now_ms)
 {

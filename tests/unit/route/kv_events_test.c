@@ -139,15 +139,6 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
 
 /* --- what its word does ---------------------------------------------------------------------- */
 
-static double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
-{
-    struct node_request request = request_of(chain);
-    json_t *root = explain(r, &request, now_ms);
-    double tokens = explained(root, 0, "cached_tokens");
-    json_decref(root);
-    return tokens;
-}
-
 /* All behind that point. */
 static void gone_from(struct node_router *r, const struct chain *chain, unsigned point)
 {
