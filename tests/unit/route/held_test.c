@@ -253,6 +253,37 @@ static void what_answers_told_is_known_to_the_token(void **state)
     alone_destroy(r);
 }
 
+/* That prompt, but for what stands behind its first points. */
+static struct chain *parted(unsigned points, uint64_t other)
+{
+    struct chain *chain = prompt(1, 20000);
+    for (unsigned i = points; i < chain->length; i++)
+        chain->points[i].id ^= other << 20;
+    return chain;
+}
+
+/* A system text that many share: the first to leave it told how much of it there is. */
+static void where_prompts_part_is_known_to_the_token(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    const unsigned points = prompt(1, 20000)->length / 2;
+    double least = prompt(1, 20000)->points[points - 1].blocks * 64.0;
+    struct node_decision d = choose(r, prompt(1, 20000), START_MS);
+    done_with(r, d, &(struct node_usage){20000, 0, 50, {0}}, START_MS + 100);
+    d = choose(r, parted(points, 1), START_MS + 1000);
+    int64_t told = (int64_t)least + 17;
+    done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, START_MS + 1100);
+    assert_near(cached(r, parted(points, 2), START_MS + 2000), (double)told, 0);
+    /* A prompt that ends there, too, says nothing of where others part. */
+    struct chain *end = prompt(1, 20000);
+    end->length = (uint16_t)points;
+    d = choose(r, end, START_MS + 3000);
+    done_with(r, d, &(struct node_usage){12000, told, 50, {0}}, START_MS + 3100);
+    assert_near(cached(r, parted(points, 3), START_MS + 4000), (double)told, 0);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +297,7 @@ int main(void)
         cmocka_unit_test(images_weigh_what_they_have_in_tokens),
         cmocka_unit_test(what_continues_a_stored_response_teaches_nothing),
         cmocka_unit_test(what_answers_told_is_known_to_the_token),
+        cmocka_unit_test(where_prompts_part_is_known_to_the_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

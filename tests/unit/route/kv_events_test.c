@@ -214,6 +214,22 @@ static void what_is_present_counts_though_it_is_old(void **state)
     alone_destroy(r);
 }
 
+/* Where a cache turns over within a generation, inference holds nothing for held. What gives way
+ * says how far back it reaches. */
+static void a_cache_that_turns_over_within_a_generation(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    for (unsigned i = 0; i < 5; i++)
+        done(r, choose(r, prompt(10 + i, 60000), START_MS + 100 * i), START_MS + 100 * i + 50);
+    assert_near(cached(r, prompt(14, 60000), START_MS + 1000), 0, 0);
+    node_router_events_live(r, 0, true);
+    gone_from(r, prompt(10, 60000), 0);
+    assert_near(cached(r, prompt(10, 60000), START_MS + 1000), 0, 0);
+    assert_true(cached(r, prompt(14, 60000), START_MS + 1000) > 59000);
+    alone_destroy(r);
+}
+
 /* Misses of what is recorded shrink the believed cache; not where its events are live. */
 static void no_size_is_learned_where_events_are_live(void **state)
 {
@@ -346,6 +362,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_told_once),
         cmocka_unit_test(an_answer_is_told_with_its_times_and_tokens),
         cmocka_unit_test(what_is_gone_counts_as_gone),
+        cmocka_unit_test(a_cache_that_turns_over_within_a_generation),
         cmocka_unit_test(what_is_held_is_used),
         cmocka_unit_test(what_is_present_counts_though_it_is_old),
         cmocka_unit_test(no_size_is_learned_where_events_are_live),
