@@ -5,8 +5,8 @@
 
 enum { ANSWER_MS = 60000 };
 
-static unsigned cached(struct node_router *r, const struct chain *chain, unsigned replica,
-                       uint64_t now_ms)
+static unsigned cached_at(struct node_router *r, const struct chain *chain, unsigned replica,
+                          uint64_t now_ms)
 {
     struct node_request request = request_of(chain);
     json_t *root = explain(r, &request, now_ms);
@@ -34,12 +34,12 @@ static void last_use_is_the_end_of_the_answer(void **state)
     struct node_router *r = make("cache_aware", 1);
     struct node_decision first = long_answer(r, true);
     uint64_t now = START_MS + ANSWER_MS;
-    assert_true(cached(r, prompt(1, 20000), 0, now) < 1000);
-    unsigned oldest = cached(r, prompt(100, 20000), 0, now);
+    assert_true(cached_at(r, prompt(1, 20000), 0, now) < 1000);
+    unsigned oldest = cached_at(r, prompt(100, 20000), 0, now);
     node_router_used(r, first.booking, prompt(1, 20000), now);
     node_router_finish(r, first.booking, NODE_OUTCOME_OK, &no_usage, now);
-    assert_true(cached(r, prompt(1, 20000), 0, now + 1000) > 19000);
-    assert_true(cached(r, prompt(100, 20000), 0, now + 1000) < oldest); /* it made room */
+    assert_true(cached_at(r, prompt(1, 20000), 0, now + 1000) > 19000);
+    assert_true(cached_at(r, prompt(100, 20000), 0, now + 1000) < oldest); /* it made room */
     node_router_check(r);
     alone_destroy(r);
 }
