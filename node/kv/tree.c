@@ -43,13 +43,6 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-/* One step from block to block. False: it was the last one. */
-static bool step(struct kv_tree *t)
-{
-    t->steps -= t->steps > 0;
-    return t->steps > 0;
-}
-
 static void attach(struct kv_tree *t, uint32_t at, uint32_t parent)
 {
     struct kv_block *b = &t->blocks[at];
@@ -114,16 +107,6 @@ static void release(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* The block after `at` in the subtree of `top`, parents first; KV_NONE: it was the last one. */
-static uint32_t after(const struct kv_tree *t, uint32_t at, uint32_t top)
-{
-    if (t->blocks[at].child != KV_NONE)
-        return t->blocks[at].child;
-    while (at != top && t->blocks[at].next == KV_NONE)
-        at = t->blocks[at].parent;
-    return at != top ? t->blocks[at].next : KV_NONE;
-}
-
 /* --- reach ----------------------------------------------------------------------------------- */
 
 static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
@@ -135,20 +118,14 @@ static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
     return own < before ? own : before;
 }
 
-/* The block after `at` in the subtree of `top`, but for what stands behind `at`. */
-static uint32_t beyond(const struct kv_tree *t, uint32_t at, uint32_t top)
-{
-    while (at != top && t->blocks[at].next == KV_NONE)
-        at = t->blocks[at].parent;
-    return at != top ? t->blocks[at].next : KV_NONE;
-}
-
 /* The block changed: what stands behind it follows. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top)
 {
-    bool tells = t->user != NULL && kv_tree_has_one_group(t);
-    if (t->blocks[top].group != t->main_group)
+    bool tells = t->user != NULL && !t->several;
+    if (t->blocks[top].group != t->main_group) {
+        kv_tree_run(t, top);
         return;
+    }
     for (uint32_t at = top; at != KV_NONE;) {
         struct kv_block *b = &t->blocks[at];
         uint8_t reach = reach_of(t, b);
@@ -156,9 +133,20 @@ void kv_tree_follow(struct kv_tree *t, uint32_t top)
         b->reach = reach;
         if (changed && tells && b->chained)
             t->user->reached(t->user->context, b->chain, reach);
+        if (changed && t->several)
+            kv_tree_serve(t, at);
         if (at != top)
-            (void)step(t);
-        at = changed && b->child != KV_NONE ? b->child : beyond(t, at, top);
+            (void)kv_tree_step(t);
+        at = changed && b->child != KV_NONE ? b->child : kv_tree_beyond(t, at, top);
+    }
+}
+
+/* Of all blocks, after many changed. */
+static void reach_anew(struct kv_tree *t)
+{
+    for (uint32_t at = 0; at < t->used; at++) {
+        if (t->blocks[at].in_use && t->blocks[at].depth == 1)
+            kv_tree_follow(t, at);
     }
 }
 
@@ -217,12 +205,27 @@ static struct kv_group *group_of(struct kv_tree *t, const struct kv_event *e, un
     return &t->groups[*number];
 }
 
+static void group_told(struct kv_tree *t, unsigned number, struct kv_group told)
+{
+    struct kv_group *g = &t->groups[number];
+    bool same = g->seen && g->kind == told.kind && g->block_tokens == told.block_tokens &&
+                g->window == told.window;
+    if (same)
+        return;
+    *g = told;
+    if (t->main_group == KV_GROUPS_MAX && told.kind == KV_ATTENTION) {
+        t->main_group = number;
+        reach_anew(t);
+    }
+    kv_tree_groups_anew(t);
+}
+
 /* Whether `at` may stand somewhere in front of `below`: then it cannot stand behind it. */
 static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
     if (t->blocks[at].child == KV_NONE)
         return at == below;
-    while (below != KV_NONE && below != at && step(t))
+    while (below != KV_NONE && below != at && kv_tree_step(t))
         below = t->blocks[below].parent;
     return below != KV_NONE;
 }
@@ -231,7 +234,7 @@ static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
  * `depth` and `chain` are those in front of `top`; 0: not known. */
 static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain)
 {
-    for (uint32_t at = top; at != KV_NONE; at = after(t, at, top)) {
+    for (uint32_t at = top; at != KV_NONE; at = kv_tree_after(t, at, top)) {
         struct kv_block *b = &t->blocks[at];
         if (at != top) {
             const struct kv_block *parent = &t->blocks[b->parent];
@@ -243,7 +246,7 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
         if (!b->chained && b->chain != 0 && chain != 0)
             chain_set(t, at, kv_chain(t->secret, chain, b->chain));
         if (at != top)
-            (void)step(t);
+            (void)kv_tree_step(t);
     }
 }
 
@@ -270,9 +273,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
     if (g == NULL || e->count == 0)
         return;
     if (e->medium == KV_GPU || !g->seen) /* other tiers tell hashes alone */
-        *g = (struct kv_group){true, e->kind, e->block_tokens, e->window};
-    if (t->main_group == KV_GROUPS_MAX && e->kind == KV_ATTENTION)
-        t->main_group = number;
+        group_told(t, number, (struct kv_group){true, e->kind, e->block_tokens, e->window});
     bool has_chains = e->digests != NULL && number == t->main_group;
     /* A tier that tells hashes alone tells no parents either. */
     bool is_root = !e->has_parent && e->block_tokens > 0;
@@ -321,15 +322,6 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
     }
 }
 
-/* Of all blocks, after many changed. */
-static void reach_anew(struct kv_tree *t)
-{
-    for (uint32_t at = 0; at < t->used; at++) {
-        if (t->blocks[at].in_use && t->blocks[at].depth == 1)
-            kv_tree_follow(t, at);
-    }
-}
-
 /* Nothing is on the GPU. Nobody tells what becomes of other tiers. */
 static void cleared(struct kv_tree *t)
 {
@@ -342,6 +334,7 @@ static void cleared(struct kv_tree *t)
         t->blocks[at].host.least = 0;
     }
     reach_anew(t);
+    kv_tree_groups_anew(t);
     for (uint32_t at = 0; at < t->used; at++) {
         if (t->blocks[at].in_use)
             release(t, at);
@@ -359,14 +352,21 @@ void kv_tree_apply(struct kv_tree *t, const struct kv_event *event)
         cleared(t);
 }
 
+static uint8_t unsure(uint8_t reach)
+{
+    return reach == KV_THERE ? KV_UNSURE : reach;
+}
+
 void kv_tree_doubt(struct kv_tree *t)
 {
     for (uint32_t at = 0; at < t->used; at++) {
         struct kv_block *b = &t->blocks[at];
         b->gpu.least = b->host.least = 0;
         b->gpu.most += b->gpu.most > 0 && b->gpu.most < COPIES_MAX;
-        if (b->reach == KV_THERE)
-            b->reach = KV_UNSURE;
+        b->run.least = 0;
+        b->reach = unsure(b->reach);
+        b->serves = unsure(b->serves);
+        b->alive = unsure(b->alive);
     }
     t->stats.whole = false;
     t->settled = false;
@@ -398,7 +398,7 @@ void kv_tree_clear(struct kv_tree *t)
     t->used = t->count = 0;
     t->main_group = KV_GROUPS_MAX;
     t->settled = t->stats.whole = true;
-    t->has_tiers = false;
+    t->has_tiers = t->several = false;
 }
 
 int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
@@ -445,6 +445,7 @@ void kv_tree_check(const struct kv_tree *t)
         CHECK(kv_tree_find_block(t, b->group, b->hash) == at);
         CHECK(!b->chained || (b->depth > 0 && b->group == t->main_group));
         CHECK(b->group != t->main_group || b->reach == reach_of(t, b));
+        kv_tree_groups_check(t, at);
         CHECK(b->child == KV_NONE || t->blocks[b->child].parent == at);
         CHECK(b->next == KV_NONE || t->blocks[b->next].previous == at);
         if (b->parent == KV_NONE)

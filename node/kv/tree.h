@@ -14,8 +14,14 @@
  *
  * A block's *reach* says whether a prompt that ends there finds all of it: every block in front of
  * it is there, and so is it. It is kept up to date with each event, and a change is reported: where
- * a block in the middle goes or returns, for all that stands behind it. Of one group with full
- * attention only; with several groups nothing is reported.
+ * a block in the middle goes or returns, for all that stands behind it.
+ *
+ * Where a model has several groups of layers (sliding windows, states), a prompt is found up to
+ * where all groups serve it: full attention with all of its blocks, a window with the last ones, a
+ * state with the one at its end. Engines give up windows and states of a prompt's middle and keep
+ * its end, so a block's reach is then: is it part of a prompt that would be found to its end? For
+ * prompts that part from that one earlier it is an upper bound. Groups whose blocks have another
+ * size leave unsure what the first group holds.
  *
  * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
  */
@@ -84,7 +90,7 @@ struct kv_held {
  * attention with all its blocks, a sliding window with the last ones, a state with one at its end.
  */
 struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks);
-/* Of the block that ends that chain. Unsure where several groups of layers have a say. */
+/* Of the block that ends that chain. */
 enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain);
 /* A place in the tree, for walks towards the root. Valid until something is applied. */
 struct kv_tree_place {

@@ -9,17 +9,9 @@ static enum kv_medium medium_of(const struct kv_block *b)
     return b->gpu.least > 0 ? KV_GPU : b->host.least > 0 ? KV_HOST : KV_DISK;
 }
 
-/* The block of a group that stands where that one of the first group stands: engines give both the
- * same hash. */
-static const struct kv_block *beside(const struct kv_tree *t, unsigned group, uint32_t at)
+static bool has(const struct kv_tree *t, uint32_t at, bool surely)
 {
-    if (group != t->main_group)
-        at = kv_tree_find_block(t, group, t->blocks[at].hash);
-    return at != KV_NONE ? &t->blocks[at] : NULL;
-}
-
-static bool has(const struct kv_block *b, bool surely)
-{
+    const struct kv_block *b = at != KV_NONE ? &t->blocks[at] : NULL;
     return b != NULL && (surely ? kv_tree_is_sure(b) : kv_tree_is_kept(b));
 }
 
@@ -29,15 +21,14 @@ static uint32_t served(const struct kv_tree *t, unsigned group, uint32_t at, uin
 {
     const struct kv_group *g = &t->groups[group];
     uint32_t size = t->groups[t->main_group].block_tokens;
-    uint32_t window = g->kind == KV_WINDOW && size > 0 ? (g->window + size - 1) / size : 0;
-    uint32_t run = 0, end = blocks;
+    uint32_t window = kv_group_window_blocks(g), run = 0, end = blocks;
     if (g->block_tokens != size) /* its blocks are others */
         return surely ? 0 : blocks;
     for (; at != KV_NONE; at = t->blocks[at].parent) {
         uint32_t depth = t->blocks[at].depth;
         if (depth > blocks)
             continue;
-        bool there = has(beside(t, group, at), surely);
+        bool there = has(t, kv_tree_beside(t, group, at), surely);
         run = there ? run + 1 : 0;
         if (!there)
             end = depth - 1;
@@ -47,18 +38,13 @@ static uint32_t served(const struct kv_tree *t, unsigned group, uint32_t at, uin
     return end;
 }
 
-static bool may_ignore(const struct kv_group *g)
-{
-    return !g->seen || g->kind == KV_IGNORED;
-}
-
 static uint32_t served_by_all(const struct kv_tree *t, uint32_t at, uint32_t blocks, bool surely)
 {
     uint32_t before;
     do {
         before = blocks;
         for (unsigned i = 0; i < KV_GROUPS_MAX && blocks > 0; i++) {
-            if (!may_ignore(&t->groups[i]))
+            if (kv_group_counts(&t->groups[i]))
                 blocks = served(t, i, at, blocks, surely);
         }
     } while (blocks < before);
@@ -122,11 +108,9 @@ bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event)
 enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain)
 {
     uint32_t at = kv_tree_find_chain(t, chain);
-    if (!kv_tree_has_one_group(t))
-        return KV_UNSURE;
     if (at == KV_NONE)
         return t->stats.whole ? KV_GONE : KV_UNSURE;
-    return (enum kv_reach)t->blocks[at].reach;
+    return (enum kv_reach)(t->several ? t->blocks[at].alive : t->blocks[at].reach);
 }
 
 bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks)

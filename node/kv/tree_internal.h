@@ -1,4 +1,5 @@
-/* The blocks of a tree, for its two files: tree.c changes them, tree_ask.c looks. */
+/* The blocks of a tree, for its three files: tree.c changes them, tree_groups.c follows where a
+ * model has several groups of layers, tree_ask.c looks. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 
@@ -24,10 +25,14 @@ struct kv_block {
     uint32_t depth;             /* blocks up to this one; 0: not known */
     uint8_t group;
     struct kv_copies gpu, host;
-    bool disk; /* disks tell what they store, never what they remove */
-    bool chained;
-    bool in_use;   /* else it is free */
-    uint8_t reach; /* enum kv_reach */
+    bool disk : 1; /* disks tell what they store, never what they remove */
+    bool chained : 1;
+    bool in_use : 1; /* else it is free */
+    uint8_t reach;   /* enum kv_reach, by its own group */
+    /* With several groups (tree_groups.c), of the group that has chains: whether a prompt that ends
+     * here is found, and whether this one is part of a prompt that is. */
+    uint8_t serves, alive;
+    struct kv_copies run; /* of another group: how many blocks up to here stand without a gap */
 };
 
 struct kv_group {
@@ -43,6 +48,7 @@ struct kv_tree {
     uint32_t free;      /* the first of a list */
     uint32_t count;
     uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
+    bool several;        /* groups have a say */
     bool settled;        /* a block that is new is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
     uint64_t steps;      /* that it may still take */
@@ -92,14 +98,56 @@ static inline bool kv_tree_is_sure(const struct kv_block *b)
     return b->gpu.least > 0 || b->host.least > 0;
 }
 
-static inline bool kv_tree_has_one_group(const struct kv_tree *t)
+/* One step from block to block. False: it was the last one. */
+static inline bool kv_tree_step(struct kv_tree *t)
 {
-    for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
-        if (i != t->main_group && t->groups[i].seen && t->groups[i].kind != KV_IGNORED)
-            return false;
-    }
-    return true;
+    t->steps -= t->steps > 0;
+    return t->steps > 0;
 }
+
+/* The block of a group that stands where that one of the first group stands: engines give both the
+ * same hash. KV_NONE: there is none. */
+static inline uint32_t kv_tree_beside(const struct kv_tree *t, unsigned group, uint32_t at)
+{
+    return group == t->main_group ? at : kv_tree_find_block(t, group, t->blocks[at].hash);
+}
+
+static inline bool kv_group_counts(const struct kv_group *g)
+{
+    return g->seen && g->kind != KV_IGNORED;
+}
+
+static inline uint32_t kv_group_window_blocks(const struct kv_group *g)
+{
+    return g->kind == KV_WINDOW && g->block_tokens > 0
+               ? (g->window + g->block_tokens - 1) / g->block_tokens
+               : 0;
+}
+
+/* The block after `at` in the subtree of `top`, but for what stands behind `at`. KV_NONE: it was
+ * the last one. */
+static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint32_t top)
+{
+    while (at != top && t->blocks[at].next == KV_NONE)
+        at = t->blocks[at].parent;
+    return at != top ? t->blocks[at].next : KV_NONE;
+}
+
+/* The same, parents first. */
+static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint32_t top)
+{
+    return t->blocks[at].child != KV_NONE ? t->blocks[at].child : kv_tree_beyond(t, at, top);
+}
+
+/* --- tree_groups.c --- */
+
+/* The reach of a block of the group that has chains changed. */
+void kv_tree_serve(struct kv_tree *t, uint32_t at);
+/* A block of another group changed. */
+void kv_tree_run(struct kv_tree *t, uint32_t top);
+/* Groups have another meaning, or all blocks changed. */
+void kv_tree_groups_anew(struct kv_tree *t);
+void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);
 
 /* The block changed in another way than by an event: what stands behind it follows. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top);
