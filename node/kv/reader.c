@@ -163,22 +163,38 @@ static void on_replay(void *context, uint64_t from)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
+/* From where on the run is what a request computed that found so many blocks: the number of its
+ * first stop, if it began there, or at one of its stops; -1: at neither. A conversation's turns are
+ * one run as long as nobody's answer was found in it. */
+static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
+{
+    if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)
+        return 0;
+    for (int i = run->stops - 2; i >= 0; i--) {
+        if (run->stop[i].end == told->cached_tokens / block)
+            return i + 1;
+    }
+    return -1;
+}
+
 /* The place among its stops where the run ended when that answer did; -1: it is not of that answer.
  */
 static int stop_of(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
     uint32_t all = told->prompt_tokens + told->output_tokens;
-    if (run->taken || run->first_ms > told->ended_ms + KV_TOLD_SLACK_MS)
+    int first = first_stop(run, told, block);
+    if (run->taken || first < 0)
         return -1;
-    if (told->cached_tokens != KV_UNTOLD && run->begin != told->cached_tokens / block)
+    uint64_t first_ms = first == 0 ? run->first_ms : run->stop[first].at_ms;
+    if (first_ms + KV_TOLD_SLACK_MS < told->sent_ms || first_ms > told->ended_ms + KV_TOLD_SLACK_MS)
         return -1;
-    for (unsigned i = run->stops; i-- > 0;) {
+    for (int i = run->stops - 1; i >= first; i--) {
         const struct kv_stop *stop = &run->stop[i];
         /* The last token is never computed, but engines differ in whether its block counts. */
         if ((stop->end == all / block || stop->end == (all - 1) / block) &&
             stop->end >= told->prompt_tokens / block &&
             stop->at_ms <= told->ended_ms + KV_TOLD_SLACK_MS)
-            return (int)i;
+            return i;
     }
     return -1;
 }
@@ -195,12 +211,11 @@ struct match {
 static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block)
 {
     struct match m = {.run = NULL};
-    for (uint32_t back = 0;; back++) {
-        struct kv_run *run = kv_runs_back(&r->runs, back);
-        if (run == NULL || run->made_ms + KV_TOLD_SLACK_MS < told->sent_ms)
-            break;
+    struct kv_run *run = kv_runs_newest(&r->runs);
+    for (; run != NULL && kv_run_last_ms(run) + KV_TOLD_SLACK_MS >= told->sent_ms;
+         run = kv_runs_older(&r->runs, run)) {
         int stop = stop_of(run, told, block);
-        if (stop < 0 || run->first_ms + KV_TOLD_SLACK_MS < told->sent_ms)
+        if (stop < 0)
             continue;
         struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
         place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
@@ -226,7 +241,7 @@ static bool tie(struct kv_reader *r, const struct kv_told *told, bool last_time)
         r->stats.unmatched += !m.unclear && last_time;
         return false;
     }
-    kv_runs_take(&r->runs, m.run, m.stop, r->now_ms);
+    kv_runs_take(&r->runs, m.run, m.stop);
     r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
                                   r->tree, m.place) >= 0;
     return true;

@@ -7,12 +7,14 @@
 
 enum { NONE = UINT32_MAX };
 
+/* --- tables ---------------------------------------------------------------------------------- */
+
 static uint32_t *place_of(struct kv_runs *r, uint64_t tip)
 {
     return &r->by_tip[hash_mix(tip) % KV_RUNS_MAX];
 }
 
-static void unlink_run(struct kv_runs *r, uint32_t at)
+static void tip_unlink(struct kv_runs *r, uint32_t at)
 {
     uint32_t *from = place_of(r, r->run[at].tip);
     while (*from != at)
@@ -20,20 +22,45 @@ static void unlink_run(struct kv_runs *r, uint32_t at)
     *from = r->run[at].by_tip;
 }
 
-static void link_run(struct kv_runs *r, uint32_t at)
+static void tip_link(struct kv_runs *r, uint32_t at)
 {
     uint32_t *place = place_of(r, r->run[at].tip);
     r->run[at].by_tip = *place;
     *place = at;
 }
 
+static void order_unlink(struct kv_runs *r, uint32_t at)
+{
+    const struct kv_run *run = &r->run[at];
+    *(run->newer != NONE ? &r->run[run->newer].older : &r->newest) = run->older;
+    *(run->older != NONE ? &r->run[run->older].newer : &r->oldest) = run->newer;
+}
+
+/* In front of those whose last stop is older: it is nearly always the newest. */
+static void order_link(struct kv_runs *r, uint32_t at)
+{
+    struct kv_run *run = &r->run[at];
+    uint32_t newer = NONE, older = r->newest;
+    while (older != NONE && kv_run_last_ms(&r->run[older]) > kv_run_last_ms(run)) {
+        newer = older;
+        older = r->run[older].older;
+    }
+    run->newer = newer;
+    run->older = older;
+    *(newer != NONE ? &r->run[newer].older : &r->newest) = at;
+    *(older != NONE ? &r->run[older].newer : &r->oldest) = at;
+}
+
+/* --- runs ------------------------------------------------------------------------------------ */
+
 void kv_runs_clear(struct kv_runs *r)
 {
     r->count = 0;
+    r->newest = r->oldest = NONE;
     memset(r->by_tip, 0xff, sizeof r->by_tip);
 }
 
-static uint64_t last_ms(const struct kv_run *run)
+uint64_t kv_run_last_ms(const struct kv_run *run)
 {
     return run->stop[run->stops - 1].at_ms;
 }
@@ -44,7 +71,7 @@ static uint32_t run_at(struct kv_runs *r, uint64_t tip)
     uint32_t found = NONE;
     for (uint32_t at = *place_of(r, tip); at != NONE; at = r->run[at].by_tip) {
         if (r->run[at].tip == tip && !r->run[at].taken &&
-            (found == NONE || last_ms(&r->run[at]) < last_ms(&r->run[found])))
+            (found == NONE || kv_run_last_ms(&r->run[at]) < kv_run_last_ms(&r->run[found])))
             found = at;
     }
     return found;
@@ -52,9 +79,11 @@ static uint32_t run_at(struct kv_runs *r, uint64_t tip)
 
 static uint32_t run_make(struct kv_runs *r)
 {
-    uint32_t at = (uint32_t)(r->count++ % KV_RUNS_MAX);
-    if (r->count > KV_RUNS_MAX)
-        unlink_run(r, at);
+    if (r->count < KV_RUNS_MAX)
+        return r->count++;
+    uint32_t at = r->oldest;
+    tip_unlink(r, at);
+    order_unlink(r, at);
     return at;
 }
 
@@ -64,21 +93,23 @@ void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t
     uint32_t at = begin > 0 ? run_at(r, parent) : NONE;
     if (at == NONE) {
         at = run_make(r);
-        r->run[at] = (struct kv_run){.begin = begin, .first_ms = now_ms, .made_ms = now_ms};
+        r->run[at] = (struct kv_run){.begin = begin, .first_ms = now_ms};
     } else {
-        unlink_run(r, at);
+        tip_unlink(r, at);
+        order_unlink(r, at);
     }
     struct kv_run *run = &r->run[at];
     run->tip = tip;
-    if (run->stops > 0 && last_ms(run) == now_ms)
+    if (run->stops > 0 && kv_run_last_ms(run) == now_ms)
         run->stops--; /* it did not stop there: engines may tell each block by itself */
     if (run->stops == KV_STOPS_MAX)
         memmove(run->stop, run->stop + 1, --run->stops * sizeof run->stop[0]);
     run->stop[run->stops++] = (struct kv_stop){.chain = chain, .at_ms = now_ms, .end = end};
-    link_run(r, at);
+    tip_link(r, at);
+    order_link(r, at);
 }
 
-void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop, uint64_t now_ms)
+void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop)
 {
     struct kv_run rest = *run;
     run->taken = true;
@@ -86,16 +117,20 @@ void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop, uint64_t
         return;
     rest.begin = rest.stop[stop].end;
     rest.first_ms = rest.stop[stop + 1].at_ms;
-    rest.made_ms = now_ms;
     rest.stops -= (uint8_t)(stop + 1);
     memmove(rest.stop, rest.stop + stop + 1, rest.stops * sizeof rest.stop[0]);
     uint32_t at = run_make(r); /* `run` may be the oldest, and gone now */
     r->run[at] = rest;
-    link_run(r, at);
+    tip_link(r, at);
+    order_link(r, at);
 }
 
-struct kv_run *kv_runs_back(struct kv_runs *r, uint32_t back)
+struct kv_run *kv_runs_newest(struct kv_runs *r)
 {
-    uint64_t kept = r->count < KV_RUNS_MAX ? r->count : KV_RUNS_MAX;
-    return back < kept ? &r->run[(r->count - 1 - back) % KV_RUNS_MAX] : NULL;
+    return r->newest != NONE ? &r->run[r->newest] : NULL;
+}
+
+struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
+{
+    return run->older != NONE ? &r->run[run->older] : NULL;
 }

@@ -4,7 +4,8 @@
  * that is stored behind its last one. So it begins where a request left what was cached, and the
  * request's answer ends it; but the next turn of a conversation goes on behind that, maybe before
  * anybody told of the answer. So a run remembers the last KV_STOPS_MAX times that it went on, and
- * what a request has taken of it is cut off.
+ * what a request has taken of it is cut off. Where there is no more room, the run that did not go on
+ * for longest is forgotten.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H
@@ -25,19 +26,18 @@ struct kv_stop {
 };
 
 struct kv_run {
-    uint64_t tip;      /* the engine's hash of its last block */
-    uint64_t first_ms; /* when it began, */
-    uint64_t made_ms;  /* and when that was known: in the order of runs */
-    uint32_t begin;    /* blocks in front of it */
-    uint32_t by_tip;   /* the next one in the same place of a table */
-    uint8_t stops;     /* kept, the last ones */
-    bool taken;        /* all of it is some request's: it does not go on */
+    uint64_t tip;          /* the engine's hash of its last block */
+    uint64_t first_ms;     /* when it began */
+    uint32_t begin;        /* blocks in front of it */
+    uint32_t by_tip;       /* the next one in the same place of a table */
+    uint32_t older, newer; /* in the order of their last stops */
+    uint8_t stops;         /* kept, the last ones; at least one */
+    bool taken;            /* all of it is some request's: it does not go on */
     struct kv_stop stop[KV_STOPS_MAX];
 };
 
 struct kv_runs {
-    uint64_t
-        count; /* that ever began; the newest are in `run`, at their numbers modulo its length */
+    uint32_t count, newest, oldest;
     uint32_t by_tip[KV_RUNS_MAX];
     struct kv_run run[KV_RUNS_MAX];
 };
@@ -46,9 +46,11 @@ void kv_runs_clear(struct kv_runs *r);
 /* Blocks behind the one of that hash (`begin` 0: behind none) were stored, up to `tip`. */
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
                     uint64_t chain, uint32_t end, uint64_t now_ms);
-/* The newest first: `back` 0 is the last one that began; NULL: there are no more. */
-struct kv_run *kv_runs_back(struct kv_runs *r, uint32_t back);
-/* A request took the run up to that stop: what follows is another's, and the newest run now. */
-void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop, uint64_t now_ms);
+/* The run that went on last; and the one that did before `run`. NULL: there is none. */
+struct kv_run *kv_runs_newest(struct kv_runs *r);
+struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run);
+uint64_t kv_run_last_ms(const struct kv_run *run);
+/* A request took the run up to that stop: what follows is another's, and a run of its own. */
+void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop);
 
 #endif

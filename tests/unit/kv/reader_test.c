@@ -75,22 +75,28 @@ static msgpack_packer batch(unsigned events)
     return p;
 }
 
-/* Blocks `from` to `to` of one long prompt, each named by its number. */
-static void stored(msgpack_packer *p, unsigned from, unsigned to)
+/* Blocks `from` to `to` of a long prompt, each named by its number. */
+static void stored_of(msgpack_packer *p, unsigned prompt, unsigned from, unsigned to)
 {
+    unsigned first = prompt * BLOCKS_MAX;
     msgpack_pack_array(p, 5);
     text(p, "BlockStored");
     msgpack_pack_array(p, to - from);
     for (unsigned i = from; i < to; i++)
-        msgpack_pack_uint64(p, i + 1);
+        msgpack_pack_uint64(p, first + i + 1);
     if (from > 0)
-        msgpack_pack_uint64(p, from);
+        msgpack_pack_uint64(p, first + from);
     else
         msgpack_pack_nil(p);
     msgpack_pack_array(p, (size_t)(to - from) * BLOCK);
     for (unsigned i = from * BLOCK; i < to * BLOCK; i++)
-        msgpack_pack_uint32(p, i);
+        msgpack_pack_uint32(p, first * BLOCK + i);
     msgpack_pack_uint32(p, BLOCK);
+}
+
+static void stored(msgpack_packer *p, unsigned from, unsigned to)
+{
+    stored_of(p, 0, from, to);
 }
 
 static void removed(msgpack_packer *p, unsigned block)
@@ -178,12 +184,48 @@ static void test_answers_that_wait_are_bounded(void **state)
     end();
 }
 
+/* Which of two first answers was which, nobody can say; but the next turns of both go on behind
+ * them, and differ. */
+static void test_the_turn_behind_an_unclear_answer(void **state)
+{
+    const uint64_t ids[] = {1, 2};
+    const uint8_t codes[] = {1, 1};
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(kv_paths_join(paths, 0, &ids[i], &codes[i], 1));
+    msgpack_packer p = batch(2);
+    stored_of(&p, 0, 0, 5);
+    stored_of(&p, 1, 0, 5);
+    publish(1000);
+    struct kv_told told = {.sent_ms = 900, .ended_ms = 1100, .output_tokens = 3, .well = true};
+    told.prompt_tokens = 18;
+    for (told.end = 1; told.end <= 2; told.end++)
+        kv_reader_told(reader, &told, 1100);
+    kv_reader_tick(reader, 1100 + KV_TOLD_WAIT_MS);
+    assert_int_equal(kv_reader_stats(reader).unclear, 2);
+    p = batch(3);
+    stored_of(&p, 0, 5, 9);
+    stored_of(&p, 1, 5, 12);
+    stored_of(&p, 2, 0, 3);
+    publish(60000);
+    told = (struct kv_told){.sent_ms = 59900, .ended_ms = 60100, .output_tokens = 3, .well = true};
+    told.cached_tokens = 5 * BLOCK;
+    told.end = 1, told.prompt_tokens = 35;
+    kv_reader_told(reader, &told, 60100);
+    told.end = 2, told.prompt_tokens = 47;
+    kv_reader_told(reader, &told, 60100);
+    assert_int_equal(kv_reader_stats(reader).tied, 2);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
         cmocka_unit_test(test_many_gaps_cost_one_walk),
         cmocka_unit_test(test_answers_that_wait_are_bounded),
+        cmocka_unit_test(test_the_turn_behind_an_unclear_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
