@@ -7,6 +7,10 @@ that begin alike. Each decision's predicted cached tokens are compared with thos
     tests/bench/kv_events.py                         with and without events, all through the router
     tests/bench/kv_events.py --past 25               a quarter of the conversations past it
     tests/bench/kv_events.py --engines 18801,18802 --model tiny --scale 0.6 --requests 600 --clients 3
+
+With --ledger there is a reader beside it that knows the tokens of each prompt (it asks the engine) and every block that the
+engine publishes: the best that a prediction can be. Before each request it predicts what both engines would find, and at the end it
+says which checkpoints of the last prompts the router believes right. Wants zmq and msgspec, which a vLLM's own Python has.
 """
 import argparse
 import http.client
@@ -24,13 +28,14 @@ TEXT = "/usr/share/common-licenses/GPL-3"  # of every Debian
 HOST = "127.0.0.1"
 
 
-def ask(port, method, path, body=None):
+def ask(port, method, path, body=None, header=None):
     connection = http.client.HTTPConnection(HOST, port, timeout=60)
     connection.request(method, path, json.dumps(body) if body is not None else None, {"content-type": "application/json"})
     answer = connection.getresponse()
     data = answer.read()
     connection.close()
-    return answer.status, json.loads(data) if data.startswith((b"{", b"[")) else data
+    data = json.loads(data) if data.startswith((b"{", b"[")) else data
+    return (answer.status, data) if header is None else (answer.status, data, answer.getheader(header))
 
 
 def wait(what, condition, limit=20):
@@ -69,9 +74,79 @@ def free_port():
         return s.getsockname()[1]
 
 
+class Ledger:
+    """What each engine holds, by its events and nothing else: chains of blocks of tokens."""
+
+    def __init__(self, ports):
+        import msgspec
+        import zmq
+        self.read, self.ports = msgspec.msgpack.decode, ports
+        self.lock, self.block, self.done = threading.Lock(), 0, []
+        self.held, self.chains = {p: {} for p in ports}, {p: {} for p in ports}
+        for port in ports:
+            at = ask(port, "GET", "/kv_event_sources")[1]["0"]["endpoint"]
+            feed = zmq.Context.instance().socket(zmq.SUB)
+            feed.setsockopt(zmq.SUBSCRIBE, b"")
+            feed.connect("tcp://%s:%s" % (HOST, at.rsplit(":", 1)[1]))
+            threading.Thread(target=self.follow, args=(port, feed), daemon=True).start()
+        time.sleep(1)  # a subscription takes a moment, and nothing says when it stands
+
+    def follow(self, port, feed):
+        while True:
+            events = self.read(feed.recv_multipart()[2])[1]
+            with self.lock:
+                for event in events:
+                    self.apply(self.held[port], self.chains[port], event)
+
+    def apply(self, held, chains, event):
+        if event["type"] == "AllBlocksCleared":
+            held.clear()
+        elif event["type"] == "BlockStored":
+            self.block = event["block_size"]
+            chain = chains.get(event["parent_block_hash"], ())
+            for i, block in enumerate(event["block_hashes"]):
+                chain = hash((chain, tuple(event["token_ids"][i * self.block:(i + 1) * self.block])))
+                chains[block] = chain
+                held[chain] = held.get(chain, 0) + 1
+        elif event["type"] == "BlockRemoved":
+            for block in event["block_hashes"]:
+                chain = chains.get(block)
+                if held.get(chain, 0) > 0:
+                    held[chain] -= 1
+
+    def of(self, body):
+        """The tokens of a prompt, and {engine: how many of them it would find}."""
+        tokens = ask(self.ports[0], "POST", "/tokenize", body)[1]["tokens"]
+        with self.lock:
+            return len(tokens), {port: self.walk(port, tokens) for port in self.ports}
+
+    def walk(self, port, tokens):
+        chain, found = (), 0
+        while self.block and found + self.block <= len(tokens) - 1:  # the last token is always computed
+            chain = hash((chain, tuple(tokens[found:found + self.block])))
+            if self.held[port].get(chain, 0) <= 0:
+                break
+            found += self.block
+        return found
+
+    def beliefs(self, admin, bodies):
+        """How many checkpoints of these prompts the router believes right, and of how many."""
+        right = all_ = 0
+        for body in bodies:
+            told = ask(admin, "POST", "/explain", body)[1]
+            tokens, held = self.of(body)
+            for row in told["replicas"]:
+                points = told["checkpoints"]
+                at = [tokens * (i + 1) // points // self.block * self.block for i in range(points)]
+                at = [a for a in at if a < tokens]
+                all_ += len(at)
+                right += sum((a <= held[int(row["replica"].rsplit(":", 1)[1])]) == (a <= row["cached_tokens"]) for a in at)
+        return right, all_
+
+
 class Play:
-    def __init__(self, o, front, engines):
-        self.o, self.front, self.engines = o, front, engines
+    def __init__(self, o, front, engines, ledger):
+        self.o, self.front, self.engines, self.ledger, self.bodies = o, front, engines, ledger, []
         self.left, self.lock = o.requests + o.warm, threading.Lock()
         with open(TEXT, encoding="utf-8") as f:
             self.words = [w for w in f.read().split() if w.isascii()]
@@ -92,10 +167,17 @@ class Play:
                         return
                     self.left -= 1
                 messages.append({"role": "user", "content": self.text(drawn, drawn.randrange(10, 60) * self.o.scale)})
-                status, got = ask(drawn.choice(self.engines) if past else self.front, "POST", "/v1/chat/completions",
-                                  {"model": self.o.model, "messages": messages, "max_tokens": drawn.randrange(4, 40)})
+                body = {"model": self.o.model, "messages": list(messages), "max_tokens": drawn.randrange(4, 40)}
+                found = self.ledger.of(body)[1] if self.ledger else None
+                status, got, at = ask(drawn.choice(self.engines) if past else self.front, "POST", "/v1/chat/completions",
+                                      body, "x-grapevine-replica")
                 if status != 200:
                     break
+                if self.ledger and not past:
+                    usage = got["usage"]
+                    self.bodies.append(body)
+                    self.ledger.done.append((found[int(at.rsplit(":", 1)[1])], usage["prompt_tokens_details"]["cached_tokens"],
+                                             usage["prompt_tokens"]))
                 messages.append({"role": "assistant", "content": got["choices"][0]["message"]["content"] or ""})
 
     def run(self, admin):
@@ -115,9 +197,12 @@ class Play:
             time.sleep(0.25)
 
 
-def figures(rows, warm, all_requests):
-    done = [(r["cached_tokens"], r["outcome"]["cached_tokens"], r["outcome"]["prompt_tokens"]) for r in rows
+def outcomes(rows):
+    return [(r["cached_tokens"], r["outcome"]["cached_tokens"], r["outcome"]["prompt_tokens"]) for r in rows
             if r["outcome"] and r["outcome"]["prompt_tokens"] and r["outcome"]["cached_tokens"] is not None]
+
+
+def figures(done, warm, all_requests):
     done = done[len(done) * warm // all_requests:]
     prompt = sum(p for _, _, p in done)
     return "%4d requests, prompts of %4d tokens: from cache %.1f %%, predicted %.1f %%, mean error %.2f %% of the prompt, exact %.1f %%" % (
@@ -137,6 +222,7 @@ def main():
     p.add_argument("--engines", default="", help="ports of engines that run, with commas; empty: simulated ones")
     p.add_argument("--model", default="sim")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--ledger", action="store_true", help="beside it, one that knows tokens (needs --engines)")
     p.add_argument("--build", default=os.environ.get("BUILD", "build"))
     o = p.parse_args()
     programs = Programs(o.build)
@@ -149,12 +235,21 @@ def main():
             front, admin = free_port(), free_port()
             programs.start("grapevine", "--listen", "%s:%d" % (HOST, front), "--admin-listen", "%s:%d" % (HOST, admin),
                            "--kv-events", events, *(x for e in engines for x in ("--replica", "http://%s:%d" % (HOST, e))),
-                           says="listening")
+                           says='"port_of":"admin"')
             wait("replica up", lambda: sum(r["health"] == "up" for r in ask(admin, "GET", "/replicas")[1]) == len(engines))
             if events != "off":
                 wait("feed open", lambda: b"events_feeds %d\n" % len(engines) in ask(admin, "GET", "/metrics")[1])
-            rows = Play(o, front, engines).run(admin)
-            print("\revents %-4s %s" % (events, figures(rows, o.warm, o.requests + o.warm)), flush=True)
+            ledger = Ledger(engines) if o.ledger else None
+            for engine in engines if o.engines else []:  # wants VLLM_SERVER_DEV_MODE=1
+                if ask(engine, "POST", "/reset_prefix_cache")[0] != 200:
+                    print("the cache of %d could not be reset: what it holds already is not known" % engine)
+            play = Play(o, front, engines, ledger)
+            rows = play.run(admin)
+            print("\revents %-4s %s" % (events, figures(outcomes(rows), o.warm, o.requests + o.warm)), flush=True)
+            if ledger:
+                print("ledger      %s" % figures(ledger.done, o.warm, o.requests + o.warm))
+                time.sleep(2)
+                print("checkpoints believed right: %d of %d" % ledger.beliefs(admin, play.bodies[-200:]), flush=True)
             programs.stop()
     finally:
         programs.stop()

@@ -2,9 +2,11 @@
 import http.client
 import json
 import os
+import re
 import signal
+import subprocess
 
-from lib import HOST, wait_for
+from lib import BUILD, HOST, closed_port, wait_for
 from lib_real import HOME, VLLM, RealCase
 
 TEXT = "The vine grows along the wall and bears fruit late in the year. " * 60
@@ -160,3 +162,44 @@ class Deaths(RealCase):
         finally:
             for engine in engines:
                 engine.stop()
+
+
+class Events(RealCase):
+    """KV-cache events: what is predicted with them, beside a ledger that knows the tokens of each prompt."""
+    kind = VLLM
+
+    def engine(self):
+        events = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "tcp://*:%d" % closed_port(),
+                  "replay_endpoint": "tcp://*:%d" % closed_port(), "topic": "kv-events"}
+        return VLLM("--block-size", "32", "--num-gpu-blocks-override", "161", "--max-model-len", "4096",
+                    "--kv-events-config", json.dumps(events))
+
+    def figures(self, *args):
+        """{"auto": ..., "off": ..., "ledger": (mean error in % of the prompt, share that was exact)}, and right beliefs."""
+        engines = [self.engine().start(), self.engine().start()]
+        try:
+            for engine in engines:
+                engine.wait()
+            said = subprocess.run([HOME + "/engine/bin/python", "tests/bench/kv_events.py", "--build", BUILD, "--model", "tiny",
+                                   "--engines", ",".join(str(e.port) for e in engines), "--ledger", *args],
+                                  check=True, stdout=subprocess.PIPE, text=True).stdout
+        finally:
+            for engine in engines:
+                engine.stop()
+        print(said, flush=True)
+        figure = r"^(?:events )?(\w+) .* mean error ([\d.]+) % of the prompt, exact ([\d.]+) %"
+        found = {name: (float(error), float(exact)) for name, error, exact in re.findall(figure, said, re.M)}
+        right, all_ = re.findall(r"right: (\d+) of (\d+)", said)[-1]
+        return found, 100 * int(right) / int(all_)
+
+    def judge(self, *args):
+        found, right = self.figures(*args)
+        self.assertLess(found["auto"][0], found["off"][0] / 2)
+        self.assertLess(found["auto"][0], 1.5 * found["ledger"][0] + 2)
+        self.assertGreater(right, 95)
+
+    def test_predictions(self):
+        self.judge("--scale", "1.5", "--requests", "900", "--clients", "4")
+
+    def test_predictions_with_a_quarter_past_the_router(self):
+        self.judge("--scale", "1.5", "--requests", "900", "--clients", "4", "--past", "25")
