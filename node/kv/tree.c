@@ -261,41 +261,54 @@ static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned grou
     if (*parent == KV_NONE) {
         t->stats.unplaced += e->count;
         *parent = add(t, group, e->parent);
+        if (*parent != KV_NONE)
+            kv_tree_run(t, *parent);
     }
     return *parent != KV_NONE;
+}
+
+/* The event's block number `i`, of the group that has chains, behind `parent`. */
+static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_t at,
+                uint32_t parent)
+{
+    struct kv_block *b = &t->blocks[at];
+    /* A tier that tells hashes alone tells no parents either. */
+    bool is_root = i == 0 && !e->has_parent && e->block_tokens > 0;
+    if (!b->chained && e->digests != NULL)
+        b->chain = e->digests[i];
+    if (b->parent == KV_NONE && parent != KV_NONE && b->depth == 0 && !is_above(t, at, parent))
+        attach(t, at, parent);
+    if (b->depth > 0 && (b->chained || b->chain == 0))
+        return;
+    if (b->parent != KV_NONE)
+        place(t, at, t->blocks[b->parent].depth, false,
+              t->blocks[b->parent].chained ? t->blocks[b->parent].chain : 0);
+    else if (is_root)
+        place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
 }
 
 static void stored(struct kv_tree *t, const struct kv_event *e)
 {
     unsigned number;
-    uint32_t parent, i = 0;
+    uint32_t parent = KV_NONE, i = 0;
     struct kv_group *g = group_of(t, e, &number);
     if (g == NULL || e->count == 0)
         return;
     if (e->medium == KV_GPU || !g->seen) /* other tiers tell hashes alone */
         group_told(t, number, (struct kv_group){true, e->kind, e->block_tokens, e->window});
-    bool has_chains = e->digests != NULL && number == t->main_group;
-    /* A tier that tells hashes alone tells no parents either. */
-    bool is_root = !e->has_parent && e->block_tokens > 0;
-    bool room = parent_of(t, e, number, &parent);
+    bool is_main = number == t->main_group;
+    bool room = !is_main || parent_of(t, e, number, &parent);
     for (; room && i < e->count; i++) {
         uint32_t at = kv_tree_find_block(t, number, e->hashes[i]);
         if (at == KV_NONE && (at = add(t, number, e->hashes[i])) == KV_NONE)
             break;
-        struct kv_block *b = &t->blocks[at];
-        if (!b->chained && has_chains)
-            b->chain = e->digests[i];
-        if (b->parent == KV_NONE && parent != KV_NONE && b->depth == 0 && !is_above(t, at, parent))
-            attach(t, at, parent);
-        bool is_placed = b->depth > 0 && (b->chained || b->chain == 0);
-        if (!is_placed && b->parent != KV_NONE)
-            place(t, at, t->blocks[b->parent].depth, false,
-                  t->blocks[b->parent].chained ? t->blocks[b->parent].chain : 0);
-        else if (!is_placed && i == 0 && is_root)
-            place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
-        stored_at(t, b, e);
-        kv_tree_follow(t, at);
-        parent = at;
+        if (is_main)
+            put(t, e, i, at, parent);
+        stored_at(t, &t->blocks[at], e);
+        if (is_main)
+            kv_tree_follow(t, at);
+        kv_tree_run(t, at);
+        parent = is_main ? at : KV_NONE;
     }
     if (i < e->count) { /* they are held, and not known */
         t->stats.full += e->count - i;

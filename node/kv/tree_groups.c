@@ -4,39 +4,64 @@
 
 enum { RUN_MAX = UINT8_MAX }; /* counted so far: of a longer window the last blocks count */
 
-/* --- runs: of groups without chains ---------------------------------------------------------- */
+/* --- runs ------------------------------------------------------------------------------------ */
 
-static struct kv_copies run_of(const struct kv_tree *t, const struct kv_block *b)
+/* Of the block of a group that stands where that one of the first group does. Where blocks of other
+ * groups stand is known by their hashes alone: a sliding window's events name the blocks that it
+ * keeps, behind a parent that is far in front of them (seen with vLLM 0.32). */
+static struct kv_copies run_of(const struct kv_tree *t, unsigned group, uint32_t at)
 {
+    uint32_t beside = kv_tree_beside(t, group, at), parent = t->blocks[at].parent;
     struct kv_copies run = {0, 0};
-    if (b->parent != KV_NONE)
-        run = t->blocks[b->parent].run;
+    if (beside == KV_NONE)
+        return run;
+    uint32_t before = parent != KV_NONE ? kv_tree_beside(t, group, parent) : KV_NONE;
+    if (before != KV_NONE)
+        run = t->blocks[before].run;
+    const struct kv_block *b = &t->blocks[beside];
     run.least = kv_tree_is_sure(b) ? run.least + (run.least < RUN_MAX) : 0;
     run.most = kv_tree_is_kept(b) ? run.most + (run.most < RUN_MAX) : 0;
     return run;
 }
 
 /* True: it changed. */
-static bool run_set(const struct kv_tree *t, struct kv_block *b)
+static bool run_set(const struct kv_tree *t, unsigned group, uint32_t at)
 {
-    struct kv_copies run = run_of(t, b);
+    uint32_t beside = kv_tree_beside(t, group, at);
+    struct kv_copies run = run_of(t, group, at);
+    if (beside == KV_NONE)
+        return false;
+    struct kv_block *b = &t->blocks[beside];
     bool changed = run.least != b->run.least || run.most != b->run.most;
     b->run = run;
     return changed;
 }
 
-void kv_tree_run(struct kv_tree *t, uint32_t top)
+static void runs_follow(struct kv_tree *t, unsigned group, uint32_t top)
 {
     for (uint32_t at = top; at != KV_NONE;) {
-        struct kv_block *b = &t->blocks[at];
-        bool changed = run_set(t, b);
-        uint32_t place =
-            changed && t->several ? kv_tree_find_block(t, t->main_group, b->hash) : KV_NONE;
-        if (place != KV_NONE)
-            kv_tree_serve(t, place);
+        bool changed = run_set(t, group, at);
+        uint32_t child = t->blocks[at].child;
+        if (changed)
+            kv_tree_serve(t, at);
         if (at != top)
             (void)kv_tree_step(t);
-        at = changed && b->child != KV_NONE ? b->child : kv_tree_beyond(t, at, top);
+        at = changed && child != KV_NONE ? child : kv_tree_beyond(t, at, top);
+    }
+}
+
+void kv_tree_run(struct kv_tree *t, uint32_t at)
+{
+    const struct kv_block *b = &t->blocks[at];
+    unsigned group = b->group;
+    if (!t->several)
+        return;
+    if (group != t->main_group && (at = kv_tree_find_block(t, t->main_group, b->hash)) == KV_NONE)
+        return;
+    for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
+        if (i != t->main_group && (group == t->main_group || i == group) &&
+            kv_group_counts(&t->groups[i]))
+            runs_follow(t, i, at);
     }
 }
 
@@ -80,6 +105,8 @@ static uint8_t alive_of(const struct kv_tree *t, const struct kv_block *b)
 
 void kv_tree_serve(struct kv_tree *t, uint32_t at)
 {
+    for (unsigned i = 0; i < KV_GROUPS_MAX; i++)
+        (void)(kv_group_counts(&t->groups[i]) && kv_tree_step(t));
     t->blocks[at].serves = serves_of(t, at);
     for (; at != KV_NONE; at = t->blocks[at].parent) {
         struct kv_block *b = &t->blocks[at];
@@ -95,35 +122,39 @@ void kv_tree_serve(struct kv_tree *t, uint32_t at)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
+static bool is_main(const struct kv_tree *t, uint32_t at)
+{
+    return t->blocks[at].in_use && t->blocks[at].group == t->main_group;
+}
+
 void kv_tree_groups_anew(struct kv_tree *t)
 {
     bool before = t->several;
     t->several = false;
     for (unsigned i = 0; i < KV_GROUPS_MAX && t->main_group < KV_GROUPS_MAX; i++)
         t->several |= i != t->main_group && kv_group_counts(&t->groups[i]);
+    for (uint32_t at = 0; t->several && !before && at < t->used; at++)
+        t->blocks[at].alive = t->blocks[at].reach;
     for (uint32_t at = 0; t->several && at < t->used; at++) {
-        struct kv_block *b = &t->blocks[at];
-        bool is_main = b->group == t->main_group;
-        if (is_main && !before)
-            b->alive = b->reach;
-        for (uint32_t i = at; b->in_use && !is_main && b->parent == KV_NONE && i != KV_NONE;
-             i = kv_tree_after(t, i, at))
-            (void)run_set(t, &t->blocks[i]);
+        if (!is_main(t, at))
+            continue;
+        kv_tree_run(t, at);
+        kv_tree_serve(t, at);
         (void)kv_tree_step(t);
-    }
-    for (uint32_t at = 0; t->several && at < t->used; at++) {
-        if (t->blocks[at].in_use && t->blocks[at].group == t->main_group)
-            kv_tree_serve(t, at);
     }
 }
 
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at)
 {
     const struct kv_block *b = &t->blocks[at];
-    struct kv_copies run = run_of(t, b);
-    if (b->group != t->main_group) {
-        CHECK(run.least == b->run.least && run.most == b->run.most);
-    } else if (t->several) {
-        CHECK(b->serves == serves_of(t, at) && b->alive == alive_of(t, b));
+    if (!t->several || b->group != t->main_group)
+        return;
+    CHECK(b->serves == serves_of(t, at) && b->alive == alive_of(t, b));
+    for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
+        uint32_t beside = kv_tree_beside(t, i, at);
+        if (i == t->main_group || !kv_group_counts(&t->groups[i]) || beside == KV_NONE)
+            continue;
+        struct kv_copies run = run_of(t, i, at);
+        CHECK(run.least == t->blocks[beside].run.least && run.most == t->blocks[beside].run.most);
     }
 }

@@ -32,7 +32,7 @@ struct kv_block {
     /* With several groups (tree_groups.c), of the group that has chains: whether a prompt that ends
      * here is found, and whether this one is part of a prompt that is. */
     uint8_t serves, alive;
-    struct kv_copies run; /* of another group: how many blocks up to here stand without a gap */
+    struct kv_copies run; /* of another group: how many of its blocks stand up to here, in a row */
 };
 
 struct kv_group {
@@ -143,8 +143,8 @@ static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint3
 
 /* The reach of a block of the group that has chains changed. */
 void kv_tree_serve(struct kv_tree *t, uint32_t at);
-/* A block of another group changed. */
-void kv_tree_run(struct kv_tree *t, uint32_t top);
+/* A block changed, of any group, or got a place. */
+void kv_tree_run(struct kv_tree *t, uint32_t at);
 /* Groups have another meaning, or all blocks changed. */
 void kv_tree_groups_anew(struct kv_tree *t);
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);

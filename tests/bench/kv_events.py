@@ -82,7 +82,7 @@ class Ledger:
         import zmq
         self.read, self.ports = msgspec.msgpack.decode, ports
         self.lock, self.block, self.done = threading.Lock(), 0, []
-        self.held, self.chains = {p: {} for p in ports}, {p: {} for p in ports}
+        self.held, self.chains, self.windows = {p: {} for p in ports}, {p: {} for p in ports}, {}
         for port in ports:
             at = ask(port, "GET", "/kv_event_sources")[1]["0"]["endpoint"]
             feed = zmq.Context.instance().socket(zmq.SUB)
@@ -99,20 +99,23 @@ class Ledger:
                     self.apply(self.held[port], self.chains[port], event)
 
     def apply(self, held, chains, event):
+        group = event.get("group_idx") or 0
         if event["type"] == "AllBlocksCleared":
             held.clear()
         elif event["type"] == "BlockStored":
             self.block = event["block_size"]
-            chain = chains.get(event["parent_block_hash"], ())
-            for i, block in enumerate(event["block_hashes"]):
-                chain = hash((chain, tuple(event["token_ids"][i * self.block:(i + 1) * self.block])))
-                chains[block] = chain
-                held[chain] = held.get(chain, 0) + 1
+            if event.get("kv_cache_spec_kind", "full_attention") == "full_attention":
+                chain = chains.get(event["parent_block_hash"], ())
+                for i, block in enumerate(event["block_hashes"]):
+                    chain = hash((chain, tuple(event["token_ids"][i * self.block:(i + 1) * self.block])))
+                    chains[block] = chain
+            else:
+                self.windows[group] = -(-event["kv_cache_spec_sliding_window"] // self.block)
+            for block in event["block_hashes"]:
+                held[group, block] = held.get((group, block), 0) + 1
         elif event["type"] == "BlockRemoved":
             for block in event["block_hashes"]:
-                chain = chains.get(block)
-                if held.get(chain, 0) > 0:
-                    held[chain] -= 1
+                held[group, block] = max(held.get((group, block), 0) - 1, 0)
 
     def of(self, body):
         """The tokens of a prompt, and {engine: how many of them it would find}."""
@@ -121,13 +124,18 @@ class Ledger:
             return len(tokens), {port: self.walk(port, tokens) for port in self.ports}
 
     def walk(self, port, tokens):
-        chain, found = (), 0
-        while self.block and found + self.block <= len(tokens) - 1:  # the last token is always computed
-            chain = hash((chain, tuple(tokens[found:found + self.block])))
-            if self.held[port].get(chain, 0) <= 0:
+        held, blocks, chain, found = {}, {c: b for b, c in self.chains[port].items()}, (), []
+        for group, block in (at for at, copies in self.held[port].items() if copies > 0):
+            held.setdefault(group, set()).add(block)
+        full = next((g for g in held if g not in self.windows), 0)
+        for at in range(0, len(tokens) - self.block, self.block) if self.block else ():  # the last token is always computed
+            chain = hash((chain, tuple(tokens[at:at + self.block])))
+            if blocks.get(chain) not in held.get(full, ()):
                 break
-            found += self.block
-        return found
+            found.append(blocks[chain])
+        while found and not all(set(found[-window:]) <= held.get(g, set()) for g, window in self.windows.items()):
+            found.pop()
+        return len(found) * self.block
 
     def beliefs(self, admin, bodies):
         """How many checkpoints of these prompts the router believes right, and of how many."""

@@ -101,6 +101,26 @@ static void store(const struct kind *kinds, unsigned group, unsigned p, unsigned
     kv_tree_apply(tree, &e);
 }
 
+/* As vLLM 0.32 tells of a sliding window: the last blocks of those that were computed, behind what
+ * stood in front of all of them. */
+static void store_last(const struct kind *kinds, unsigned group, unsigned p, unsigned from)
+{
+    struct kv_event e = event_of(kinds, group);
+    uint64_t hashes[DEPTH];
+    unsigned depth = depth_of(p);
+    e.change = KV_STORED;
+    e.count = depth - from < kinds[group].window ? depth - from : kinds[group].window;
+    e.hashes = hashes;
+    unsigned i = e.count;
+    for (; i-- > 0; p = parent_of(p))
+        hashes[i] = hash_of(p);
+    while (depth_of(p) > from)
+        p = parent_of(p);
+    e.has_parent = from > 0;
+    e.parent = hash_of(p);
+    kv_tree_apply(tree, &e);
+}
+
 static void drop(const struct kind *kinds, unsigned group, unsigned p)
 {
     struct kv_event e = event_of(kinds, group);
@@ -172,7 +192,7 @@ static void step(struct prng *drawn, const struct kind *kinds, unsigned groups)
         store(kinds, group, p, (unsigned)prng_below(drawn, depth_of(p)));
     else if (what < 60) /* as a request does */
         for (unsigned g = 0; g < groups; g++)
-            store(kinds, g, p, 0);
+            (kinds[g].kind == KV_WINDOW ? store_last : store)(kinds, g, p, 0);
     else
         drop(kinds, group, p);
 }
@@ -222,6 +242,25 @@ static void test_blocks_of_another_size_leave_it_unsure(void **state)
     end();
 }
 
+/* The next turn computes the second half: its window's blocks stand behind nothing. */
+static void test_a_window_that_is_told_by_its_last_blocks(void **state)
+{
+    (void)state;
+    const struct kind kinds[] = {{KV_WINDOW, 2, BLOCK}, {KV_ATTENTION, 0, BLOCK}};
+    unsigned path[DEPTH + 1] = {0};
+    begin();
+    for (unsigned d = 1; d <= DEPTH; d++)
+        path[d] = path[d - 1] * LETTERS + 1;
+    store_last(kinds, 0, path[3], 0);
+    store(kinds, 1, path[3], 0);
+    store_last(kinds, 0, path[7], 3);
+    store(kinds, 1, path[7], 3);
+    check();
+    for (unsigned d = 1; d <= DEPTH; d++)
+        assert_int_equal(serves(path[d]), d == 3 || d == 7 ? KV_THERE : KV_GONE);
+    end();
+}
+
 /* The conversation's end is kept, its middle's windows are not: the next turn finds all of it, and
  * another conversation that began alike would not. */
 static void test_a_window_that_moves_on(void **state)
@@ -252,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_windows_and_states),
         cmocka_unit_test(test_full_attention_twice_and_what_does_not_count),
         cmocka_unit_test(test_blocks_of_another_size_leave_it_unsure),
+        cmocka_unit_test(test_a_window_that_is_told_by_its_last_blocks),
         cmocka_unit_test(test_a_window_that_moves_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
