@@ -158,11 +158,11 @@ static void rewrite_event(struct http_ids_cut *c, struct slice event)
 {
     struct slice rest = event, data = http_events_data(&rest);
     size_t before = c->out.len;
-    const char *end = data.at + data.len;
-    if (memmem(data.at, data.len, "token_ids", 9) == NULL) {
+    if (data.len == 0 || memmem(data.at, data.len, "token_ids", 9) == NULL) {
         CHECK(buf_append_slice(&c->out, event) == 0);
         return;
     }
+    const char *end = data.at + data.len;
     CHECK(buf_append(&c->out, event.at, (size_t)(data.at - event.at)) == 0);
     if (rewrite(c, data))
         CHECK(buf_append(&c->out, end, (size_t)(event.at + event.len - end)) == 0);
