@@ -83,6 +83,7 @@ enum http_skim_flag {
     HTTP_SKIM_STREAM,
     HTTP_SKIM_STREAM_OPTIONS, /* the body has them, whatever they say */
     HTTP_SKIM_BACKGROUND,     /* engines take "yes" and 1 for true, too */
+    HTTP_SKIM_OWN_IDS,        /* it says whether the answer has token ids, or repeats the prompt */
     HTTP_SKIM_FLAGS,
 };
 

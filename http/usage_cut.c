@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "http/events.h"
-#include "http/json.h"
+#include "http/json_name.h"
 
 void http_usage_cut_init(struct http_usage_cut *c)
 {
@@ -24,23 +24,6 @@ void http_usage_cut_free(struct http_usage_cut *c)
 
 enum what { NO_USAGE, ONLY_USAGE, USAGE_BESIDE_CONTENT };
 
-/* The name of a member, or what fits of it; longer ones are none that is looked for. */
-static struct slice name_read(struct http_json *json, struct slice *in, char *name, size_t room)
-{
-    size_t len = http_json_text(json, in, name, room);
-    char rest[64 + HTTP_JSON_SLACK];
-    while (http_json_in_text(json) && in->len > 0)
-        len += http_json_text(json, in, rest, 64);
-    return slice_of(name, len <= room ? len : 0);
-}
-
-static void text_skip(struct http_json *json, struct slice *in)
-{
-    char text[64 + HTTP_JSON_SLACK];
-    while (http_json_in_text(json) && in->len > 0)
-        (void)http_json_text(json, in, text, 64);
-}
-
 /* Reads the members of the event's object: whether `choices` is empty, `usage` an object. */
 static enum what what_is(struct slice event)
 {
@@ -56,7 +39,7 @@ static enum what what_is(struct slice event)
     while (!http_json_in_text(&json) && (t = http_json_next(&json, &in)) > HTTP_JSON_MORE) {
         bool member = depth == 1 && name.len > 0;
         if (t == HTTP_JSON_KEY && depth == 1) {
-            name = name_read(&json, &in, name_room, 16);
+            name = http_json_name(&json, &in, name_room, 16);
             continue;
         }
         if (member && t == HTTP_JSON_OBJECT_BEGIN)
@@ -68,7 +51,7 @@ static enum what what_is(struct slice event)
         depth += t == HTTP_JSON_OBJECT_BEGIN || t == HTTP_JSON_ARRAY_BEGIN;
         depth -= t == HTTP_JSON_OBJECT_END || t == HTTP_JSON_ARRAY_END;
         if (t == HTTP_JSON_KEY || t == HTTP_JSON_STRING)
-            text_skip(&json, &in);
+            http_json_skip_text(&json, &in);
     }
     if (!usage || !http_json_finish(&json))
         return NO_USAGE;

@@ -8,12 +8,10 @@
 #include <msgpack/unpack_define.h>
 
 #include "base/check.h"
+#include "node/kv/digest.h"
 #include "node/kv/words.h"
 
-enum {
-    TOKENS_AT_ONCE = 256, /* are hashed in one go; longer blocks in several */
-    DEPTH_MAX = MSGPACK_EMBED_STACK_SIZE,
-};
+enum { DEPTH_MAX = MSGPACK_EMBED_STACK_SIZE };
 
 /* --- where a value stands -------------------------------------------------------------------- */
 
@@ -49,10 +47,8 @@ struct reading {
     struct numbers hashes, digests, extras;
     bool has_tokens; /* the event has them */
     uint64_t tokens;
-    uint32_t in_block; /* tokens of the unfinished one */
-    uint32_t waiting;  /* tokens that are not hashed yet */
-    uint32_t ids[TOKENS_AT_ONCE];
-    uint64_t digest; /* of what was hashed of the unfinished one */
+    uint32_t in_block;       /* tokens of the unfinished one, */
+    struct kv_digest digest; /* and theirs */
 };
 
 struct kv_decoder {
@@ -100,30 +96,13 @@ static void append(struct kv_decoder *d, struct numbers *list, uint64_t number, 
 
 static uint64_t mix(struct kv_decoder *d, uint64_t so_far, uint64_t next)
 {
-    const uint64_t words[] = {so_far, next};
-    return hash64(d->secret, words, sizeof words);
+    return kv_digest_mix(d->secret, so_far, next);
 }
 
 static uint64_t digest_of(struct kv_decoder *d, const struct value *v)
 {
     return v->kind == VALUE_BYTES ? hash64(d->secret, v->bytes.at, v->bytes.len)
                                   : hash_mix(v->number + (uint64_t)v->kind);
-}
-
-static void hash_waiting(struct kv_decoder *d)
-{
-    struct reading *r = &d->now;
-    uint64_t some = hash64(d->secret, r->ids, r->waiting * sizeof r->ids[0]);
-    r->digest = r->digest == 0 ? some : mix(d, r->digest, some);
-    r->waiting = 0;
-}
-
-static void token(struct kv_decoder *d, uint64_t id)
-{
-    struct reading *r = &d->now;
-    r->ids[r->waiting++] = (uint32_t)id;
-    if (r->waiting == TOKENS_AT_ONCE)
-        hash_waiting(d);
 }
 
 /* An element of `token_ids` is complete. */
@@ -133,12 +112,10 @@ static void token_ended(struct kv_decoder *d)
     r->tokens++;
     if (d->first || ++r->in_block != r->event.block_tokens)
         return;
-    if (r->waiting > 0)
-        hash_waiting(d);
+    uint64_t digest = kv_digest_end(&r->digest, d->secret);
     if (r->digests.count < r->digests.room) /* else tokens do not fit the blocks */
-        r->digests.at[r->digests.count++] = r->digest;
+        r->digests.at[r->digests.count++] = digest;
     r->in_block = 0;
-    r->digest = 0;
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -171,8 +148,8 @@ static void event_begin(struct kv_decoder *d)
     r->hashes.count = r->digests.count = r->extras.count = 0;
     r->has_tokens = false;
     r->tokens = 0;
-    r->in_block = r->waiting = 0;
-    r->digest = 0;
+    r->in_block = r->digest.waiting = 0;
+    r->digest.so_far = 0;
 }
 
 /* The blocks' digests, if tokens fill them evenly; each with its extra keys. */
@@ -315,7 +292,7 @@ static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
     case PLACE_TOKENS:
     case PLACE_TOKEN:
         if (!d->first && r->event.block_tokens > 0)
-            token(d, v->number);
+            kv_digest_token(&r->digest, d->secret, v->number);
         break;
     case PLACE_EXTRAS:
     case PLACE_EXTRA:
@@ -417,7 +394,7 @@ static inline int number(struct kv_decoder *d, uint64_t n)
     if (f == NULL || f->place != PLACE_TOKENS || f->left == 1)
         return value(d, &(struct value){.kind = VALUE_NUMBER, .number = n});
     if (!d->first && d->now.event.block_tokens > 0)
-        token(d, n);
+        kv_digest_token(&d->now.digest, d->secret, n);
     token_ended(d);
     f->number++;
     f->left--;

@@ -19,7 +19,8 @@ struct point {
     uint32_t tokens;                        /* from the prompt's beginning, if it has an anchor, */
     uint32_t surely;                        /* and at least */
     uint8_t code;
-    bool used; /* since the hand passed it */
+    bool used;   /* since the hand passed it */
+    bool untied; /* an answer found no tie, and none has since */
     bool in_use;
 };
 
@@ -246,6 +247,7 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely)
     b->tokens = (uint32_t)tokens;
     b->surely = surely < b->tokens ? (uint32_t)surely : b->tokens;
     b->used = true;
+    b->untied = false;
     if (depth == 0) {
         anchor_set(t->p, at, 0, 0);
         return;
@@ -331,6 +333,33 @@ bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree 
         return kv_tree_up(tree, place, b->depth).chain == b->chain;
     }
     return true;
+}
+
+uint64_t kv_paths_anchored(const struct kv_paths *p, uint64_t end)
+{
+    uint32_t at = find(p, end);
+    while (at != NONE && p->points[at].chain == 0)
+        at = p->points[at].parent;
+    return at != NONE ? p->points[at].id : 0;
+}
+
+enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsigned count)
+{
+    for (unsigned i = count; i-- > 0;) {
+        uint32_t at = find(p, ids[i]);
+        if (at != NONE && p->points[at].untied)
+            return KV_WANT_SURE;
+        if (at != NONE && p->points[at].chain != 0)
+            return i + 1 == count ? KV_WANT_NONE : KV_WANT_MAYBE;
+    }
+    return KV_WANT_MAYBE;
+}
+
+void kv_paths_untied(struct kv_paths *p, uint64_t end)
+{
+    uint32_t at = find(p, end);
+    if (at != NONE)
+        p->points[at].untied = true;
 }
 
 /* --- questions ------------------------------------------------------------------------------- */

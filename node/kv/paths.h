@@ -61,6 +61,20 @@ MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes,
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
                    struct kv_tree_place place);
 
+/* The last checkpoint up to this one that has an anchor; 0: there is none. */
+uint64_t kv_paths_anchored(const struct kv_paths *p, uint64_t end);
+
+/* How much a prompt wants to be asked for its tokens (asked.h). */
+enum kv_want {
+    KV_WANT_NONE,  /* its end has an anchor */
+    KV_WANT_MAYBE, /* nothing is known of its end: structure may do */
+    KV_WANT_SURE,  /* an answer of its text behind the last anchor found no tie */
+};
+/* Ids as of kv_paths_join(), of which some may not be known. */
+enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsigned count);
+/* An answer to a prompt that ends behind that checkpoint found no tie. */
+void kv_paths_untied(struct kv_paths *p, uint64_t end);
+
 /* Calls `anchored` for each checkpoint whose anchor is that chain. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
 /* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */

@@ -11,6 +11,8 @@ struct waiting {
     struct kv_told told;
     uint64_t due_ms;
     bool done;
+    bool placed, wrong; /* by the chain that it said; structure said another one, */
+    uint64_t text;      /* by what was known up to this checkpoint before */
 };
 
 struct kv_reader {
@@ -207,8 +209,10 @@ struct match {
     bool unclear;               /* or several */
 };
 
-/* The blocks of the prompt, if they can be no others. */
-static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block)
+/* The blocks of the prompt, if they can be no others: by what is known of its text up to the
+ * checkpoint `text`, or by its chain, if that is not 0. */
+static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                              uint64_t text, uint64_t chain)
 {
     struct match m = {.run = NULL};
     struct kv_run *run = kv_runs_newest(&r->runs);
@@ -219,7 +223,8 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
             continue;
         struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
         place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
-        if (place.depth == 0 || !kv_paths_fits(r->paths, told->end, r->tree, place))
+        if (place.depth == 0 ||
+            (chain != 0 ? place.chain != chain : !kv_paths_fits(r->paths, text, r->tree, place)))
             continue;
         if (m.place.depth > 0 && m.place.chain != place.chain)
             return (struct match){.unclear = true};
@@ -228,23 +233,64 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
     return m;
 }
 
-/* Whether there is no more to do. */
-static bool tie(struct kv_reader *r, const struct kv_told *told, bool last_time)
+static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                  struct kv_tree_place at)
 {
+    r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
+                                  r->tree, at) >= 0;
+}
+
+/* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come
+ * later, and is no other's. */
+static bool tie_asked(struct kv_reader *r, struct waiting *w, uint32_t block)
+{
+    const struct kv_told *told = &w->told;
+    if (!w->placed) {
+        struct kv_tree_place at = kv_tree_find(r->tree, told->asked_chain);
+        if (at.depth == 0 || at.depth != told->prompt_tokens / block)
+            return false;
+        w->placed = true;
+        w->text = kv_paths_anchored(r->paths, told->end);
+        place(r, told, block, at);
+        r->stats.asked++;
+    }
+    struct match m = blocks_of(r, told, block, w->text, 0);
+    if (m.place.depth > 0 && m.place.chain != told->asked_chain && !w->wrong) {
+        w->wrong = true;
+        r->stats.asked_wrong++;
+    }
+    m = blocks_of(r, told, block, 0, told->asked_chain);
+    if (m.run != NULL)
+        kv_runs_take(&r->runs, m.run, m.stop);
+    return m.run != NULL;
+}
+
+/* Whether there is no more to do. */
+static bool tie(struct kv_reader *r, struct waiting *w, bool last_time)
+{
+    const struct kv_told *told = &w->told;
     uint32_t block = kv_tree_block_tokens(r->tree);
     if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
         told->output_tokens == KV_UNTOLD || !told->well)
         return true;
-    struct match m = blocks_of(r, told, block);
-    if (m.place.depth == 0) {
-        r->stats.unclear += m.unclear && last_time;
-        r->stats.unmatched += !m.unclear && last_time;
-        return false;
+    struct match m = {.run = NULL};
+    if (told->asked_block == block) {
+        if (tie_asked(r, w, block))
+            return true;
+    } else {
+        m = blocks_of(r, told, block, told->end, 0);
     }
-    kv_runs_take(&r->runs, m.run, m.stop);
-    r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
-                                  r->tree, m.place) >= 0;
-    return true;
+    if (m.place.depth > 0) {
+        kv_runs_take(&r->runs, m.run, m.stop);
+        place(r, told, block, m.place);
+        return true;
+    }
+    if (last_time && !w->placed) {
+        r->stats.unclear += m.unclear;
+        r->stats.unmatched += !m.unclear;
+        kv_paths_untied(r->paths, told->end);
+    }
+    return false;
 }
 
 /* New blocks may be those of the answers that ended last. */
@@ -252,7 +298,7 @@ static void tie_waiting(struct kv_reader *r)
 {
     for (unsigned i = 0; i < r->count && i < KV_TOLD_RETRIED; i++) {
         struct waiting *w = &r->waiting[(r->first + r->count - 1 - i) % KV_TOLD_MAX];
-        w->done = w->done || tie(r, &w->told, false);
+        w->done = w->done || tie(r, w, false);
     }
 }
 
@@ -261,14 +307,14 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     r->now_ms = now_ms;
     r->stats.told++;
     /* At once, if its blocks are there: the next turn's come behind them. */
-    if (tie(r, told, false))
+    struct waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
+    if (tie(r, &w, false))
         return;
     if (r->count == KV_TOLD_MAX) {
-        r->stats.unmatched++;
+        r->stats.unmatched += !w.placed;
         return;
     }
-    r->waiting[(r->first + r->count++) % KV_TOLD_MAX] =
-        (struct waiting){*told, now_ms + KV_TOLD_WAIT_MS, false};
+    r->waiting[(r->first + r->count++) % KV_TOLD_MAX] = w;
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -298,7 +344,7 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     }
     while (r->count > 0 && now_ms >= r->waiting[r->first].due_ms) {
         if (!r->waiting[r->first].done)
-            (void)tie(r, &r->waiting[r->first].told, true);
+            (void)tie(r, &r->waiting[r->first], true);
         r->first = (r->first + 1) % KV_TOLD_MAX;
         r->count--;
     }

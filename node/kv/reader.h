@@ -9,7 +9,8 @@
  * tokens the prompt had and how many were cached; so of the blocks that were stored meanwhile
  * (node/kv/runs.h) those are its own that begin and end where it does, and that follow what its
  * text is already known to be. If several do, or none, there is no tie: a wrong one would be a
- * wrong certainty.
+ * wrong certainty. An answer whose engine was asked for the prompt's tokens (node/kv/asked.h) needs
+ * none of that: it says the chain. Such answers also measure how often structure is wrong.
  *
  * A reader that *stands by* does the same and says nothing, so it can go on at once.
  */
@@ -90,6 +91,8 @@ struct kv_reader_stats {
     struct kv_tree_stats tree;
     uint64_t told, tied;         /* answers; with a tie */
     uint64_t unmatched, unclear; /* without: no blocks, or several, could be theirs */
+    uint64_t asked;              /* of the tied ones: those that said the prompt's chain, */
+    uint64_t asked_wrong;        /* and for which structure had other blocks */
     uint64_t gone, present;      /* said */
     uint64_t shed; /* times that the feed cost too much, and was not read for a while */
 };

@@ -263,6 +263,11 @@ void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t
         kv_reader_told(f->reader, told, now_ms);
 }
 
+enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *ids, unsigned count)
+{
+    return rs->paths != NULL ? kv_paths_want(rs->paths, ids, count) : KV_WANT_MAYBE;
+}
+
 /* --- messages -------------------------------------------------------------------------------- */
 
 static struct feed *feed_at(struct kv_readers *rs, unsigned number)

@@ -87,6 +87,10 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms);
  * an answer, for the reader of its replica, if this router has one. */
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path);
 void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms);
+/* How much a prompt with these checkpoints (as of paths.h) wants to be asked for its tokens, by
+ * what this router knows: nothing, if it reads no feed. */
+enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *ids,
+                                   unsigned count);
 
 /* --- from the shell, of a feed that is open --- */
 

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 
-enum { POINT_BYTES = 7, WELL = 1 };
+enum { POINT_BYTES = 7, WELL = 1, ASKED = 2 };
 static const uint64_t ms_max = UINT64_MAX >> 1; /* of a time, and of a duration */
 
 unsigned kv_path_write(const struct kv_path *path, unsigned from, struct wire_writer *w)
@@ -61,7 +61,11 @@ void kv_told_write(const struct kv_told *told, uint32_t rkey, struct wire_writer
     write_tokens(w, told->prompt_tokens);
     write_tokens(w, told->cached_tokens);
     write_tokens(w, told->output_tokens);
-    wire_write_u8(w, told->well ? WELL : 0);
+    wire_write_u8(w, (told->well ? WELL : 0) | (told->asked_block > 0 ? ASKED : 0));
+    if (told->asked_block > 0) {
+        wire_write_varint(w, told->asked_block);
+        wire_write_u64(w, told->asked_chain);
+    }
 }
 
 int kv_told_read(struct slice body, uint32_t *rkey, struct kv_told *out)
@@ -78,6 +82,11 @@ int kv_told_read(struct slice body, uint32_t *rkey, struct kv_told *out)
     out->prompt_tokens = read_tokens(&r);
     out->cached_tokens = read_tokens(&r);
     out->output_tokens = read_tokens(&r);
-    out->well = (wire_read_u8(&r) & WELL) != 0;
+    uint8_t flags = wire_read_u8(&r);
+    out->well = (flags & WELL) != 0;
+    if ((flags & ASKED) != 0) {
+        out->asked_block = (uint32_t)wire_read_varint_max(&r, UINT32_MAX);
+        out->asked_chain = wire_read_u64(&r);
+    }
     return r.bad || out->sent_ms > ms_max ? ERR_SYNTAX : ERR_OK;
 }

@@ -8,10 +8,11 @@
  *
  *   PATH   parent 6, count varint, { id 6, code 1 } for each
  *   TOLD   rkey 4, end 6, tail varint, sent 8, first varint, ended varint, prompt varint,
- *          cached varint, output varint, flags 1
+ *          cached varint, output varint, flags 1, { block varint, chain 8 } if flag 2
  *
  * `first` and `ended` are ms since `sent`, `first` one more (0: there was no first token). Token
- * counts are one more, too (0: not told). Flag 1: it ended well.
+ * counts are one more, too (0: not told). Flag 1: it ended well. Flag 2: the engine was asked for
+ * the prompt's tokens, and these are the chain of its whole blocks and their size (asked.h).
  */
 #ifndef NODE_KV_TOLD_H
 #define NODE_KV_TOLD_H
@@ -29,7 +30,7 @@ enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
 
 enum {
     KV_PATH_POINTS_MAX = 128,
-    KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1, /* of its body */
+    KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1 + 5 + 8, /* of its body */
 };
 _Static_assert((int)KV_TOLD_BYTES_MAX <= (int)CRDT_TIDING_MAX, "an answer is one tiding");
 #define KV_UNTOLD UINT32_MAX
@@ -48,6 +49,9 @@ struct kv_told {
     uint64_t sent_ms, first_ms, ended_ms; /* cluster time: to the engine, first token or 0, end */
     uint32_t prompt_tokens, cached_tokens, output_tokens; /* KV_UNTOLD: the engine did not say */
     bool well;                                            /* it ended well */
+    uint32_t
+        asked_block; /* the engine told the prompt's tokens: tokens of a block; 0: it did not */
+    uint64_t asked_chain; /* of the prompt's whole blocks */
 };
 
 /* Writes the points from `from` on, as many as there is room for, behind the one before `from`;

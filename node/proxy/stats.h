@@ -64,8 +64,10 @@ struct proxy_stats {
     uint64_t decoded[HTTP_CODINGS];  /* request bodies, by coding, */
     uint64_t unpacked[HTTP_CODINGS]; /* and answers */
     uint64_t unpack_waits;           /* times the rest of one waited for the next event */
-    uint64_t not_understood; /* prompt bodies that the skimmer could not read: routed by load */
-    uint64_t backpressure;   /* times an engine was held back for a slow client */
+    uint64_t not_understood;  /* prompt bodies that the skimmer could not read: routed by load */
+    uint64_t ids_asked;       /* prompts whose tokens an engine was asked for, */
+    uint64_t ids_asked_bytes; /* and their bytes */
+    uint64_t backpressure;    /* times an engine was held back for a slow client */
 };
 
 #endif

@@ -93,6 +93,8 @@ struct node_work {
     struct node_reach reach; /* what was recorded there before, believed or not */
     bool adapter_loads;      /* it is not held there, by what is known */
     uint32_t adapter;        /* 0: none (node/replica/adapters.h) */
+    uint32_t asked_block; /* the engine told the prompt's tokens: those of a block; 0: not yet, */
+    uint64_t asked_chain; /* and the chain of its whole blocks (node/kv/asked.h) */
 };
 
 struct node_booking_entry {

@@ -12,11 +12,12 @@
 void node_router_events_follow(struct node_router *r)
 {
     struct node_events *v = &r->events;
-    v->any = v->others = false;
+    v->any = v->others = v->can_ask = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent || !node_router_has_events(r, k))
             continue;
         v->any = true;
+        v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
         v->others |= r->slots[k].events.rkey_heard == r->replicas[k].rkey;
     }
     if (v->any && v->told == NULL) /* without room for it prompts go whole */
@@ -34,6 +35,11 @@ bool node_router_events_are_live(const struct node_router *r, unsigned replica)
 {
     CHECK(replica < r->replica_count);
     return node_router_has_events(r, replica);
+}
+
+bool node_router_events_can_ask(const struct node_router *r)
+{
+    return r->events.can_ask;
 }
 
 const char *node_router_cache_source(const struct node_router *r, unsigned k)
@@ -153,6 +159,8 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
         .cached_tokens = tokens(usage->cached_tokens),
         .output_tokens = tokens(usage->completion_tokens),
         .well = well,
+        .asked_block = work->asked_block,
+        .asked_chain = work->asked_chain,
     };
     if (v->user.told != NULL)
         v->user.told(v->user.context, &told);
@@ -162,6 +170,27 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
         kv_told_write(&told, r->replicas[work->replica].rkey, &w);
         crdt_state_tell(r->crdt, KV_TIDING_TOLD, slice_of((const char *)bytes, wire_written(&w)));
     }
+}
+
+uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision)
+{
+    const struct node_replica *server = &r->replicas[decision->server];
+    const struct node_work *work = &node_bookings_get(r->bookings, decision->booking)->work;
+    if (!node_router_has_events(r, decision->replica) || server->engine != NODE_ENGINE_VLLM ||
+        server->server.packs || work->prompt_id == 0 || work->chunks || work->continues ||
+        work->adapter != 0 || chain_media(&work->content) > 0)
+        return 0;
+    double block = r->replicas[decision->replica].scrape.block_tokens;
+    block = block > 0 ? block : server->scrape.block_tokens;
+    return block >= 1 && block <= INT32_MAX ? (uint32_t)block : 0;
+}
+
+void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
+                               const struct kv_asked *asked)
+{
+    struct node_work *work = &node_bookings_get(r->bookings, decision->booking)->work;
+    work->asked_block = asked->block_tokens;
+    work->asked_chain = asked->chain;
 }
 
 /* --- what others tell ------------------------------------------------------------------------ */

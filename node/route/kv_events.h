@@ -14,6 +14,7 @@
 #ifndef NODE_ROUTE_KV_EVENTS_H
 #define NODE_ROUTE_KV_EVENTS_H
 
+#include "node/kv/asked.h"
 #include "node/kv/told.h"
 #include "node/route/router.h"
 
@@ -33,6 +34,18 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
+
+/* Whether some vLLM's are. */
+bool node_router_events_can_ask(const struct node_router *r);
+
+/* Tokens of a block, if the replica that was chosen can be asked for the tokens of that prompt
+ * (node/kv/asked.h): its events are live, it is a vLLM, and the prompt has no name space, as far as
+ * the router knows. 0: it cannot. The booking is open. */
+uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision);
+
+/* It was, and told all of them. */
+void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
+                               const struct kv_asked *asked);
 
 /* The word of this router's reader on one checkpoint, for all routers: as crdt_state_mark_gone()
  * and crdt_state_mark_present(). What is older than the router believes to be there counts as not

@@ -62,6 +62,7 @@ struct node_events {
     struct node_events_user user;    /* zeroes: nobody reads here */
     bool any;                        /* of some replica they are live, */
     bool others;                     /* read by another router, which gets tidings */
+    bool can_ask;                    /* some that are live are a vLLM's */
     struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL until some are live */
     uint64_t passed_over;            /* tidings of others that said nothing here */
 };

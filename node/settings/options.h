@@ -217,6 +217,7 @@ struct node_options {
     uint64_t stall_cut_ms;  /* 0: never */
     uint64_t scrape_interval_ms;
     unsigned kv_events; /* enum node_kv_events */
+    double kv_ask;      /* % of the prompts' bytes whose tokens engines are asked for */
 
     /* Operation */
     unsigned log_level;  /* enum log_level */

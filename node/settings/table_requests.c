@@ -368,6 +368,15 @@ const struct node_option node_option_requests[] = {
              "one stands by. vLLM is asked for `GET /kv_event_sources`, SGLang says it in "
              "`/server_info`; the [label](operations.md#labels) `kv-events` names what they do "
              "not. Give all routers the same. [KV-cache events](engines.md#kv-cache-events)."},
+    {.name = "kv-ask",
+     FIELD(kv_ask, FLOAT, "PERCENT", LIVE),
+     .fallback = "2",
+     .max = 100,
+     .help = "prompts whose tokens vLLM is asked for",
+     .more = "In percent of the bytes of prompts, where a vLLM's events are live: its answer tells "
+             "the tokens of the prompt, by which the router finds the prompt's blocks. The router "
+             "takes them out again. Needs `ask-usage`. 0: no engine is asked. [Asking for "
+             "tokens](engines.md#asking-for-tokens)."},
     {.name = "log-level",
      .group = "Operation",
      FIELD(log_level, CHOICE, "LEVEL", LIVE),

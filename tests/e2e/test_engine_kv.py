@@ -124,6 +124,6 @@ class TokenIds(SimCase):
             holder = (lambda e: e) if path == CHAT else (lambda e: e["choices"][0])
             self.assertEqual(holder(got[0])["prompt_token_ids"], holder(whole)["prompt_token_ids"])
             for later in got[1:]:  # none, where all tokens came at once
-                self.assertNotIn("prompt_token_ids", holder(later))
+                self.assertIsNone(holder(later).get("prompt_token_ids"))
             ids = [i for e in got for i in e["choices"][0].get("token_ids") or []]
             self.assertEqual(ids, whole["choices"][0]["token_ids"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import unittest
 
 from lib import HOST, closed_port, wait_for
@@ -132,6 +133,47 @@ class Events(Clustered):
         for r in nodes:
             wait_for(lambda: held(r, 0) == 0, "it is gone")
             self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
+
+    def test_tokens_that_are_asked_for(self):
+        """The engine is asked for the tokens of prompts: clients see nothing of it, and the reader, another router, finds their blocks.
+
+        Answers of one token: the pieces of longer ones depend on time."""
+        sim = self.publisher("--cache-tokens", "65536", "--block-tokens", "16")
+        nodes = self.cluster(3, [sim], "--kv-ask", "100")
+        wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in nodes), "events are live")
+        other = next(r for r in nodes if not of(r, "read", sim.name))
+
+        def body(n, **more):
+            return {"model": "sim", "max_tokens": 1, **more, "messages": [
+                {"role": "user", "content": " ".join("prompt %d has word %d." % (n, i) for i in range(150))}]}
+        wait_for(lambda: self.client(other).post("/v1/chat/completions", body(0)).status == 200 and
+                 other.metric("events_asked_total") > 0, "a question")
+        forms = [("/v1/chat/completions", body(1)), ("/v1/chat/completions", body(1, stream=True)),
+                 ("/v1/completions", {"model": "sim", "max_tokens": 1, "prompt": "prompt 2 has words, " * 300}),
+                 ("/v1/completions", {"model": "sim", "max_tokens": 1, "stream": True, "prompt": "prompt 2 has words, " * 300})]
+
+        def ties():
+            return sum(of(r, "asked_total", sim.name) for r in nodes if of(r, "speaks", sim.name))
+        wait_for(lambda: ties() > 0, "a tie")
+        asked = ties()
+        for path, request in forms:
+            before = other.metric("events_asked_total")
+            name = [("X-Request-Id", "one")]
+            got = self.client(other).post(path, request, headers=name)
+            self.assertGreater(other.metric("events_asked_total"), before)
+            plain = self.client(sim).post(path, request, headers=name)
+            self.assertEqual(self.steady(got.body), self.steady(plain.body))
+            self.assertNotIn(b"token_ids\":[", got.body)
+        wait_for(lambda: ties() >= asked + len(forms), "ties")
+        self.assertEqual(sum(of(r, "asked_wrong_total", sim.name) for r in nodes), 0)
+        theirs = self.client(other).post("/v1/chat/completions", body(1, return_token_ids=True)).json
+        self.assertEqual(len(theirs["prompt_token_ids"]), theirs["usage"]["prompt_tokens"])
+
+    @staticmethod
+    def steady(answer):
+        """Without what two answers of one engine differ in."""
+        answer = re.sub(rb'"created":\d+', b"", answer)
+        return re.sub(rb'"(created_cache_tokens|cached_tokens)":\d+', b"", answer)
 
 
 if __name__ == "__main__":

@@ -195,12 +195,13 @@ static void completions_piece(struct sim_job *job, struct slice text, struct buf
     sim_put(out, ",\"choices\":[{\"index\":0,\"text\":");
     sim_put_json(out, text);
     put_finish(job, out);
-    if (job->token_ids && job->chunks == 0) {
-        sim_put(out, ",\"prompt_token_ids\":");
+    sim_put(out, job->request.state == SIM_DONE ? ",\"prompt_token_ids\":"
+                                                : ",\"stop_reason\":null,\"prompt_token_ids\":");
+    if (job->chunks == 0)
         put_prompt_ids(job, out);
-    }
-    sim_put(out, job->request.state == SIM_DONE ? ",\"token_ids\":"
-                                                : ",\"stop_reason\":null,\"token_ids\":");
+    else
+        sim_put(out, "null");
+    sim_put(out, ",\"token_ids\":");
     put_output_ids(job, job->told_tokens, out);
     sim_put(out, "}]}\n\n");
 }

@@ -251,6 +251,10 @@ struct row {
       r->stats.unmatched)                                                                          \
     X(events_unclear_total, "Of these, those whose blocks could have been another's.",             \
       r->stats.unclear)                                                                            \
+    X(events_asked_total, "Of the tied ones, those whose engine told the tokens of the prompt.",   \
+      r->stats.asked)                                                                              \
+    X(events_asked_wrong_total,                                                                    \
+      "Of these, those for which the reader would have taken other blocks.", r->stats.asked_wrong) \
     X(events_gone_total, "Checkpoints of prompts of which this router said that they are gone.",   \
       r->stats.gone)                                                                               \
     X(events_present_total, "Checkpoints of prompts of which it found that they are there.",       \
@@ -284,6 +288,9 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
         {"events_orphans_total",
          "Parts of prompts whose beginning is not known here, and that were passed over.",
          (double)s.paths.orphans},
+        {"events_asked_total", "Prompts whose tokens an engine was asked for (kv-ask).",
+         (double)p->stats.ids_asked},
+        {"events_asked_bytes_total", "Bytes of these prompts.", (double)p->stats.ids_asked_bytes},
         {"events_foreign_blocks_total",
          "Answers of engines whose blocks have another size than the first one's.",
          (double)s.paths.foreign},

@@ -70,6 +70,7 @@ struct pool {
     uint64_t refused_ms;     /* when its port refused last */
     uint64_t accepted_ms;    /* and when it took a connection of a request */
     struct pool_death death;
+    uint64_t no_ids_ms; /* until then it is not asked for token ids: it tells none; 0: it may be */
     uint64_t spared_ms; /* the last death whose requests moved beyond the budget; 0: none */
 };
 

@@ -15,22 +15,36 @@ size_t exchange_behind_brace(const struct body *body)
     return brace == NULL ? 0 : (size_t)(brace - first->data) + 1;
 }
 
-void exchange_usage_ask(struct exchange *x)
+static bool usage_wanted(const struct exchange *x)
+{
+    return x->request.streams_tokens && !x->skim.flags[HTTP_SKIM_STREAM_OPTIONS] &&
+           node_router_engines_tell_usage(x->proxy->config.router);
+}
+
+void exchange_questions_ask(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     bool asks = x->route.kind == HTTP_PATH_CHAT || x->route.kind == HTTP_PATH_COMPLETIONS;
-    if (!asks || !p->config.options->ask_usage || x->skim.flags[HTTP_SKIM_STREAM_OPTIONS] ||
-        !node_router_engines_tell_usage(p->config.router))
+    if (!asks || !p->config.options->ask_usage)
         return;
+    struct slice usage = usage_wanted(x) ? question : SLICE("");
+    struct slice ids = exchange_ids_wanted(x) ? exchange_ids_question : SLICE("");
     struct body *body = x->request.body;
-    size_t at = exchange_behind_brace(body);
-    if (at == 0 || (!x->chunked_body &&
-                    http_forward_length_change(&x->request.head, body->bytes + question.len) != 0))
+    size_t at = exchange_behind_brace(body), len = usage.len + ids.len;
+    if (len == 0 || at == 0 ||
+        (!x->chunked_body && http_forward_length_change(&x->request.head, body->bytes + len) != 0))
         return;
-    if (body_insert(&p->segments, body, at, question) == 0)
-        x->usage_field = body->first->data + at;
-    else if (!x->chunked_body) /* no room: as it was, which is shorter */
+    char text[128];
+    CHECK(len <= sizeof text);
+    memcpy(text, usage.at, usage.len);
+    memcpy(text + usage.len, ids.at, ids.len);
+    if (body_insert(&p->segments, body, at, slice_of(text, len)) == 0) {
+        char *field = body->first->data + at;
+        x->usage_field = usage.len > 0 ? field : NULL;
+        x->ids_field = ids.len > 0 ? field + usage.len : NULL;
+    } else if (!x->chunked_body) { /* no room: as it was, which is shorter */
         CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
+    }
 }
 
 /* Of an answer that cannot be read it could not be taken out again. The question keeps its place,

@@ -244,6 +244,8 @@ static int start_upstream(struct exchange *x, bool fresh)
         return ERR_NOMEM;
     if (x->usage_field != NULL)
         exchange_usage_aim(x);
+    if (x->ids_field != NULL)
+        exchange_ids_aim(x);
     int err = upstream_start(&x->proxy->engines.pools[x->now.decision.server], x, request, fresh,
                              &x->now.upstream);
     if (err == 0)

@@ -91,7 +91,8 @@ static bool takes_event(const struct exchange *x)
  * half a field's name this makes a field that nobody knows. */
 static struct slice event_end(const struct exchange *x)
 {
-    if (x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0)
+    if ((x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0) ||
+        (x->ids != NULL && x->ids->cuts && x->ids->cut.part.len > 0))
         return SLICE(""); /* the client has none of the event that was cut */
     switch (http_usage_place(&x->usage)) {
     case HTTP_USAGE_IN_NAME:

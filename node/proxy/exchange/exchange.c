@@ -171,6 +171,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
         if (usage.completion_tokens < 0 && x->usage.token_events > 0)
             usage.completion_tokens = x->usage.token_events;
     }
+    exchange_ids_told(x);
     tell_end(x, outcome, &usage);
     bool lives = outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE;
     if (computed && lives && x->skimming && x->skim.understood)
@@ -310,6 +311,7 @@ void exchange_hold_drop(struct exchange *x)
 static void drop_answer(struct exchange *x)
 {
     exchange_hold_drop(x);
+    exchange_ids_forget(x);
     http_usage_cut_free(&x->now.cut);
     http_decoder_free(x->now.unpack);
     free(x->now.unpacked);
@@ -339,8 +341,9 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     admission_leave(&x->proxy->admission, &x->admission, x->proxy->now_ms);
     if (x->forget != NULL)
         x->forget(x->forget_context);
-    drop_answer(x);
     exchange_release_booking(x, outcome);
+    drop_answer(x);
+    exchange_ids_free(x);
     node_decisions_result(x->proxy->config.decisions, x->now.decision.number, result);
     exchange_kept_drop(x);
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */

@@ -10,10 +10,12 @@
 #define NODE_PROXY_EXCHANGE_EXCHANGE_H
 
 #include "http/coding.h"
+#include "http/ids_cut.h"
 #include "http/path.h"
 #include "http/skim.h"
 #include "http/usage.h"
 #include "http/usage_cut.h"
+#include "node/kv/asked.h"
 #include "node/proxy/client/client.h"
 #include "node/proxy/engine/upstream.h"
 
@@ -84,6 +86,13 @@ enum exchange_hold {
  * key. */
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
+/* Token ids that the router asked for, in the present answer (ask_ids.c). */
+struct exchange_ids {
+    bool cuts; /* they are taken out of it */
+    struct http_ids_cut cut;
+    struct kv_asked asked; /* the prompt's chain */
+};
+
 /* How far it has come: exchange_goes() checks which may follow which. */
 enum attempt_phase {
     ATTEMPT_NONE,      /* none has begun, or the last one is over */
@@ -99,8 +108,11 @@ struct attempt {
     struct upstream *upstream;
     struct node_decision decision;
     bool booked;
-    bool stale;         /* a reused connection to the replica ended at once */
-    bool usage_asked;   /* of the engine, though the client did not ask for it (ask_usage.c) */
+    bool stale;       /* a reused connection to the replica ended at once */
+    bool usage_asked; /* of the engine, though the client did not ask for it (ask_usage.c) */
+    uint32_t
+        ids_block; /* the same of its prompt's tokens (ask_ids.c), whose blocks have so many; 0:
+                           they were not asked for */
     unsigned addresses; /* of the replica's name that failed */
     unsigned judged;    /* the status that its answer was judged by; 0: it was not */
 
@@ -208,8 +220,11 @@ struct exchange {
     bool told;             /* its terminal event, with all before it, is with the client's kernel */
     unsigned event_status; /* of the error event of ours in a begun stream; 0: none */
     enum http_framing out_framing;
-    char *usage_field; /* where its body asks for usage, or has blanks; NULL: nowhere */
-    bool asks_plain;   /* no coding is accepted: what engines answer is read */
+    char *usage_field;        /* where its body asks for usage, or has blanks; NULL: nowhere */
+    char *ids_field;          /* the same of token ids */
+    struct exchange_ids *ids; /* owned: those that were asked for; NULL: none were */
+    bool ids_refused;         /* an engine answered 4xx to that: it was sent again without */
+    bool asks_plain;          /* no coding is accepted: what engines answer is read */
     uint64_t bytes_out;
     bool refused;            /* it ends in an error of ours */
     enum refusal refusal;    /* counted then; NONE: by the status */

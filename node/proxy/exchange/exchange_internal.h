@@ -341,12 +341,27 @@ size_t exchange_behind_brace(const struct body *body);
 unsigned exchange_unpinned(const struct exchange *x);
 /* Names the rank that was chosen, before an attempt is sent. */
 void exchange_pin(struct exchange *x);
-/* The request is whole and streams tokens: the engine is to tell them. */
-void exchange_usage_ask(struct exchange *x);
+/* The request is whole: what the engine is to tell beyond what its client asks for. */
+void exchange_questions_ask(struct exchange *x);
 /* Asks the replica of the present decision, or does not, before an attempt is sent. */
 void exchange_usage_aim(struct exchange *x);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
+
+/* --- ask_ids.c -------------------------------------------------------------------------------- */
+
+extern const struct slice exchange_ids_question;
+/* The request is whole: whether the engine may be asked for its prompt's tokens, and they are in
+ * demand. */
+bool exchange_ids_wanted(struct exchange *x);
+/* As those of usage. */
+void exchange_ids_aim(struct exchange *x);
+void exchange_ids_begin(struct exchange *x, const struct http_head *head);
+/* The attempt ends, and is booked still: what its answer said of the prompt's tokens. */
+void exchange_ids_told(const struct exchange *x);
+/* Its answer is not looked at again; or the exchange ends. */
+void exchange_ids_forget(struct exchange *x);
+void exchange_ids_free(struct exchange *x);
 
 /* --- decode.c -------------------------------------------------------------------------------- */
 

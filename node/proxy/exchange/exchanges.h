@@ -3,6 +3,7 @@
 #define NODE_PROXY_EXCHANGE_EXCHANGES_H
 
 #include "base/deadline.h"
+#include "node/kv/budget.h"
 
 enum {
     PROXY_RETRY_WAITS = 4,             /* 20 to 200 ms, with the tick */
@@ -18,10 +19,15 @@ enum {
      * from a disk in minutes; of its body each replica gets a copy. */
     PROXY_CONTROL_MS = 600000,
     PROXY_CONTROL_BODY_BYTES_MAX = 64 * 1024,
+    PROXY_IDS_OPEN_MAX = 8,        /* requests under way whose prompts' tokens are asked for, */
+    PROXY_IDS_BYTES_MAX = 1 << 18, /* of prompts so long: their ids fit HTTP_IDS_CUT_MAX */
+    PROXY_IDS_PAUSE_MS = 3600000,  /* until a replica that told none is asked again */
 };
 
 struct proxy_exchanges {
-    struct exchange *free; /* for the next requests */
+    struct kv_budget ids_budget; /* of prompts whose tokens engines are asked for, */
+    unsigned ids_open;           /* and how many of these are under way */
+    struct exchange *free;       /* for the next requests */
     unsigned free_count;
     bool lists_due;                      /* all lists of models have come that requests wait for */
     uint64_t back_offs;                  /* so far */

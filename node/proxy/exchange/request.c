@@ -425,8 +425,8 @@ static bool complete(struct exchange *x)
         x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
         x->request.answered_whole =
             (tokens || x->route.kind == HTTP_PATH_MEDIA) && !x->skim.flags[HTTP_SKIM_STREAM];
-        if (x->request.streams_tokens)
-            exchange_usage_ask(x);
+        if (tokens)
+            exchange_questions_ask(x);
     }
     if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x))
         return false;

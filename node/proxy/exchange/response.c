@@ -116,6 +116,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (x->now.unpack != NULL && x->out_framing == HTTP_BODY_LENGTH)
         x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
     exchange_usage_begin(x, head);
+    exchange_ids_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
         x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
         x->client->last = true;
@@ -123,6 +124,19 @@ static void pass_head(struct exchange *x, const struct http_head *head)
 }
 
 static void hold_expired(struct deadline *d);
+
+static bool cuts_ids(const struct exchange *x)
+{
+    return x->ids != NULL && x->ids->cuts;
+}
+
+/* What was gathered is out, or copied. */
+static void settled(struct exchange *x)
+{
+    http_usage_cut_settled(&x->now.cut);
+    if (cuts_ids(x))
+        http_ids_cut_settled(&x->ids->cut);
+}
 
 /* What is gathered goes out, as one chunk where there are chunks; or waits. */
 static void flush(struct exchange *x, bool last)
@@ -133,7 +147,7 @@ static void flush(struct exchange *x, bool last)
             x->deadline.expired = hold_expired;
             if (x->deadline.next == NULL && x->now.hold != EXCHANGE_HOLD_ERROR && !x->alive)
                 proxy_arm(x->proxy, PROXY_STREAM_HOLD, &x->deadline);
-            http_usage_cut_settled(&x->now.cut); /* what was gathered is copied */
+            settled(x);
             return;
         }
         exchange_hold_pass(x);
@@ -142,7 +156,7 @@ static void flush(struct exchange *x, bool last)
         exchange_answering(x);
     x->bytes_out += client_flush(x->client, chunked, last);
     exchange_note_told(x);
-    http_usage_cut_settled(&x->now.cut);
+    settled(x);
     if (x->now.held.cap > 0)
         exchange_hold_drop(x);
 }
@@ -187,6 +201,27 @@ static void gather_without_usage(struct exchange *x, struct slice bytes)
         gather(x, out);
 }
 
+static void gather_asked(struct exchange *x, struct slice bytes)
+{
+    if (x->now.cuts_usage)
+        gather_without_usage(x, bytes);
+    else
+        gather(x, bytes);
+}
+
+static void gather_without_ids(struct exchange *x, struct slice bytes)
+{
+    struct http_ids_cut *cut = &x->ids->cut;
+    bool handed = false;
+    if (cut->handed || x->now.cut.handed)
+        flush(x, false);
+    for (struct slice out; http_ids_cut_next(cut, &bytes, &out);) {
+        handed |= cut->handed;
+        gather_asked(x, out);
+    }
+    cut->handed = handed; /* also of what was gathered behind a flush */
+}
+
 /* Its client may ask for the response as soon as it has read the id. */
 static void note_id(struct exchange *x)
 {
@@ -200,10 +235,10 @@ static void note_id(struct exchange *x)
 /* False: an error came in place of the first token, and the answer is let go. */
 static bool pass_body(struct exchange *x, struct slice bytes)
 {
-    if (x->now.cuts_usage)
-        gather_without_usage(x, bytes);
+    if (cuts_ids(x))
+        gather_without_ids(x, bytes);
     else
-        gather(x, bytes);
+        gather_asked(x, bytes);
     if (exchange_hold_is_long(x)) {
         if (is_judged_away(x))
             return false;
@@ -274,6 +309,20 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
     return true;
 }
 
+/* The engine refuses the request, maybe because token ids were asked for. True: the same replica is
+ * asked again without that question. */
+static bool is_asked_without_ids(struct exchange *x, unsigned status)
+{
+    if (x->now.ids_block == 0 || (status != 400 && status != 422) || exchange_is_committed(x) ||
+        x->alive || x->dropped)
+        return false;
+    x->ids_refused = true;
+    exchange_hang_up(x);
+    if (exchange_same_again(x) != 0)
+        exchange_failed(x, UPSTREAM_CONNECT_FAILED);
+    return true;
+}
+
 /* It is the engine's last word to a connection that was idle for too long, and not to the request,
  * which goes again on a fresh one. Where that cannot be sent again, the client gets the 408: its
  * programs repeat that. */
@@ -297,7 +346,9 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct ups
         exchange_answered(x, head->status);
         return false;
     }
-    if (x->now.usage_asked && is_asked_without_usage(x, head))
+    if ((x->now.usage_asked || x->now.ids_block > 0) && is_asked_without_usage(x, head))
+        return false;
+    if (is_asked_without_ids(x, head->status))
         return false;
     exchange_count_status(x, head->status);
     if (exchange_judge_status(x, head->status))
@@ -379,6 +430,10 @@ static bool judge_end(struct exchange *x)
 void exchange_ended(struct exchange *x)
 {
     (void)exchange_disconnected(x);
+    if (cuts_ids(x)) {
+        http_ids_cut_end(&x->ids->cut);
+        gather_without_ids(x, slice_of("", 0));
+    }
     if (x->now.cuts_usage) { /* no event is whole any more */
         x->now.cut.passes = true;
         gather_without_usage(x, slice_of("", 0));

@@ -14,15 +14,16 @@ static const struct {
 } forms[APIS] = {
     [API_CHAT] =
         {"data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{"
-         "\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+         "\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}],"
+         "\"prompt_token_ids\":[3,1,4,1,5]}\n\n",
          "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" MARK_PLACE
-         "\"}}]}\n\n",
+         "\"},\"token_ids\":[9,2]}]}\n\n",
          "data: {\"id\":\"c1\",\"choices\":[],\"usage\":{\"prompt_tokens\":30,\"total_tokens\":32,"
          "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":16}}}\n\n",
          "data: [DONE]\n\n",
          "{\"id\":\"c1\",\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":"
-         "\"" MARK_PLACE "\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":30,"
-         "\"completion_tokens\":2}}"},
+         "\"" MARK_PLACE "\"},\"finish_reason\":\"stop\",\"token_ids\":[9,2]}],\"usage\":{"
+         "\"prompt_tokens\":30,\"completion_tokens\":2},\"prompt_token_ids\":[3,1,4]}"},
     [API_COMPLETIONS] =
         {"data: {\"id\":\"t1\",\"choices\":[{\"index\":0,\"text\":\"\"}]}\n\n",
          "data: {\"id\":\"t1\",\"choices\":[{\"index\":0,\"text\":\"" MARK_PLACE "\"}]}\r\n\r\n",

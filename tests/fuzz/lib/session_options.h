@@ -3,6 +3,8 @@
 #ifndef TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 #define TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 
+#include "node/proxy/proxy_internal.h"
+#include "node/route/router_internal.h"
 #include "tests/fuzz/lib/session.h"
 #include "tests/lib/proxy_hosts.h"
 
@@ -29,6 +31,8 @@ static const char *const usual[] = {
     "16",
     "ttl",
     "64s",
+    "kv-ask",
+    "100",
 };
 
 /* Without engines that answer probes. */
@@ -114,12 +118,24 @@ static void draw_options(struct session *s)
     *at = NULL;
 }
 
+/* Events of all engines are live, or of none; and engines may be asked for tokens. */
+static void events_live(struct proxy_world *w, bool live)
+{
+    struct node_router *router = w->node->router;
+    for (unsigned i = 0; i < node_router_replica_count(router); i++) {
+        router->replicas[i].scrape.block_tokens = 4;
+        node_router_events_live(router, i, live);
+    }
+    w->proxy->exchanges.ids_budget.bytes = KV_BUDGET_BYTES;
+}
+
 /* The file of settings changed. */
 static void change_option(struct session *s, struct proxy_world *w)
 {
     struct node_options_error error;
     const char *value;
     unsigned row = draw(s, &value);
+    events_live(w, row % 4 != 0);
     if (!drawn[row].live)
         return;
     CHECK(node_options_set(&w->options, slice_of_cstr(drawn[row].name), slice_of_cstr(value),

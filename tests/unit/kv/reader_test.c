@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "node/kv/asked.h"
+#include "node/kv/budget.h"
 
 enum { BLOCK = 4, BLOCKS_MAX = 100000 };
 
@@ -219,6 +221,142 @@ static void test_the_turn_behind_an_unclear_answer(void **state)
     end();
 }
 
+/* The chain of the long prompt's first tokens, as an answer tells them. */
+static uint64_t chain_of(unsigned tokens)
+{
+    struct kv_asked a;
+    kv_asked_begin(&a, &secret, BLOCK);
+    for (unsigned i = 0; i < tokens; i++)
+        kv_asked_token(&a, i);
+    assert_int_equal(a.tokens, tokens);
+    return a.chain;
+}
+
+/* A prompt of ten blocks all of which were there before, so that its answer stores none: structure
+ * has nothing to go by. A chain that it tells ties it, whatever the size of what is behind. */
+static void test_a_chain_that_is_told_ties(void **state)
+{
+    (void)state;
+    static const uint64_t ids[] = {11, 12, 13};
+    static const uint8_t codes[] = {0, 0, 0};
+    struct kv_told told = {.end = 13,
+                           .sent_ms = 5000,
+                           .ended_ms = 5100,
+                           .prompt_tokens = 10 * BLOCK + 1,
+                           .cached_tokens = 10 * BLOCK,
+                           .output_tokens = 1,
+                           .well = true};
+    begin();
+    msgpack_packer p = batch(1);
+    stored(&p, 0, 12);
+    publish(0);
+    assert_true(kv_paths_join(paths, 0, ids, codes, 3));
+    assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_MAYBE);
+    kv_reader_told(reader, &told, 5100);
+    kv_reader_tick(reader, 5100 + KV_TOLD_WAIT_MS);
+    assert_int_equal(kv_reader_stats(reader).unmatched, 1);
+    assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_SURE);
+
+    told.asked_block = BLOCK; /* of other tokens: no such block is there */
+    told.asked_chain = chain_of(10 * BLOCK) + 1;
+    kv_reader_told(reader, &told, 6000);
+    told.asked_chain = chain_of(9 * BLOCK); /* another block than its length says */
+    kv_reader_told(reader, &told, 6000);
+    told.asked_block = 2 * BLOCK; /* of another size */
+    told.asked_chain = chain_of(10 * BLOCK + 1);
+    kv_reader_told(reader, &told, 6000);
+    kv_reader_tick(reader, 6000 + KV_TOLD_WAIT_MS);
+    assert_int_equal(kv_reader_stats(reader).unmatched, 4);
+
+    told.asked_block = BLOCK;
+    kv_reader_told(reader, &told, 7000);
+    struct kv_reader_stats stats = kv_reader_stats(reader);
+    assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 0);
+    assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_NONE);
+    assert_int_equal(kv_paths_anchored(paths, 13), 13);
+    kv_reader_tick(reader, 7000 + KV_TOLD_WAIT_MS);
+    assert_int_equal(kv_reader_stats(reader).unmatched, 4);
+    end();
+}
+
+/* Two prompts of one length run at once, and one is known here. The blocks of the other end where
+ * its own would: structure takes them, and what the answer tells says otherwise. */
+static void test_a_chain_that_is_told_measures_structure(void **state)
+{
+    (void)state;
+    static const uint64_t ids[] = {21};
+    static const uint8_t codes[] = {0};
+    struct kv_told told = {.end = 21,
+                           .sent_ms = 1000,
+                           .ended_ms = 1400,
+                           .prompt_tokens = 10 * BLOCK + 1,
+                           .cached_tokens = 4 * BLOCK,
+                           .output_tokens = 1,
+                           .well = true,
+                           .asked_block = BLOCK};
+    begin();
+    msgpack_packer p = batch(1);
+    stored(&p, 0, 12);
+    publish(0);
+    p = batch(1); /* behind the fourth block, of other tokens */
+    msgpack_pack_array(&p, 5);
+    text(&p, "BlockStored");
+    msgpack_pack_array(&p, 6);
+    for (unsigned i = 0; i < 6; i++)
+        msgpack_pack_uint64(&p, 1000 + i);
+    msgpack_pack_uint64(&p, 4);
+    msgpack_pack_array(&p, 6 * BLOCK);
+    for (unsigned i = 0; i < 6 * BLOCK; i++)
+        msgpack_pack_uint32(&p, 7777 + i);
+    msgpack_pack_uint32(&p, BLOCK);
+    publish(1200);
+    assert_true(kv_paths_join(paths, 0, ids, codes, 1));
+    told.asked_chain = chain_of(10 * BLOCK + 1);
+    kv_reader_told(reader, &told, 1400);
+    kv_reader_tick(reader, 1400 + KV_TOLD_WAIT_MS);
+    struct kv_reader_stats stats = kv_reader_stats(reader);
+    assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 1);
+    /* The run is still the other one's. */
+    told = (struct kv_told){.end = 21,
+                            .sent_ms = 1000,
+                            .ended_ms = 1400,
+                            .prompt_tokens = 10 * BLOCK + 1,
+                            .cached_tokens = 4 * BLOCK,
+                            .output_tokens = 1,
+                            .well = true};
+    told.end = 99;
+    kv_reader_told(reader, &told, 1450);
+    stats = kv_reader_stats(reader);
+    assert_int_equal(stats.unmatched + stats.unclear, 0);
+    kv_reader_tick(reader, 1450 + KV_TOLD_WAIT_MS);
+    stats = kv_reader_stats(reader);
+    assert_int_equal(stats.unmatched + stats.unclear, 0);
+    end();
+}
+
+/* A share of the bytes in the long run; what needs it comes first, if need be on credit. */
+static void test_the_budget(void **state)
+{
+    (void)state;
+    struct kv_budget b = {0};
+    assert_false(kv_budget_ask(&b, 0.5, KV_BUDGET_BYTES, KV_WANT_MAYBE));
+    assert_true(kv_budget_ask(&b, 0.5, 1, KV_WANT_SURE));
+    assert_true(kv_budget_ask(&b, 1, KV_BUDGET_BYTES, KV_WANT_MAYBE));
+    assert_false(kv_budget_ask(&b, 1, KV_BUDGET_BYTES, KV_WANT_NONE));
+    kv_budget_spend(&b, 3 * KV_BUDGET_BYTES);
+    assert_false(kv_budget_ask(&b, 1, KV_BUDGET_BYTES, KV_WANT_SURE));
+    uint64_t bytes = 0, asked = 0;
+    for (unsigned i = 0; i < 100000; i++) {
+        uint64_t some = 1000 + i % 5000;
+        bool asks = kv_budget_ask(&b, 0.02, some, i % 3 == 0 ? KV_WANT_SURE : KV_WANT_MAYBE);
+        if (asks)
+            kv_budget_spend(&b, some);
+        bytes += some;
+        asked += asks ? some : 0;
+    }
+    assert_true(asked < bytes / 50 + KV_BUDGET_BYTES && asked > bytes / 55);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +364,9 @@ int main(void)
         cmocka_unit_test(test_many_gaps_cost_one_walk),
         cmocka_unit_test(test_answers_that_wait_are_bounded),
         cmocka_unit_test(test_the_turn_behind_an_unclear_answer),
+        cmocka_unit_test(test_a_chain_that_is_told_ties),
+        cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
+        cmocka_unit_test(test_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

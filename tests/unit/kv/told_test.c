@@ -87,7 +87,9 @@ static const struct kv_told answers[] = {
      .prompt_tokens = UINT32_MAX - 1,
      .cached_tokens = 0,
      .output_tokens = KV_UNTOLD,
-     .well = true},
+     .well = true,
+     .asked_block = UINT32_MAX,
+     .asked_chain = UINT64_MAX},
     {.sent_ms = UINT64_MAX >> 1,
      .first_ms = UINT64_MAX - 2,
      .ended_ms = UINT64_MAX - 1,
@@ -114,9 +116,27 @@ static void test_an_answer_survives(void **state)
         assert_true(got.ended_ms == t->ended_ms && got.prompt_tokens == t->prompt_tokens);
         assert_true(got.cached_tokens == t->cached_tokens);
         assert_true(got.output_tokens == t->output_tokens && got.well == t->well);
+        assert_true(got.asked_block == t->asked_block && got.asked_chain == t->asked_chain);
         for (size_t len = 0; len < body.len; len++)
             assert_int_equal(kv_told_read(slice_of(body.at, len), &rkey, &got), ERR_SYNTAX);
     }
+}
+
+/* A router of before reads as far as the flags: what stands behind them is none of its business. */
+static void test_a_chain_stands_behind_what_others_know(void **state)
+{
+    (void)state;
+    struct kv_told told = answers[1];
+    uint8_t asked[KV_TOLD_BYTES_MAX], plain[KV_TOLD_BYTES_MAX];
+    struct wire_writer w = wire_writer_of(asked, sizeof asked);
+    kv_told_write(&told, 7, &w);
+    told.asked_block = 0;
+    struct wire_writer v = wire_writer_of(plain, sizeof plain);
+    kv_told_write(&told, 7, &v);
+    size_t flags = wire_written(&v) - 1;
+    assert_int_equal(wire_written(&w), flags + 1 + 5 + 8);
+    assert_memory_equal(asked, plain, flags);
+    assert_int_equal(asked[flags] & 1, plain[flags]);
 }
 
 /* Whatever the bytes: no time overflows, and nothing but what can be written again is read. */
@@ -154,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_a_path_survives_in_pieces),
         cmocka_unit_test(test_broken_paths_are_refused),
         cmocka_unit_test(test_an_answer_survives),
+        cmocka_unit_test(test_a_chain_stands_behind_what_others_know),
         cmocka_unit_test(test_any_bytes_are_refused_or_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,13 @@ static bool after(struct slice line, const char *text, struct slice *rest)
     return slice_starts_with(line, slice_of_cstr(text));
 }
 
+/* Its blocks have four tokens. */
+static void events_live(struct proxy_world *w, unsigned replica)
+{
+    w->node->router->replicas[replica].scrape.block_tokens = 4;
+    node_router_events_live(w->node->router, replica, true);
+}
+
 /* False: it is about a connection. */
 static bool world_event(struct story *s, struct slice line)
 {
@@ -383,6 +390,10 @@ static bool world_event(struct story *s, struct slice line)
         w->connect_error = ERR_UNREACHABLE;
     else if (slice_equal(line, SLICE("the next connect is refused")))
         w->connect_error = ERR_CLOSED;
+    else if (after(line, "the events are live of replica ", &rest))
+        events_live(w, (unsigned)number(rest) - 1);
+    else if (slice_equal(line, SLICE("tokens may be asked for")))
+        w->proxy->exchanges.ids_budget.bytes = KV_BUDGET_BYTES;
     else if (after(line, "ports ", &rest))
         w->ports = (unsigned)number(rest) + 1;
     else if (after(line, "files ", &rest))

@@ -255,6 +255,68 @@ static void no_size_is_learned_where_events_are_live(void **state)
     }
 }
 
+static struct node_decision choose_again(struct node_router *r, struct node_decision last,
+                                         const struct node_request *request)
+{
+    struct node_decision d;
+    node_router_finish(r, last.booking, NODE_OUTCOME_CLIENT_GONE, NULL, START_MS);
+    assert_int_equal(node_router_place(r, request, NULL, START_MS, &d), ERR_OK);
+    return d;
+}
+
+/* Of a vLLM whose events are live, if all that its blocks hang on is known here; and what it told
+ * goes to the reader. */
+static void whose_tokens_may_be_asked_for(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    struct ear e;
+    listen_at(r, &e);
+    r->replicas[0].scrape.block_tokens = 16;
+    struct chain *chain = prompt(1, 20000);
+    struct node_request request = request_of(chain);
+    struct node_decision d;
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    r->replicas[0].engine = NODE_ENGINE_OTHER;
+    node_router_events_live(r, 0, true);
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    assert_false(node_router_events_can_ask(r));
+    r->replicas[0].engine = NODE_ENGINE_VLLM;
+    assert_int_equal(node_router_events_asks(r, &d), 16);
+    node_router_events_live(r, 0, true);
+    assert_true(node_router_events_can_ask(r));
+    r->replicas[0].engine = NODE_ENGINE_SGLANG;
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    r->replicas[0].engine = NODE_ENGINE_VLLM;
+    r->replicas[0].server.packs = true;
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    r->replicas[0].server.packs = false;
+    r->replicas[0].scrape.block_tokens = -1;
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    r->replicas[0].scrape.block_tokens = 16;
+    request.lora = SLICE("french");
+    d = choose_again(r, d, &request);
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    request.lora = SLICE("");
+    request.continues = true;
+    d = choose_again(r, d, &request);
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    request.continues = false;
+    chain->content.media[CHAIN_IMAGE] = 1;
+    d = choose_again(r, d, &request);
+    assert_int_equal(node_router_events_asks(r, &d), 0);
+    chain->content.media[CHAIN_IMAGE] = 0;
+    d = choose_again(r, d, &request);
+    assert_int_equal(node_router_events_asks(r, &d), 16);
+    const struct kv_asked asked = {.block_tokens = 16, .chain = 4711};
+    node_router_events_tokens(r, &d, &asked);
+    const struct node_usage usage = {20000, 128, 10, {0}};
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 900);
+    assert_true(e.answer.asked_block == 16 && e.answer.asked_chain == 4711);
+    alone_destroy(r);
+}
+
 /* --- several routers ------------------------------------------------------------------------- */
 
 static struct node_router *router_at(struct world *w, unsigned router)
@@ -366,6 +428,7 @@ int main(void)
         cmocka_unit_test(what_is_held_is_used),
         cmocka_unit_test(what_is_present_counts_though_it_is_old),
         cmocka_unit_test(no_size_is_learned_where_events_are_live),
+        cmocka_unit_test(whose_tokens_may_be_asked_for),
         cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
         cmocka_unit_test(a_report_is_of_one_cache),
     };

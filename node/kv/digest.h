@@ -1,0 +1,55 @@
+/* The digest of one block's tokens, as they pass: the same of what an engine's events say of a
+ * block (batch.h) and of what an answer says of a prompt (asked.h).
+ *
+ *     struct kv_digest d = {0};
+ *     for each token of the block:
+ *         kv_digest_token(&d, secret, id);
+ *     digest = kv_digest_end(&d, secret);    and it is ready for the next block
+ */
+#ifndef NODE_KV_DIGEST_H
+#define NODE_KV_DIGEST_H
+
+#include <stdint.h>
+
+#include "base/hash.h"
+
+enum { KV_DIGEST_TOKENS = 256 }; /* are hashed in one go; longer blocks in several */
+
+struct kv_digest {
+    uint64_t so_far;  /* of what was hashed */
+    uint32_t waiting; /* tokens that are not hashed yet */
+    uint32_t ids[KV_DIGEST_TOKENS];
+};
+
+static inline uint64_t kv_digest_mix(const struct hash_secret *secret, uint64_t so_far,
+                                     uint64_t next)
+{
+    const uint64_t words[] = {so_far, next};
+    return hash64(secret, words, sizeof words);
+}
+
+static inline void kv_digest_waiting(struct kv_digest *d, const struct hash_secret *secret)
+{
+    uint64_t some = hash64(secret, d->ids, d->waiting * sizeof d->ids[0]);
+    d->so_far = d->so_far == 0 ? some : kv_digest_mix(secret, d->so_far, some);
+    d->waiting = 0;
+}
+
+static inline void kv_digest_token(struct kv_digest *d, const struct hash_secret *secret,
+                                   uint64_t id)
+{
+    d->ids[d->waiting++] = (uint32_t)id;
+    if (d->waiting == KV_DIGEST_TOKENS)
+        kv_digest_waiting(d, secret);
+}
+
+static inline uint64_t kv_digest_end(struct kv_digest *d, const struct hash_secret *secret)
+{
+    if (d->waiting > 0)
+        kv_digest_waiting(d, secret);
+    uint64_t digest = d->so_far;
+    d->so_far = 0;
+    return digest;
+}
+
+#endif

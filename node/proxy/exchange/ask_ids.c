@@ -1,0 +1,144 @@
+/* Tokens of prompts that the client did not ask for. The reader of an engine's KV-cache events
+ * finds a prompt's blocks by structure (node/kv/reader.h), but not always; vLLM tells the prompt's
+ * tokens if it is asked (return_token_ids). So of some prompts they are asked for, hashed as they
+ * come (node/kv/asked.h), and taken out of the answer again: the client has the bytes that the
+ * engine would have sent. A body without a length of its own is all that shows.
+ *
+ * vLLM before 0.10.2 ignores the question. SGLang has one by another name, and refuses it in
+ * streams: it is never asked. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "node/kv/readers.h"
+#include "node/proxy/engine/pool.h"
+#include "node/proxy/exchange/exchange_internal.h"
+#include "node/route/kv_events.h"
+
+const struct slice exchange_ids_question = SLICE("\"return_token_ids\":true,");
+
+/* --- which prompts --------------------------------------------------------------------------- */
+
+/* The prompt's name space, which its events' blocks have and its tokens do not tell. */
+static bool has_space(const struct http_skim *s)
+{
+    static const enum http_skim_name names[] = {HTTP_SKIM_CACHE_SALT, HTTP_SKIM_EXTRA_KEY,
+                                                HTTP_SKIM_LORA, HTTP_SKIM_PREVIOUS_RESPONSE_ID};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (http_skim_field(s, names[i]).len > 0 || http_skim_is_odd(s, names[i]))
+            return true;
+    return false;
+}
+
+static enum kv_want want_of(const struct exchange *x, const struct chain *chain)
+{
+    const struct kv_readers *readers = x->proxy->config.kv_readers;
+    uint64_t ids[CHAIN_POINTS_MAX];
+    if (readers == NULL)
+        return KV_WANT_MAYBE;
+    for (unsigned i = 0; i < chain->length; i++)
+        ids[i] = chain->points[i].id & 0xffffffffffff;
+    return kv_readers_want_asked(readers, ids, chain->length);
+}
+
+bool exchange_ids_wanted(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    const struct chain *chain = http_skim_chain(&x->skim);
+    double share = p->config.options->kv_ask / 100;
+    if (share == 0 || !node_router_events_can_ask(p->config.router) || !x->asks_plain ||
+        x->minor == 0 || chain->length == 0 || chain->chunks || has_space(&x->skim) ||
+        x->skim.flags[HTTP_SKIM_OWN_IDS] || chain->bytes > PROXY_IDS_BYTES_MAX)
+        return false;
+    return kv_budget_ask(&p->exchanges.ids_budget, share, chain->bytes, want_of(x, chain));
+}
+
+/* --- an attempt ------------------------------------------------------------------------------ */
+
+static bool may_ask(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    uint64_t until_ms = p->engines.pools[x->now.decision.server].no_ids_ms;
+    if (x->ids_refused || x->alive || x->asking || p->now_ms < until_ms)
+        return false;
+    if (x->ids != NULL)
+        return true;
+    if (p->exchanges.ids_open >= PROXY_IDS_OPEN_MAX || (x->ids = calloc(1, sizeof *x->ids)) == NULL)
+        return false;
+    p->exchanges.ids_open++;
+    return true;
+}
+
+void exchange_ids_aim(struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    uint32_t block = node_router_events_asks(p->config.router, &x->now.decision);
+    x->now.ids_block = block > 0 && may_ask(x) ? block : 0;
+    if (x->now.ids_block == 0) {
+        memset(x->ids_field, ' ', exchange_ids_question.len);
+        return;
+    }
+    uint64_t bytes = http_skim_chain(&x->skim)->bytes;
+    memcpy(x->ids_field, exchange_ids_question.at, exchange_ids_question.len);
+    kv_budget_spend(&p->exchanges.ids_budget, bytes);
+    p->stats.ids_asked++;
+    p->stats.ids_asked_bytes += bytes;
+}
+
+/* --- its answer ------------------------------------------------------------------------------ */
+
+static void on_id(void *context, uint32_t id)
+{
+    struct exchange_ids *ids = context;
+    kv_asked_token(&ids->asked, id);
+}
+
+/* The replica tells no ids: it is not asked for a while. */
+static void pause_asking(const struct exchange *x)
+{
+    struct proxy *p = x->proxy;
+    p->engines.pools[x->now.decision.server].no_ids_ms = p->now_ms + PROXY_IDS_PAUSE_MS;
+}
+
+void exchange_ids_begin(struct exchange *x, const struct http_head *head)
+{
+    bool good = head->status / 100 == 2;
+    if (good && x->ids_refused)
+        pause_asking(x);
+    if (x->now.ids_block == 0 || !good || x->now.scan != EXCHANGE_SCAN_USAGE ||
+        (x->now.unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE))
+        return;
+    const struct http_ids_user user = {on_id, x->ids};
+    kv_asked_begin(&x->ids->asked, &x->proxy->config.secret, x->now.ids_block);
+    http_ids_cut_init(&x->ids->cut, !exchange_is_json(head), &user);
+    x->ids->cuts = true;
+    if (x->out_framing == HTTP_BODY_LENGTH) /* it will be shorter */
+        x->out_framing = HTTP_BODY_CHUNKED;
+}
+
+void exchange_ids_told(const struct exchange *x)
+{
+    if (x->ids == NULL || !x->ids->cuts)
+        return;
+    if (x->ids->cut.prompts == 0 && x->usage.done && !x->usage.error)
+        pause_asking(x);
+    if (x->ids->cut.prompts == 1 && (int64_t)x->ids->asked.tokens == x->usage.prompt_tokens)
+        node_router_events_tokens(x->proxy->config.router, &x->now.decision, &x->ids->asked);
+}
+
+void exchange_ids_forget(struct exchange *x)
+{
+    if (x->ids == NULL || !x->ids->cuts)
+        return;
+    http_ids_cut_free(&x->ids->cut);
+    x->ids->cuts = false;
+}
+
+void exchange_ids_free(struct exchange *x)
+{
+    if (x->ids == NULL)
+        return;
+    exchange_ids_forget(x);
+    free(x->ids);
+    x->ids = NULL;
+    x->proxy->exchanges.ids_open--;
+}
