@@ -212,14 +212,10 @@ static void gather_asked(struct exchange *x, struct slice bytes)
 static void gather_without_ids(struct exchange *x, struct slice bytes)
 {
     struct http_ids_cut *cut = &x->ids->cut;
-    bool handed = false;
-    if (cut->handed || x->now.cut.handed)
+    if (cut->handed || x->now.cut.handed) /* so there is room for all that comes now */
         flush(x, false);
-    for (struct slice out; http_ids_cut_next(cut, &bytes, &out);) {
-        handed |= cut->handed;
+    for (struct slice out; http_ids_cut_next(cut, &bytes, &out);)
         gather_asked(x, out);
-    }
-    cut->handed = handed; /* also of what was gathered behind a flush */
 }
 
 /* Its client may ask for the response as soon as it has read the id. */

@@ -188,6 +188,18 @@ static void test_what_is_not_ids_passes(void **state)
     check(true, lines, lines, 0, "");
 }
 
+/* What is no stream of vLLM's is not held back until its end. */
+static void test_lines_that_end_with_cr_pass_at_once(void **state)
+{
+    (void)state;
+    struct http_ids_cut c;
+    struct slice in = SLICE("data: {\"choices\":[]}\r\n\r\n"), out;
+    http_ids_cut_init(&c, true, &user);
+    assert_true(http_ids_cut_next(&c, &in, &out));
+    assert_slice_equal(out, "data: {\"choices\":[]}\r\n\r\n");
+    http_ids_cut_free(&c);
+}
+
 /* A million ids are cut; what is longer than an event or an answer may be passes. */
 static void test_long_answers(void **state)
 {
@@ -239,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_events_for_ids_alone_are_left_out),
         cmocka_unit_test(test_what_is_not_ids_passes),
+        cmocka_unit_test(test_lines_that_end_with_cr_pass_at_once),
         cmocka_unit_test(test_long_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

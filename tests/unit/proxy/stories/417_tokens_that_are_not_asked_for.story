@@ -44,6 +44,7 @@ A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"
 1a answers 200 {"choices":[{"token_ids":null}],"prompt_token_ids":null}
     to A: HTTP/1.1 200 X; Transfer-Encoding: chunked "38\r\n{\"choices\":[{\"token_ids\":null}],\"prompt_token_ids\":null}\r\n0\r\n\r\n"
     release A at 1
+tokens may be asked for
 A sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 340\r\n\r\n{\"model\":\"m\",\"prompt\":\"Tell me a story of two foxes and a hen, and let it be a long one, for the night is long and the fire is warm; say what each of them wants, and how it ends. Then tell it again as the hen would tell it, and once more as the younger fox would, who has never seen a hen before, and let the end be another one each time.\"}"
     to 1a: POST /v1/completions HTTP/1.1; Content-Length: 340 "{\"model\":\"m\",\"prompt\":\"T... 340 bytes"
     book A at 1
