@@ -152,10 +152,10 @@ static void access_share(struct node *n, struct access *access)
 /* --- KV-cache events ------------------------------------------------------------------------- */
 
 /* Where there is no room for a mark, the others infer as before. */
-static void on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     struct node *n = context;
-    DISCARD(node_router_events_gone(n->router, slot, id, code));
+    return node_router_events_gone(n->router, slot, id, code) != ERR_AGAIN;
 }
 
 static void on_present(void *context, unsigned slot, uint64_t id, uint8_t code)

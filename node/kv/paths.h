@@ -61,6 +61,11 @@ MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes,
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
                    struct kv_tree_place place);
 
+/* The last block of that tree of which it is certain that a prompt of that text passes through it;
+ * depth 0: none is. */
+struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
+                                    const struct kv_tree *tree);
+
 /* Calls `anchored` for each checkpoint whose anchor is that chain. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
 /* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */
