@@ -30,6 +30,12 @@ void node_router_events_live(struct node_router *r, unsigned replica, bool live)
     node_router_events_follow(r);
 }
 
+void node_router_events_reads(struct node_router *r, unsigned replica, bool reads)
+{
+    CHECK(replica < r->replica_count);
+    r->slots[replica].events.reads = reads;
+}
+
 bool node_router_events_are_live(const struct node_router *r, unsigned replica)
 {
     CHECK(replica < r->replica_count);

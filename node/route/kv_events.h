@@ -31,6 +31,9 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 /* This router reads the feed of the replica, and what it says counts, or no longer does. Holds
  * until the next call, also where the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
+/* This router reads the replica's feed where it is its turn: the others count on it. At first it
+ * does not. */
+void node_router_events_reads(struct node_router *r, unsigned replica, bool reads);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 

@@ -11,8 +11,8 @@
 
 enum {
     LOOK_MS = 1000,
-    READERS = 2,                        /* of one engine: one speaks, one stands by */
-    ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
+    READERS = 2,       /* of one engine: one speaks, one stands by */
+    FAILED_MS = 10000, /* without a subscription: another router is to read it */
 };
 
 struct feeds {
@@ -21,15 +21,16 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
-        uint8_t reading; /* as the log was told last, */
-        bool live;       /* and the router */
+        uint64_t well_ms; /* it was to be read, and was, or was not to be */
+        uint8_t reading;  /* as the log was told last, */
+        bool live;        /* and the router */
     } of[NODE_REPLICAS_MAX];
 };
 
 /* --- where it is ----------------------------------------------------------------------------- */
 
 struct endpoint {
-    char at[ENDPOINT_BYTES], replay[ENDPOINT_BYTES];
+    char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
 };
 
@@ -40,9 +41,9 @@ static bool write_at(char *out, struct slice host, unsigned port)
     out[0] = '\0';
     if (port == 0 || port > UINT16_MAX || host.len == 0)
         return false;
-    int len = snprintf(out, ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
+    int len = snprintf(out, KV_ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
                        SLICE_ARG(host), port);
-    return len < ENDPOINT_BYTES;
+    return len < KV_ENDPOINT_BYTES;
 }
 
 /* Of a rank by its place in their order: of an engine on several machines each has the numbers of
@@ -117,15 +118,15 @@ static enum kv_role role_of(const struct proxy *p, unsigned slot)
         return kv_readers_reading(p->engines.feeds->readers, slot) != KV_READING_NOT
                    ? KV_ROLE_STANDS_BY
                    : KV_ROLE_NONE;
-    if (server->health != NODE_HEALTH_UP || k->turn.ahead >= READERS)
+    if (server->health != NODE_HEALTH_UP || k->turn_events.ahead >= READERS)
         return KV_ROLE_NONE;
-    return k->turn.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
+    return k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
 }
 
 bool feeds_ask(const struct proxy *p, unsigned replica)
 {
     const struct node_replica *k = node_router_replica(p->config.router, replica);
-    return !is_off(p) && k->health == NODE_HEALTH_UP && k->turn.ahead < READERS &&
+    return !is_off(p) && k->health == NODE_HEALTH_UP && k->turn_events.ahead < READERS &&
            k->said.kv_events.len == 0;
 }
 
@@ -185,6 +186,19 @@ static void tell_router(const struct proxy *p, unsigned slot)
     f->of[slot].live = live;
 }
 
+/* The others count on this router, but where it is to read a feed and has no subscription for long:
+ * then the next one moves up, while this one goes on trying. */
+static void tell_reads(const struct proxy *p, unsigned slot, bool off, bool wanted)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
+    bool up = node_router_process(p->config.router, slot)->health == NODE_HEALTH_UP;
+    if (!wanted || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
+        of->well_ms = p->now_ms;
+    bool reads = !off && p->now_ms < of->well_ms + FAILED_MS;
+    node_router_events_reads(p->config.router, slot, reads);
+}
+
 static void look(struct proxy *p, unsigned slot, bool off)
 {
     struct feeds *f = p->engines.feeds;
@@ -201,6 +215,7 @@ static void look(struct proxy *p, unsigned slot, bool off)
         want.role = KV_ROLE_NONE;
     }
     kv_readers_want(f->readers, slot, &want, p->now_ms);
+    tell_reads(p, slot, off, want.role != KV_ROLE_NONE);
 }
 
 void feeds_tick(struct proxy *p)
