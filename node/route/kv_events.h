@@ -14,6 +14,8 @@
 #ifndef NODE_ROUTE_KV_EVENTS_H
 #define NODE_ROUTE_KV_EVENTS_H
 
+#include "base/json_write.h"
+#include "node/kv/readers.h"
 #include "node/kv/told.h"
 #include "node/route/router.h"
 
@@ -24,6 +26,8 @@ struct node_events_user {
     void (*path)(void *context, const struct kv_path *path);
     void (*told)(void *context, const struct kv_told *told);
     void *context;
+    /* What the reader says of itself; false: this router does not read there. NULL: never. */
+    bool (*row)(void *context, unsigned replica, struct kv_reading_row *out);
 };
 /* NULL: nobody reads here any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
@@ -36,6 +40,10 @@ void node_router_events_live(struct node_router *r, unsigned replica, bool live)
 void node_router_events_reads(struct node_router *r, unsigned replica, bool reads);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
+
+/* What this router's reader of the replica's events knows, as an object; null: it reads none. */
+void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
+                              struct json_writer *w);
 
 /* The word of this router's reader on one checkpoint, for all routers: as crdt_state_mark_gone()
  * and crdt_state_mark_present(). What is older than the router believes to be there counts as not

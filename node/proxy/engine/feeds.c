@@ -159,6 +159,21 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
+static void log_disbelieved(const struct proxy *p, unsigned slot, const char *from)
+{
+    struct kv_reading_row r;
+    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
+        return;
+    const struct kv_reader_stats *s = &r.stats;
+    uint64_t left_ms = s->believed_ms > p->now_ms ? s->believed_ms - p->now_ms : 0;
+    log_event(p->config.log, LOG_WARN, "kv_events_disbelieved",
+              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
+              LOG_CSTR("from", from), LOG_UINT("answers", s->told), LOG_UINT("tied", s->tied),
+              LOG_UINT("unmatched", s->unmatched), LOG_UINT("agreed", s->agreed),
+              LOG_UINT("contradicted", s->contradicted),
+              LOG_UINT("minutes", (left_ms + 59999) / 60000));
+}
+
 static void log_change(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -167,10 +182,14 @@ static void log_change(const struct proxy *p, unsigned slot)
     if (now == before)
         return;
     f->of[slot].reading = (uint8_t)now;
-    if (now != KV_READING_LIVE && !was_live)
+    if (now != KV_READING_LIVE && !was_live && now != KV_READING_CONTRADICTS)
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
+    if (now == KV_READING_CONTRADICTS) {
+        log_disbelieved(p, slot, from.at);
+        return;
+    }
     log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
               LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
               LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
@@ -266,6 +285,13 @@ struct row {
       r->stats.unmatched)                                                                          \
     X(events_unclear_total, "Of these, those whose blocks could have been another's.",             \
       r->stats.unclear)                                                                            \
+    X(events_agreed_total,                                                                         \
+      "Of these, those that took from the cache what its events had said to be there.",            \
+      r->stats.agreed)                                                                             \
+    X(events_contradicted_total, "Of these, those that did not.", r->stats.contradicted)           \
+    X(events_disbelieved_total,                                                                    \
+      "Times that its events were no longer believed, because answers contradicted them.",         \
+      r->stats.disbelieved)                                                                        \
     X(events_gone_total, "Checkpoints of prompts of which this router said that they are gone.",   \
       r->stats.gone)                                                                               \
     X(events_present_total, "Checkpoints of prompts of which it found that they are there.",       \

@@ -39,7 +39,7 @@ static void hear_told(void *context, const struct kv_told *told)
 static void listen_at(struct node_router *r, struct ear *e)
 {
     *e = (struct ear){0};
-    const struct node_events_user user = {hear_path, hear_told, e};
+    const struct node_events_user user = {hear_path, hear_told, e, NULL};
     node_router_events_watch(r, &user);
 }
 
@@ -251,6 +251,15 @@ static void no_size_is_learned_where_events_are_live(void **state)
         json_decref(root);
         assert_int_equal(r->replicas[0].cache.size_learned, !live);
         assert_int_equal((int)metric(r, "grapevine_replica_events_live"), live);
+        const struct node_cache *c = &r->replicas[0].cache; /* 30,000 expected of some, none told */
+        assert_int_equal(c->by_events.off > 0, live);
+        assert_int_equal(c->by_usage.off - c->by_events.off > 0, !live);
+        static const char *const off[] = {"grapevine_prediction_cached_tokens_off_total{replica="
+                                          "\"host-0:8000\",source=\"usage\"}",
+                                          "grapevine_prediction_cached_tokens_off_total{replica="
+                                          "\"host-0:8000\",source=\"events\"}"};
+        assert_true(metric(r, off[live]) > 0);
+        assert_near(metric(r, off[!live]), 0, 0);
         alone_destroy(r);
     }
 }
