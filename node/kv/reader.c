@@ -89,10 +89,8 @@ static void say_refused(struct kv_reader *r)
 {
     unsigned count = r->refused_count;
     r->refused_count = 0;
-    for (unsigned i = 0; i < count; i++) { /* some come in again, at their place or before it */
-        if (kv_tree_reach(r->tree, r->refused[i]) == KV_GONE)
-            kv_paths_at(r->paths, r->refused[i], &r->sayer);
-    }
+    for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
+        kv_paths_at(r->paths, r->refused[i], &r->sayer);
 }
 
 static void on_reached(void *context, uint64_t chain, enum kv_reach now)

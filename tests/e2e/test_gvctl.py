@@ -254,7 +254,7 @@ class Gvctl(Case):
         self.assertEqual(read_yaml(out), said)
 
     def test_names_alone(self):
-        for command, out in ((("replicas",), "a:1\nb:2\nc:3\n"), (("members",), "r1\nr2\nr3\n"),
+        for command, out in ((("replicas",), "a:1\nb:2\nd:4\nc:3\n"), (("members",), "r1\nr2\nr3\n"),
                              (("poison",), "00ff\n")):
             self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
@@ -264,7 +264,7 @@ class Gvctl(Case):
         """-v explained nothing."""
         plain, more = (self.ask("explain", *v, says=answer_json(SHOWN[("explain",)][2]), stdin=b"{}")[1] for v in ((), ("-v",)))
         heads = re.sub(" s(?= |$)", "", re.search("(?m)^ *REPLICA +(.*)$", more)[1])
-        self.assertEqual(re.split("  +", heads), ["CACHED", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
+        self.assertEqual(re.split("  +", heads), ["CACHED", "KNOWN BY", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
         for head in re.split("  +", heads)[:-1]:
             self.assertRegex(more, r"(?m)(^|\. )%s: " % head)
             self.assertNotIn(head + ": ", plain)

@@ -288,6 +288,12 @@ static void one_that_contradicts_does_not_speak(void **state)
     kv_readers_connected(rs, 0, SECOND);
     kv_readers_live(rs, 0, 0, stored(1), SECOND);
     assert_true(kv_readers_speak(rs, 0));
+    struct kv_told whole = told; /* it computed no block, and so stored none */
+    whole.cached_tokens = 80;
+    for (unsigned i = 0; i < 100; i++)
+        kv_readers_told(rs, &whole, 5 * SECOND);
+    kv_readers_tick(rs, 5 * SECOND + KV_TOLD_WAIT_MS);
+    assert_true(kv_readers_speak(rs, 0));
     for (unsigned i = 0; i < 100; i++)
         kv_readers_told(rs, &told, 6 * SECOND);
     assert_true(kv_readers_speak(rs, 0));
