@@ -76,6 +76,7 @@ enum http_skim_number {
     HTTP_SKIM_MAX_TOKENS,
     HTTP_SKIM_MAX_NEW_TOKENS, /* of sampling_params */
     HTTP_SKIM_PRIORITY,
+    HTTP_SKIM_CHOICES, /* `n` */
     HTTP_SKIM_NUMBERS,
 };
 

@@ -79,6 +79,7 @@ struct node_work {
     bool answer_whole;     /* not streamed */
     bool token_ids;        /* the prompt came as token ids */
     bool continues;        /* a stored response, so the prompt is more than was sent */
+    bool several;          /* answers, whose tokens the usage adds up */
     struct chain_content content;
     uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
     uint32_t fresh_blocks;   /* of the index, that it brought */

@@ -33,6 +33,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .prompt_bytes = request->chain ? request->chain->bytes : 0,
         .token_ids = request->chain && request->chain->token_ids,
         .continues = request->continues,
+        .several = request->several,
         .content = request->chain ? request->chain->content : (struct chain_content){0},
         .ttft_s = costs ? c->ttft_s : line_s + uncached / rate,
         .line_tokens = line_s * rate + uncached,

@@ -380,7 +380,7 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
     /* Where prompts were seen to part another one's end says little. */
     const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->prompt_id);
     bool is_fork = m != NULL && m->answer == 0;
-    if (complete && usage->completion_tokens > 0 && !is_fork)
+    if (complete && usage->completion_tokens > 0 && !is_fork && !work->several)
         node_ruler_note(r->ruler, &(struct node_ruler_mark){
                                       .id = work->prompt_id,
                                       .tail_bytes = work->tail_bytes,

@@ -163,7 +163,7 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
         .ended_ms = later(node_state_cluster_ms(r->state, now_ms), sent_ms),
         .prompt_tokens = tokens(usage->prompt_tokens),
         .cached_tokens = tokens(usage->cached_tokens),
-        .output_tokens = tokens(usage->completion_tokens),
+        .output_tokens = work->several ? KV_UNTOLD : tokens(usage->completion_tokens),
         .well = well,
         .asked_block = work->asked_block,
         .asked_chain = work->asked_chain,

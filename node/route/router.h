@@ -77,6 +77,7 @@ struct node_request {
     bool model_likely; /* leave out those that lately denied the model, even if no other
                           is left (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
+    bool several;      /* answers, whose tokens the usage adds up */
     uint32_t context_over; /* an engine said that it is too long for this context: leave out those
                               whose context is known to be no longer */
     bool too_long;         /* the same, whatever is known: the longest context is wanted */

@@ -106,6 +106,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->chain = http_skim_chain(&x->skim);
         out->rendered = x->rendered;
         out->continues = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID).len > 0;
+        out->several =
+            x->skim.has_number[HTTP_SKIM_CHOICES] && x->skim.numbers[HTTP_SKIM_CHOICES] > 1;
         out->answer_whole = !x->skim.flags[HTTP_SKIM_STREAM];
         int64_t limit = http_skim_output_max(&x->skim);
         out->output_tokens_max = limit > 0 && limit < INT32_MAX ? (uint32_t)limit : 0;

@@ -237,6 +237,11 @@ static void fields(void **state)
     skim_whole("{}");
     assert_true(skim.understood);
     assert_int_equal(http_skim_output_max(&skim), -1);
+    assert_false(skim.has_number[HTTP_SKIM_CHOICES]);
+    skim_whole("{\"sampling_params\":{\"n\":3},\"text\":\"x\"}");
+    assert_int_equal(skim.numbers[HTTP_SKIM_CHOICES], 3);
+    skim_whole("{\"n\":2,\"text\":\"x\"}");
+    assert_int_equal(skim.numbers[HTTP_SKIM_CHOICES], 2);
 }
 
 static void apis(void **state)

@@ -126,6 +126,14 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
     node_router_finish(r, d.booking, NODE_OUTCOME_CLIENT_GONE, &no_usage, START_MS + 2200);
     assert_int_equal(e.told, 2);
     assert_true(t->prompt_tokens == KV_UNTOLD && t->output_tokens == KV_UNTOLD && !t->well);
+    /* Usage adds up the tokens of several answers, whose blocks stand side by side. */
+    struct node_request request = request_of(prompt(1, 20000));
+    request.several = true;
+    struct node_decision both;
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS + 2500, &both), ERR_OK);
+    node_router_finish(r, both.booking, NODE_OUTCOME_OK, &usage, START_MS + 2600);
+    assert_int_equal(e.told, 3);
+    assert_true(t->prompt_tokens == 20000 && t->output_tokens == KV_UNTOLD && t->well);
     /* Refused: nothing was computed. Chunks have no prefix. */
     d = choose(r, prompt(2, 20000), START_MS + 3000);
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, NULL, START_MS + 3100);
@@ -133,7 +141,7 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
     chain = prompt(3, 20000);
     chain->chunks = true;
     done(r, choose(r, chain, START_MS + 4000), START_MS + 4100);
-    assert_true(e.told == 2 && e.paths == paths);
+    assert_true(e.told == 3 && e.paths == paths);
     alone_destroy(r);
 }
 
