@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/wire.h"
 #include "node/kv/batch.h"
 #include "node/kv/runs.h"
 
@@ -41,7 +42,7 @@ struct kv_reader {
 
 static void say(struct kv_reader *r, uint64_t id, uint8_t code, enum kv_reach reach)
 {
-    if (!r->speaks || r->doubtful || r->sheds || reach == KV_UNSURE)
+    if (!r->speaks || r->doubtful || r->sheds || reach == KV_UNSURE || !kv_feed_is_proven(r->feed))
         return;
     if (reach == KV_GONE) {
         r->stats.gone++;
@@ -340,6 +341,35 @@ enum kv_reader_state kv_reader_state(const struct kv_reader *r)
     return state == KV_FEED_LIVE     ? KV_READER_LIVE
            : state == KV_FEED_BEGINS ? KV_READER_BEGINS
                                      : KV_READER_DOUBTS;
+}
+
+enum { KEPT_HEAD = 16 };
+
+int kv_reader_keep(const struct kv_reader *r, struct buf *out)
+{
+    uint8_t head[KEPT_HEAD];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    if (kv_feed_next(r->feed) == 0 || kv_feed_last(r->feed) == 0 || r->doubtful || r->sheds)
+        return 0;
+    wire_write_u64(&w, kv_feed_next(r->feed));
+    wire_write_u64(&w, kv_feed_last(r->feed));
+    int err = buf_append(out, head, sizeof head);
+    if (err == ERR_OK)
+        err = kv_tree_keep(r->tree, out);
+    return err == ERR_OK ? 1 : err;
+}
+
+bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms)
+{
+    struct wire_reader in = wire_reader_of(kept.at, kept.len);
+    uint64_t next = wire_read_u64(&in), last = wire_read_u64(&in);
+    r->now_ms = now_ms;
+    if (in.bad || next == 0 || last == 0 || !kv_tree_recall(r->tree, slice_skip(kept, KEPT_HEAD)))
+        return false;
+    kv_feed_resume(r->feed, next, last);
+    if (kv_feed_is_proven(r->feed)) /* nothing will prove it */
+        doubt(r);
+    return true;
 }
 
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r)
