@@ -341,9 +341,11 @@ void node_kept_learned(const struct node_kept *k, const struct node_state *s,
         struct slice later;
         int slot = crdt_registry_by_key(registry, wire_read_u48(&r));
         struct slice value = wire_read_bytes(&r, wire_read_u16(&r));
+        if (r.bad)
+            break;
         struct wire_reader in = wire_reader_of(value.at, value.len);
         crdt_value_read(&in, CRDT_REPORT_LEARNED, &v, &later);
-        if (slot >= 0 && !r.bad && !in.bad)
+        if (slot >= 0 && !in.bad)
             learned(context, (unsigned)slot, &v.learned);
     }
 }

@@ -399,8 +399,8 @@ static bool point_recall(struct kv_paths *p, struct wire_reader *r, uint32_t blo
     uint64_t chain = wire_read_u64(r);
     uint32_t depth = wire_read_u32(r), tokens = wire_read_u32(r), surely = wire_read_u32(r);
     uint32_t before = parent != 0 ? find(p, parent) : NONE;
-    if (r->bad || (parent != 0 && before == NONE) || find(p, id) != NONE ||
-        p->stats.points == p->max)
+    if (r->bad || code > CHECKPOINT_CODE_MAX || id == 0 || (parent != 0 && before == NONE) ||
+        find(p, id) != NONE || p->stats.points == p->max)
         return false;
     uint32_t at = add(p, id, code, before);
     if (at == NONE)

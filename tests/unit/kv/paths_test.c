@@ -260,15 +260,17 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
     cursor = 0;
     kv_paths_walk(paths, &cursor, 1000, &counts);
     assert_int_equal(same, before.anchors);
-    for (size_t cut = 0; cut < kept.len; cut++) {
-        kept.at[cut] = (char)(kept.at[cut] ^ 1);
+    for (size_t i = 0; i < 2 * kept.len; i++) {
+        size_t cut = i / 2;
+        char flipped = i % 2 == 0 ? 1 : 64;
+        kept.at[cut] = (char)(kept.at[cut] ^ flipped);
         struct kv_paths *next;
         assert_int_equal(kv_paths_create(&next, 1000), 0);
         (void)kv_paths_recall(next, slice_of(kept.at, cut));
         (void)kv_paths_recall(next, buf_slice(&kept));
         kv_paths_check(next);
         kv_paths_destroy(next);
-        kept.at[cut] = (char)(kept.at[cut] ^ 1);
+        kept.at[cut] = (char)(kept.at[cut] ^ flipped);
     }
     kv_paths_destroy(paths);
     paths = past;

@@ -355,6 +355,27 @@ static void test_the_next_life_knows_the_same(void **state)
     end();
 }
 
+enum { KEPT_HEAD = 272, KEPT_BLOCK = 32, KEPT_PARENT = 16 };
+
+static void test_no_circle_and_no_block_twice(void **state)
+{
+    (void)state;
+    struct buf kept = {0};
+    begin(100);
+    store("yz", 1); /* block 0 has no place, and block 1 stands behind it */
+    assert_int_equal(kv_tree_keep(tree, &kept), 0);
+    assert_int_equal(kept.len, KEPT_HEAD + 2 * KEPT_BLOCK);
+    uint32_t second = 1;
+    memcpy(kept.at + KEPT_HEAD + KEPT_PARENT, &second, sizeof second);
+    assert_true(recall(buf_slice(&kept), 100)); /* but for the link */
+    drop("yz");
+    assert_int_equal(kv_tree_stats(tree).blocks, 0);
+    memcpy(kept.at + KEPT_HEAD, kept.at + KEPT_HEAD + KEPT_BLOCK, sizeof(uint64_t));
+    assert_false(recall(buf_slice(&kept), 100));
+    buf_free(&kept);
+    end();
+}
+
 /* A check in front of it shows accidents; here nothing may break whatever the bytes are. */
 static void test_other_bytes_make_no_other_tree(void **state)
 {
@@ -394,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
         cmocka_unit_test(test_without_room),
         cmocka_unit_test(test_the_next_life_knows_the_same),
+        cmocka_unit_test(test_no_circle_and_no_block_twice),
         cmocka_unit_test(test_other_bytes_make_no_other_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
