@@ -11,6 +11,7 @@
 #include "node/route/discovered.h"
 #include "node/route/kv_events.h"
 #include "node/route/policy.h"
+#include "node/route/recall.h"
 #include "node/route/share.h"
 
 enum { NAMES_FULL_MS = 60000 };
@@ -33,6 +34,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                 .index_bytes = o->index_bytes,
                 .generation_ms = (uint32_t)o->generation_ms,
                 .ttl_ms = (uint32_t)o->ttl_ms,
+                .keeps = o->state_dir[0] != '\0',
             },
         .router =
             {
@@ -89,6 +91,8 @@ static int state_create(struct node *n, const struct node_config *config,
         gossip_keyring_hash_secret(config->keyring, &c.secret);
         c.replicated = true;
         c.self = gossip_node_id(config->replication.gossip.name);
+    } else if (config->secret) {
+        c.secret = *config->secret;
     } else {
         io->random(io->context, &c.secret, sizeof c.secret);
     }
@@ -279,6 +283,39 @@ int node_create(struct node **out, const struct node_config *config,
     *out = n;
     return ERR_OK;
 }
+
+/* --- over a restart -------------------------------------------------------------------------- */
+
+static bool on_keep_learned(void *context, unsigned slot, struct crdt_learned *out)
+{
+    const struct node *n = context;
+    return node_router_learned(n->router, slot, out);
+}
+
+static void on_kept_learned(void *context, unsigned slot, const struct crdt_learned *learned)
+{
+    struct node *n = context;
+    node_router_recall(n->router, slot, learned);
+}
+
+struct node_keep_source node_remembers(struct node *n)
+{
+    return (struct node_keep_source){
+        .state = n->state, .readers = n->kv_readers, .learned = on_keep_learned, .context = n};
+}
+
+int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, const char **why)
+{
+    int err = node_kept_join(kept, n->state, n->kv_readers, now_ms, why);
+    if (err != ERR_OK)
+        return err;
+    const struct node_replication_user user = node_router_replication_user(n->router);
+    user.joined(user.context);
+    node_kept_learned(kept, n->state, on_kept_learned, n);
+    return ERR_OK;
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
 
 /* Of a router that runs alone; the replication of several reports it itself. */
 static void check_names_limit(struct node *n, uint64_t now_ms)

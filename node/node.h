@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "node/admin/admin.h"
+#include "node/cluster/keep.h"
 #include "node/cluster/replication.h"
 #include "node/discover/discover.h"
 #include "node/kv/readers.h"
@@ -36,6 +37,7 @@ struct node_config {
     struct node_replication_config replication; /* of a router that is one of several */
     uint32_t stored_responses;                  /* remembered */
     const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
+    const struct hash_secret *secret;           /* of a router alone; borrowed; NULL: a new one */
     struct proxy_config proxy;                  /* with `net` it serves clients */
     const struct kv_readers_shell *kv;          /* borrowed; NULL: no KV events are read */
     struct admin_config admin;
@@ -71,6 +73,11 @@ struct node {
  * routers derives the secret from the keyring. Errors are those of what it creates. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
+/* What it knows, for node_keep_begin(). */
+struct node_keep_source node_remembers(struct node *n);
+/* A new node takes in what an earlier life knew; errors as node_kept_join(). */
+MUST_USE int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms,
+                         const char **why);
 /* Every second, of a node that serves clients. */
 void node_tick(struct node *n, uint64_t now_ms);
 /* The options that it borrows have changed, of a node that serves clients: what was made of them at

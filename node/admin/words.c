@@ -133,6 +133,13 @@ static const struct words {
      "Standard error takes no log lines: they are dropped until it does."},
     {"log_lines_dropped", ADMIN_EVENT_TROUBLE,
      "{lines#log line was|log lines were} dropped, for standard error took none."},
+    {"state_read", ADMIN_EVENT_JOIN,
+     "This router started with the state that it wrote to disk {age_ms} ms ago."},
+    {"state_refused", ADMIN_EVENT_TROUBLE,
+     "What this router kept on disk is not used: it {why}.[ It is set aside as {aside}.]"},
+    {"state_not_written", ADMIN_EVENT_TROUBLE,
+     "What this router knows cannot be kept in {folder}[: {error}]."},
+    {"state_written", ADMIN_EVENT_TROUBLE, "What this router knows is kept in {folder} again."},
     {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out."},
 };
 

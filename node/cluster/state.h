@@ -32,6 +32,7 @@ struct node_state_config {
     struct hash_secret secret; /* of the hashes of prompts and sessions; the same everywhere */
     uint64_t self;             /* this router: gossip_node_id() of its name */
     bool replicated;           /* there are other routers: news is queued for them */
+    bool keeps;                /* what is known outlives this process (node/cluster/keep.h) */
     unsigned replicas_max;     /* slots: crdt_registry_slots(names_max) */
     unsigned names_max;        /* names of replicas in use at one time; 0: as many as slots allow */
     uint64_t index_bytes;      /* memory for the prefix index */

@@ -25,6 +25,7 @@
 #include "node/io/replica_kubernetes.h"
 #include "node/io/shell.h"
 #include "node/io/standard.h"
+#include "node/io/state_dir.h"
 #include "node/io/tls.h"
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
@@ -83,9 +84,12 @@ static int create_node(struct shell *shell, struct node **out)
     struct timespec wall;
     (void)clock_gettime(CLOCK_REALTIME, &wall);
     config.state.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
-    int err = node_create(out, &config, &io, uv_hrtime() / 1000);
+    config.secret = state_dir_secret(shell->state);
+    uint64_t now_us = uv_hrtime() / 1000;
+    int err = node_create(out, &config, &io, now_us);
     if (err == 0) {
         prepare_memory(*out);
+        state_dir_recall(shell->state, *out, now_us / 1000);
         return 0;
     }
     if (err != ERR_LIMIT) {
@@ -155,6 +159,17 @@ static int read_secrets(struct process *p)
     return EXIT_CONFIG;
 }
 
+/* As read_secrets(). */
+static int open_state(struct process *p)
+{
+    char message[IO_FILE_MESSAGE];
+    if (p->options.state_dir[0] == '\0' ||
+        state_dir_open(&p->shell.state, p->options.state_dir, &p->sink.log, message) == 0)
+        return 0;
+    (void)fprintf(stderr, "grapevine: %s\n", message);
+    return EXIT_CONFIG;
+}
+
 /* The default folder is there in a pod alone, and settings may be checked elsewhere. */
 static bool account_good(const struct node_options *options)
 {
@@ -171,6 +186,10 @@ static bool account_good(const struct node_options *options)
 static bool files_good(const struct node_options *options)
 {
     char message[IO_FILE_MESSAGE];
+    if (options->state_dir[0] != '\0' && state_dir_check(options->state_dir, message) != 0) {
+        (void)fprintf(stderr, "grapevine: %s\n", message);
+        return false;
+    }
     for (unsigned i = 0; i < options->replica_file.count; i++) {
         if (replica_file_check(options->replica_file.at[i], message) != 0) {
             (void)fprintf(stderr, "grapevine: %s\n", message);
@@ -212,6 +231,8 @@ static int run(struct process *p, int argc, char *const *argv)
     struct shell *shell = &p->shell;
     struct log *log = &p->sink.log;
     int status = read_secrets(p);
+    if (status == 0)
+        status = open_state(p);
     if (status != 0) {
         free_secrets(shell);
         return status;
@@ -249,6 +270,7 @@ static int run(struct process *p, int argc, char *const *argv)
     (void)uv_loop_close(&p->loop);
     node_destroy(node);
     reload_free(shell->reload);
+    state_dir_free(shell->state);
     free_secrets(shell);
     return status;
 }

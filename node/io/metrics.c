@@ -8,6 +8,7 @@
 #include "node/io/log_sink.h"
 #include "node/io/reload.h"
 #include "node/io/shell.h"
+#include "node/io/state_dir.h"
 #include "node/io/tls.h"
 
 static void write_process(const struct shell *shell, struct prometheus *p)
@@ -61,5 +62,6 @@ int metrics_write(void *context, struct buf *out)
     discover_metrics(shell->node->discover, shell_now_ms(shell), &p);
     io_gossip_metrics(shell, &p);
     tls_metrics(shell->tls, &p);
+    state_dir_metrics(shell->state, shell_now_ms(shell), &p);
     return prometheus_finish(&p);
 }

@@ -19,6 +19,7 @@
 #include "node/io/random.h"
 #include "node/io/reload.h"
 #include "node/io/sources.h"
+#include "node/io/state_dir.h"
 #include "node/io/tls.h"
 
 enum {
@@ -41,6 +42,7 @@ static void tick_node(struct shell *shell, uint64_t now)
         node_state_wall(shell->node->state,
                         (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
     node_tick(shell->node, now);
+    state_dir_tick(shell->state, shell);
 }
 
 static void on_tick(uv_timer_t *timer);
@@ -260,6 +262,7 @@ void shell_close(struct shell *shell)
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         (void)sigaddset(&late, signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, &late, NULL);
+    state_dir_stop(shell->state, shell);
     io_gossip_stop(shell);
     io_watches_stop(&shell->watches);
     sources_stop(shell);

@@ -13,6 +13,7 @@
  *   watch_file.c  files that are read again and again; read_file.c reads one
  *   key_file.c   the API key that probes show to replicas
  *   client_keys.c  the keys of clients
+ *   state_dir.c  what is kept over a restart
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it
  *   reload.c     the same again while the router runs
@@ -48,6 +49,7 @@ struct kv_feeds;
 struct io_gossip;
 struct reload;
 struct sources;
+struct state_dir;
 struct tls;
 
 struct shell {
@@ -87,6 +89,7 @@ struct shell {
     struct kv_feeds *kv_feeds; /* KV events of engines (kv_feeds.h) */
     struct io_gossip *gossip;  /* NULL: this router runs alone */
     struct reload *reload;     /* borrowed; NULL: there is no --config */
+    struct state_dir *state;   /* borrowed; NULL: nothing is kept over a restart */
     struct service service;    /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */

@@ -24,6 +24,7 @@ struct kv_feed {
     uint64_t replayed;        /* the number behind the last replay's; 0: none since it opened */
     bool asked;               /* for the replay; else it has to wait */
     bool verifies;            /* its first message should be the last one that is known */
+    bool unproven;            /* that one is of an earlier life */
     uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
     uint64_t pause_ms;        /* none before that */
     struct buf held;
@@ -39,13 +40,16 @@ static uint64_t hash_of(const struct kv_feed *f, struct slice payload)
 static void missed(struct kv_feed *f)
 {
     f->stats.missed++;
+    f->unproven = false;
     f->user->missed(f->user->context);
 }
 
 static void hand_over(struct kv_feed *f, uint64_t number, struct slice payload)
 {
-    if (number == 0)
+    if (number == 0) {
+        f->unproven = false;
         f->user->began(f->user->context);
+    }
     f->next = number + 1;
     f->last_hash = hash_of(f, payload);
     f->stats.messages++;
@@ -92,6 +96,8 @@ static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
 static void replay_end(struct kv_feed *f)
 {
     f->state = KV_FEED_LIVE;
+    if (f->unproven && f->held.len == 0)
+        missed(f);
     struct slice rest = buf_slice(&f->held);
     while (rest.len > 0) {
         struct held h;
@@ -166,7 +172,7 @@ void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, 
         missed(f); /* it may be another engine, and what it sent before is not known */
         f->next = number;
     }
-    f->verifies = false;
+    f->verifies = f->unproven = false;
     if (number < f->next)
         return;
     if (number > f->next)
@@ -204,7 +210,7 @@ void kv_feed_restarted(struct kv_feed *f)
     f->state = KV_FEED_LIVE;
     f->next = f->replayed = 0;
     f->last_hash = 0;
-    f->has_live = false;
+    f->has_live = f->unproven = false;
     buf_clear(&f->held);
     f->user->began(f->user->context);
 }
@@ -243,6 +249,23 @@ int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
     return ERR_OK;
 }
 
+void kv_feed_resume(struct kv_feed *f, uint64_t next, uint64_t last_hash)
+{
+    f->next = next;
+    f->last_hash = last_hash;
+    f->unproven = f->has_replay;
+}
+
+uint64_t kv_feed_last(const struct kv_feed *f)
+{
+    return f->last_hash;
+}
+
+bool kv_feed_is_proven(const struct kv_feed *f)
+{
+    return !f->unproven;
+}
+
 void kv_feed_destroy(struct kv_feed *f)
 {
     if (f == NULL)
@@ -256,6 +279,7 @@ void kv_feed_check(const struct kv_feed *f)
     CHECK(f->state == KV_FEED_REPLAYS || f->held.len == 0);
     CHECK(f->state != KV_FEED_REPLAYS || f->has_replay);
     CHECK(f->stats.replayed <= f->stats.messages);
+    CHECK(!f->unproven || f->state != KV_FEED_LIVE);
 }
 
 enum kv_feed_state kv_feed_state(const struct kv_feed *f)

@@ -60,6 +60,13 @@ struct kv_feed;
  * have taken next; 0: nobody read it before. ERR_NOMEM. */
 MUST_USE int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
                             const struct hash_secret *secret, bool has_replay, uint64_t next);
+/* A new one goes on where an earlier one stopped, perhaps in another life of this process: with the
+ * next number, and the hash of the message before it (kv_feed_last()). Where there is a replay it
+ * must show that this message is still the last one before: until then nothing is *proven*, and if
+ * it cannot, messages were missed. */
+void kv_feed_resume(struct kv_feed *f, uint64_t next, uint64_t last_hash);
+uint64_t kv_feed_last(const struct kv_feed *f);
+bool kv_feed_is_proven(const struct kv_feed *f);
 void kv_feed_destroy(struct kv_feed *f);
 void kv_feed_check(const struct kv_feed *f);
 

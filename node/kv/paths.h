@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "node/kv/tree.h"
 
@@ -85,6 +86,13 @@ void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_ancho
 /* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */
 void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
                    const struct kv_anchor_user *user);
+
+/* Appends the next points of the places from *cursor on: 1, or 0: there is none left. Points may
+ * come and go between two pieces. ERR_NOMEM. */
+MUST_USE int kv_paths_keep(const struct kv_paths *p, uint32_t *cursor, struct buf *out);
+/* Takes the points of such a piece that are new and whose parents are known. True: it took some, so
+ * that others may have parents now. */
+bool kv_paths_recall(struct kv_paths *p, struct slice kept);
 
 struct kv_paths_stats {
     uint32_t points, anchors; /* now */

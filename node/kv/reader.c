@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/wire.h"
 #include "node/kv/batch.h"
 #include "node/kv/runs.h"
 #include "node/kv/trust.h"
@@ -60,7 +61,8 @@ static void refused(struct kv_reader *r, uint64_t chain)
 
 static void say(struct kv_reader *r, uint64_t id, uint8_t code, uint64_t chain, enum kv_reach reach)
 {
-    if (!r->speaks || r->doubtful || r->sheds || r->trust.lost || reach == KV_UNSURE)
+    if (!r->speaks || r->doubtful || r->sheds || r->trust.lost || reach == KV_UNSURE ||
+        !kv_feed_is_proven(r->feed))
         return;
     if (reach == KV_GONE) {
         bool said = r->user->gone(r->user->context, id, code);
@@ -198,42 +200,6 @@ static void on_replay(void *context, uint64_t from)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
-/* From where on the run is what a request computed that found so many blocks: the number of its
- * first stop, if it began there, or at one of its stops; -1: at neither. A conversation's turns are
- * one run as long as nobody's answer was found in it. */
-static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
-{
-    if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)
-        return 0;
-    for (int i = run->stops - 2; i >= 0; i--) {
-        if (run->stop[i].end == told->cached_tokens / block)
-            return i + 1;
-    }
-    return -1;
-}
-
-/* The place among its stops where the run ended when that answer did; -1: it is not of that answer.
- */
-static int stop_of(const struct kv_run *run, const struct kv_told *told, uint32_t block)
-{
-    uint32_t all = told->prompt_tokens + told->output_tokens;
-    int first = first_stop(run, told, block);
-    if (run->taken || first < 0)
-        return -1;
-    uint64_t first_ms = first == 0 ? run->first_ms : run->stop[first].at_ms;
-    if (first_ms + KV_TOLD_SLACK_MS < told->sent_ms || first_ms > told->ended_ms + KV_TOLD_SLACK_MS)
-        return -1;
-    for (int i = run->stops - 1; i >= first; i--) {
-        const struct kv_stop *stop = &run->stop[i];
-        /* The last token is never computed, but engines differ in whether its block counts. */
-        if ((stop->end == all / block || stop->end == (all - 1) / block) &&
-            stop->end >= told->prompt_tokens / block &&
-            stop->at_ms <= told->ended_ms + KV_TOLD_SLACK_MS)
-            return i;
-    }
-    return -1;
-}
-
 /* A request's part of a run, and where its prompt's whole blocks end. */
 struct match {
     struct kv_run *run;
@@ -251,7 +217,7 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
     struct kv_run *run = kv_runs_newest(&r->runs);
     for (; run != NULL && kv_run_last_ms(run) + KV_TOLD_SLACK_MS >= told->sent_ms;
          run = kv_runs_older(&r->runs, run)) {
-        int stop = stop_of(run, told, block);
+        int stop = kv_run_stop(run, told, block);
         if (stop < 0)
             continue;
         struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
@@ -512,6 +478,35 @@ enum kv_reader_state kv_reader_state(const struct kv_reader *r)
     return state == KV_FEED_LIVE     ? KV_READER_LIVE
            : state == KV_FEED_BEGINS ? KV_READER_BEGINS
                                      : KV_READER_DOUBTS;
+}
+
+enum { KEPT_HEAD = 16 };
+
+int kv_reader_keep(const struct kv_reader *r, struct buf *out)
+{
+    uint8_t head[KEPT_HEAD];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    if (kv_feed_next(r->feed) == 0 || kv_feed_last(r->feed) == 0 || r->doubtful || r->sheds)
+        return 0;
+    wire_write_u64(&w, kv_feed_next(r->feed));
+    wire_write_u64(&w, kv_feed_last(r->feed));
+    int err = buf_append(out, head, sizeof head);
+    if (err == ERR_OK)
+        err = kv_tree_keep(r->tree, out);
+    return err == ERR_OK ? 1 : err;
+}
+
+bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms)
+{
+    struct wire_reader in = wire_reader_of(kept.at, kept.len);
+    uint64_t next = wire_read_u64(&in), last = wire_read_u64(&in);
+    r->now_ms = now_ms;
+    if (in.bad || next == 0 || last == 0 || !kv_tree_recall(r->tree, slice_skip(kept, KEPT_HEAD)))
+        return false;
+    kv_feed_resume(r->feed, next, last);
+    if (kv_feed_is_proven(r->feed)) /* nothing will prove it */
+        doubt(r);
+    return true;
 }
 
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r)

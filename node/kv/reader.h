@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "node/kv/feed.h"
 #include "node/kv/paths.h"
@@ -35,11 +36,10 @@ enum {
     /* From an answer's end until its blocks are looked for: events come by another connection, and
      * what another router tells takes as long as gossip. */
     KV_TOLD_WAIT_MS = 500,
-    KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
-    KV_TOLD_MAX = 1024,     /* answers that wait; more count as unmatched */
-    KV_TOLD_RETRIED = 16,   /* of these, the last ones are looked at with each message */
-    KV_SWEEP_MS = 250,      /* between two looks at some checkpoints that are there, */
-    KV_SWEEP_POINTS = 256,  /* so many */
+    KV_TOLD_MAX = 1024,    /* answers that wait; more count as unmatched */
+    KV_TOLD_RETRIED = 16,  /* of these, the last ones are looked at with each message */
+    KV_SWEEP_MS = 250,     /* between two looks at some checkpoints that are there, */
+    KV_SWEEP_POINTS = 256, /* so many */
     /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one
      * walk over all of it in as long. */
     KV_STEPS_MAX = 1 << 20,
@@ -78,6 +78,13 @@ void kv_reader_check(const struct kv_reader *r);
 /* Whether it says what it finds, or stands by (as it does at first). What it says at the change is
  * all that contradicts inference, over the next sweeps. */
 void kv_reader_speaks(struct kv_reader *r, bool speaks);
+
+/* What is known, for the same engine's next reader: appends 1 and it, or 0 and nothing, if there is
+ * nothing that could be gone on with. ERR_NOMEM. */
+MUST_USE int kv_reader_keep(const struct kv_reader *r, struct buf *out);
+/* A new one goes on with that: with certainty if a replay brings what came since, else all that is
+ * held may be gone. False: it is of a larger tree, or none; nothing changed. */
+bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms);
 
 /* As node/kv/feed.h. */
 void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/wire.h"
 
 struct feed {
     struct kv_readers *all;
@@ -24,6 +25,13 @@ struct feed {
     char from[KV_ENDPOINT_BYTES];
 };
 
+/* Of an earlier life of this process. */
+struct kept {
+    uint32_t rkey, blocks;
+    uint64_t address;
+    struct buf reader; /* empty: there is none */
+};
+
 struct place {
     uint16_t feed;     /* the number behind it; 0: none */
     uint64_t again_ms; /* not before then is it opened */
@@ -37,7 +45,10 @@ struct kv_readers {
     struct kv_readers_stats stats;
     struct kv_paths *paths; /* NULL: no feed was open yet */
     struct feed feeds[KV_READERS_MAX];
-    struct place *places; /* by slot */
+    struct place *places;             /* by slot */
+    struct kept kept[KV_READERS_MAX]; /* the first `kept_count` */
+    unsigned kept_count;
+    uint64_t kept_until_ms; /* 0: no tick came yet */
 };
 
 static struct feed *feed_of(struct kv_readers *rs, unsigned slot)
@@ -96,6 +107,86 @@ static void unheard(void *context, unsigned slot, uint64_t id, uint8_t code)
 static void unheard_clear(void *context, unsigned slot)
 {
     (void)context, (void)slot;
+}
+
+/* --- what an earlier life knew --------------------------------------------------------------- */
+
+enum { KEPT_FEED_HEAD = 4 + 4 + 8 };
+
+int kv_readers_keep_paths(const struct kv_readers *rs, struct kv_keep *k, struct buf *out)
+{
+    return rs->paths != NULL ? kv_paths_keep(rs->paths, &k->point, out) : 0;
+}
+
+static int feed_keep(const struct feed *f, struct buf *out)
+{
+    uint8_t head[KEPT_FEED_HEAD];
+    struct wire_writer w = wire_writer_of(head, sizeof head);
+    size_t before = out->len;
+    wire_write_u32(&w, f->rkey);
+    wire_write_u32(&w, f->blocks);
+    wire_write_u64(&w, f->address);
+    int err = buf_append(out, head, sizeof head);
+    int more = err == ERR_OK ? kv_reader_keep(f->reader, out) : err;
+    if (more != 1)
+        out->len = before;
+    return more;
+}
+
+int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k, struct buf *out)
+{
+    int more = 0;
+    while (more == 0 && k->feed < KV_READERS_MAX) {
+        const struct feed *f = &rs->feeds[k->feed++];
+        more = f->reader != NULL ? feed_keep(f, out) : 0;
+    }
+    return more;
+}
+
+bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept)
+{
+    if (rs->paths == NULL && kv_paths_create(&rs->paths, KV_POINTS_MAX) != ERR_OK)
+        return false;
+    return kv_paths_recall(rs->paths, kept);
+}
+
+void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept)
+{
+    struct wire_reader r = wire_reader_of(kept.at, kept.len);
+    struct kept *k = &rs->kept[rs->kept_count % KV_READERS_MAX];
+    if (rs->kept_count == KV_READERS_MAX)
+        return;
+    k->rkey = wire_read_u32(&r);
+    k->blocks = wire_read_u32(&r);
+    k->address = wire_read_u64(&r);
+    bool good = !r.bad && k->blocks >= KV_BLOCKS_MIN && k->blocks <= KV_BLOCKS_MAX;
+    if (good && buf_append_slice(&k->reader, slice_skip(kept, KEPT_FEED_HEAD)) == ERR_OK)
+        rs->kept_count++;
+}
+
+static struct kept *kept_find(struct kv_readers *rs, uint32_t rkey, uint64_t address)
+{
+    for (unsigned i = 0; i < rs->kept_count; i++) {
+        struct kept *k = &rs->kept[i];
+        if (k->reader.len > 0 && k->rkey == rkey && k->address == address)
+            return k;
+    }
+    return NULL;
+}
+
+static void kept_forget(struct kv_readers *rs)
+{
+    for (unsigned i = 0; i < rs->kept_count; i++)
+        buf_free(&rs->kept[i].reader);
+    rs->kept_count = 0;
+}
+
+static void kept_tick(struct kv_readers *rs, uint64_t now_ms)
+{
+    if (rs->kept_until_ms == 0)
+        rs->kept_until_ms = now_ms + KV_KEPT_MS;
+    if (rs->kept_count > 0 && now_ms >= rs->kept_until_ms)
+        kept_forget(rs);
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
@@ -177,7 +268,11 @@ static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct
     unsigned i = 0;
     while (i < KV_READERS_MAX && rs->feeds[i].reader != NULL)
         i++;
-    uint32_t blocks = blocks_left(rs, blocks_wanted(want));
+    uint32_t wanted = blocks_wanted(want);
+    struct kept *kept = kept_find(rs, want->rkey, address_of(rs, want));
+    if (kept != NULL && kept->blocks > wanted)
+        wanted = kept->blocks;
+    uint32_t blocks = blocks_left(rs, wanted);
     int err = ERR_FULL;
     if (i < KV_READERS_MAX && blocks > 0) {
         rs->feeds[i].slot = slot;
@@ -187,6 +282,10 @@ static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct
         rs->stats.refused++;
         place->again_ms = now_ms + KV_OPEN_AGAIN_MS;
         return NULL;
+    }
+    if (kept != NULL) {
+        (void)kv_reader_resume(rs->feeds[i].reader, buf_slice(&kept->reader), now_ms);
+        buf_free(&kept->reader);
     }
     rs->feeds[i].lost_ms = now_ms;
     place->feed = (uint16_t)(i + 1);
@@ -247,6 +346,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
 
 void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 {
+    kept_tick(rs, now_ms);
     for (unsigned i = 0; i < KV_READERS_MAX && rs->stats.feeds > 0; i++) {
         struct feed *f = &rs->feeds[i];
         if (f->reader == NULL)
@@ -428,6 +528,7 @@ void kv_readers_destroy(struct kv_readers *rs)
     if (rs == NULL)
         return;
     kv_readers_close(rs);
+    kept_forget(rs);
     kv_paths_destroy(rs->paths);
     free(rs->places);
     free(rs);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
@@ -30,6 +31,7 @@ enum {
     KV_POINTS_MAX = 1 << 19,     /* checkpoints of prompts (paths.h), for all of them: 36 MiB */
     KV_OPEN_AGAIN_MS = 10000,    /* after a feed could not be opened */
     KV_LOST_MS = 3000,           /* without a subscription: it no longer speaks */
+    KV_KEPT_MS = 120000,         /* that what an earlier life knew waits for its feed */
     KV_RESTART_MS = 60000,       /* within which a restart is seen in both ways */
 };
 
@@ -92,6 +94,23 @@ void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t
  * what this router knows: nothing, if it reads no feed. */
 enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *ids,
                                    unsigned count);
+
+/* --- to keep over a restart (node/cluster/keep.h) --- */
+
+/* Begins zeroed. */
+struct kv_keep {
+    uint32_t point;
+    unsigned feed;
+};
+/* Each appends the next piece: 1, or 0: there is none left. ERR_NOMEM. A tree is one piece: some 5
+ * ms for a million blocks. */
+MUST_USE int kv_readers_keep_paths(const struct kv_readers *rs, struct kv_keep *k, struct buf *out);
+MUST_USE int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k, struct buf *out);
+/* A piece of an earlier life's, before the first feed is opened. Without memory for it that engine
+ * is read as if for the first time. A feed that is opened within KV_KEPT_MS goes on with it, if the
+ * cache (rkey) and its address are the same. Paths: true: others may find their parents now. */
+bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept);
+void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept);
 
 /* --- from the shell, of a feed that is open --- */
 

@@ -134,3 +134,39 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 {
     return run->older != NONE ? &r->run[run->older] : NULL;
 }
+
+/* --- answers --------------------------------------------------------------------------------- */
+
+/* From where on the run is what a request computed that found so many blocks: the number of its
+ * first stop, if it began there, or at one of its stops; -1: at neither. A conversation's turns are
+ * one run as long as nobody's answer was found in it. */
+static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
+{
+    if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)
+        return 0;
+    for (int i = run->stops - 2; i >= 0; i--) {
+        if (run->stop[i].end == told->cached_tokens / block)
+            return i + 1;
+    }
+    return -1;
+}
+
+int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
+{
+    uint32_t all = told->prompt_tokens + told->output_tokens;
+    int first = first_stop(run, told, block);
+    if (run->taken || first < 0)
+        return -1;
+    uint64_t first_ms = first == 0 ? run->first_ms : run->stop[first].at_ms;
+    if (first_ms + KV_TOLD_SLACK_MS < told->sent_ms || first_ms > told->ended_ms + KV_TOLD_SLACK_MS)
+        return -1;
+    for (int i = run->stops - 1; i >= first; i--) {
+        const struct kv_stop *stop = &run->stop[i];
+        /* The last token is never computed, but engines differ in whether its block counts. */
+        if ((stop->end == all / block || stop->end == (all - 1) / block) &&
+            stop->end >= told->prompt_tokens / block &&
+            stop->at_ms <= told->ended_ms + KV_TOLD_SLACK_MS)
+            return i;
+    }
+    return -1;
+}

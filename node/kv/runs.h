@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "node/kv/told.h"
+
 enum {
     KV_RUNS_MAX = 1024, /* of requests under way at one rank, and those of the last seconds */
     KV_STOPS_MAX = 6,
@@ -52,5 +54,9 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run);
 uint64_t kv_run_last_ms(const struct kv_run *run);
 /* A request took the run up to that stop: what follows is another's, and a run of its own. */
 void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop);
+
+/* The place among its stops where the run ended when that answer did, of an engine whose blocks have
+ * `block` tokens; -1: it is not of that answer. */
+int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block);
 
 #endif

@@ -29,6 +29,7 @@
 enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
 
 enum {
+    KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
     KV_PATH_POINTS_MAX = 128,
     KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1 + 5 + 8, /* of its body */
 };

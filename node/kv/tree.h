@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "node/kv/batch.h"
@@ -118,6 +119,12 @@ uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint
  * was heard meanwhile are there. False: the events had said that they are not. */
 bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
                    uint64_t since_ms);
+
+/* All that it knows, for the same engine's next tree: bytes of this machine. ERR_NOMEM. */
+MUST_USE int kv_tree_keep(const struct kv_tree *t, struct buf *out);
+/* A tree takes it, and reports nothing. False: that is no tree, or needs more blocks; then nothing
+ * is known, and all is in doubt. */
+bool kv_tree_recall(struct kv_tree *t, struct slice kept);
 
 struct kv_tree_stats {
     uint32_t blocks;   /* now, with those that only others keep here */

@@ -159,6 +159,8 @@ void node_router_presence_update(struct node_router *r)
         if (absent == k->absent)
             continue;
         node_replica_present(k, !absent, &r->config.prior);
+        if (!absent)
+            node_router_recalled_take(r, slot);
         if (absent) {
             r->slots[slot].guessed_ms = 0;
             r->fleet_stale = true;

@@ -91,7 +91,9 @@ static void restart_find(struct node_router *r, unsigned replica, bool lost, boo
 {
     struct node_replica *k = &r->replicas[replica];
     const struct crdt_replica *row = node_router_row(r, replica);
-    uint64_t started = r->common->replicated ? started_ms(k) : 0;
+    /* A router alone, with nothing from an earlier life, sees each restart itself. */
+    bool asks = r->common->replicated || r->common->keeps;
+    uint64_t started = asks ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
     /* By another router, since the last scrape; or what was heard last is of an earlier life. */
     bool noticed = r->slots[replica].rkey_scraped != k->rkey ||

@@ -77,6 +77,7 @@ void node_router_destroy(struct node_router *r)
     node_ruler_destroy(r->ruler);
     node_models_destroy(r->models);
     free(r->events.told);
+    free(r->recalled);
     free(r->replicas);
     free(r->slots);
     free(r);

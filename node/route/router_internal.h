@@ -179,6 +179,10 @@ struct node_router {
     struct node_followers followers;
     struct node_events events;
     struct node_ruler *ruler;
+    struct node_recalled { /* what an earlier life learned of a replica, until it is in use */
+        bool any;
+        struct crdt_learned learned;
+    } * recalled; /* by slot; NULL: nothing */
 
     struct node_reject_clients clients; /* whose requests are rejected */
 
@@ -266,6 +270,8 @@ void node_router_load_advance(struct node_router *r, struct node_replica *k, uin
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* What the others report of its cache, which corrects the belief here too. */
+/* The replica has come into use. */
+void node_router_recalled_take(struct node_router *r, unsigned replica);
 void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Its state is another one. */
 void node_router_state_take(struct node_router *r);

@@ -409,6 +409,14 @@ const struct node_option node_option_requests[] = {
      .help = "for open requests after drain-delay",
      .more = "As long as the longest answers. What stops the process must wait as long "
              "([Stop](operations.md#stop))."},
+    {.name = "state-dir",
+     FIELD(state_dir, PATH, "FOLDER", RESTART),
+     .fallback = "",
+     .help = "keep what is known over a restart, here",
+     .more = "Routers that are all restarted at once, or a router alone, then start warm. The "
+             "folder is one router's, and only its user may write there (mode 700); if it is "
+             "missing, it is made, but not what it is in. The file `state` is written every 10 s "
+             "and at the end, and holds a secret. [What is in it](operations.md#state-on-disk)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),
      .fallback = "off",

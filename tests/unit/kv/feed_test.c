@@ -99,9 +99,19 @@ static void send(unsigned number, bool replay, uint64_t life, uint64_t now_ms)
     kv_feed_check(feed);
 }
 
+static void resume(void)
+{
+    const struct payload p = {0, 4};
+    uint64_t hash = hash64(&secret, &p, sizeof p);
+    kv_feed_resume(feed, 5, hash);
+    assert_int_equal(kv_feed_next(feed), 5);
+    assert_true(kv_feed_last(feed) == hash);
+}
+
 /* Steps: a number is a live message, rN a replayed one, e the replay's end, c the subscription is
  * open, t a second has passed, T the replay's time is over, x a message that nobody can read as the
- * next one, R the engine is another one. Numbers from 1000 on are of a second engine. */
+ * next one, R the engine is another one, K it goes on behind number 4 of an earlier life, p it is
+ * proven, q it is not. Numbers from 1000 on are of a second engine. */
 static void play(bool has_replay, uint64_t next, const char *steps, const char *wanted)
 {
     uint64_t now_ms = 10000;
@@ -121,6 +131,10 @@ static void play(bool has_replay, uint64_t next, const char *steps, const char *
             kv_feed_connected(feed, now_ms);
         else if (*at == 'R')
             kv_feed_restarted(feed);
+        else if (*at == 'K')
+            resume();
+        else if (*at == 'p' || *at == 'q') /* whether it is proven */
+            assert_true(kv_feed_is_proven(feed) == (*at == 'p'));
         else if (*at == 'x')
             kv_feed_live(feed, kv_feed_next(feed), SLICE("?"), now_ms);
         else if (*at == 't' || *at == 'T') {
@@ -199,6 +213,28 @@ static void publish(struct engine *e, bool arrives, uint64_t now_ms)
         e->oldest++;
 }
 
+static void test_an_earlier_life_is_gone_on_with(void **state)
+{
+    (void)state;
+    /* The last message that was known is there, and what came since. */
+    play(true, 0, "K q c q r4 p r5 r6 e 7", "?4 5 6 7 ");
+    play(true, 0, "K c r4 e p 5", "?4 5 ");           /* an engine that was quiet */
+    play(true, 0, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* one that is not */
+    play(true, 0, "K c 6 r4 e p", "?4 ! 6 ");         /* 5 is nowhere */
+    /* It is not there any more, or is another's; or nobody answers. */
+    play(true, 0, "K c q r6 p r7 e", "?4 ! 6 7 ");
+    play(true, 0, "K c r1004 p r1005 e", "?4 ! 4 5 ");
+    play(true, 0, "K c q T p 5", "?4 ! 5 ");
+    play(true, 0, "K c 5 q T p", "?4 ! 5 ");
+    play(true, 0, "K c e p t r1000 r1001 e", "?4 ! ?0 * 0 1 ");
+    /* The engine began anew. */
+    play(true, 0, "K c q R p 1000", "?4 * * 0 ");
+    play(true, 0, "K c 1000 q T p", "?4 ! * 0 ");
+    /* Without a replay nothing can be proven, and nothing waits for it. */
+    play(false, 0, "K p c 5 6", "5 6 ");
+    play(false, 0, "K c 7", "! 7 ");
+}
+
 static void test_drawn(void **state)
 {
     (void)state;
@@ -254,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_without_a_replay_endpoint),
         cmocka_unit_test(test_with_one),
         cmocka_unit_test(test_another_engine),
+        cmocka_unit_test(test_an_earlier_life_is_gone_on_with),
         cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

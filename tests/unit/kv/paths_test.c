@@ -223,6 +223,61 @@ static void test_the_ends_of_old_prompts_make_room(void **state)
     end();
 }
 
+static void on_counted(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    (void)code;
+    unsigned *count = context;
+    for (unsigned i = 0; i < anchor_count; i++)
+        *count += anchors[i].id == id && anchors[i].chain == chain;
+}
+
+static void test_the_next_life_knows_where_checkpoints_stand(void **state)
+{
+    (void)state;
+    static const char one[] = "abcdefghijklmnop", other[] = "abcdefghijkLMNOP";
+    struct buf kept = {0};
+    uint32_t cursor = 0;
+    unsigned same = 0;
+    begin(1000);
+    store(one), store(other);
+    assert_true(join(one) && join(other));
+    assert_true(tie(one, 16 * BLOCK) > 0 && tie(other, 16 * BLOCK) > 0);
+    struct kv_paths_stats before = kv_paths_stats(paths);
+    assert_int_equal(kv_paths_keep(paths, &cursor, &kept), 1);
+    size_t len = kept.len;
+    assert_int_equal(kv_paths_keep(paths, &cursor, &kept), 0);
+    assert_int_equal(kept.len, len);
+    struct kv_paths *past = paths;
+    assert_int_equal(kv_paths_create(&paths, 1000), 0);
+    /* The last points without those in front of them have no place. */
+    assert_false(kv_paths_recall(paths, slice_of(kept.at, 4)));
+    assert_true(kv_paths_recall(paths, buf_slice(&kept)));
+    assert_false(kv_paths_recall(paths, buf_slice(&kept))); /* nothing is new */
+    kv_paths_check(paths);
+    assert_int_equal(kv_paths_stats(paths).points, before.points);
+    assert_int_equal(kv_paths_stats(paths).anchors, before.anchors);
+    struct kv_anchor_user counts = {.anchored = on_counted, .context = &same};
+    cursor = 0;
+    kv_paths_walk(paths, &cursor, 1000, &counts);
+    assert_int_equal(same, before.anchors);
+    for (size_t i = 0; i < 2 * kept.len; i++) {
+        size_t cut = i / 2;
+        char flipped = i % 2 == 0 ? 1 : 64;
+        kept.at[cut] = (char)(kept.at[cut] ^ flipped);
+        struct kv_paths *next;
+        assert_int_equal(kv_paths_create(&next, 1000), 0);
+        (void)kv_paths_recall(next, slice_of(kept.at, cut));
+        (void)kv_paths_recall(next, buf_slice(&kept));
+        kv_paths_check(next);
+        kv_paths_destroy(next);
+        kept.at[cut] = (char)(kept.at[cut] ^ flipped);
+    }
+    kv_paths_destroy(paths);
+    paths = past;
+    buf_free(&kept);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
+        cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

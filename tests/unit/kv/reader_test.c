@@ -430,6 +430,41 @@ static void test_what_is_refused_is_said_later(void **state)
     end();
 }
 
+/* What an earlier life knew is said when a replay has shown that it still holds. */
+static void test_nothing_is_said_before_it_is_proven(void **state)
+{
+    (void)state;
+    const uint64_t id = 5;
+    const uint8_t code = 0;
+    struct buf kept = {0};
+    begin();
+    msgpack_packer p = batch(1);
+    stored(&p, 0, 10);
+    publish(0);
+    const struct kv_tree *tree = kv_reader_tree(reader);
+    assert_true(kv_paths_join(paths, 0, &id, &code, 1));
+    assert_int_equal(kv_paths_tie(paths, id, 0, 8 * BLOCK, BLOCK, tree, kv_tree_find_hash(tree, 8)),
+                     1);
+    assert_int_equal(kv_reader_keep(reader, &kept), 1);
+    kv_reader_destroy(reader);
+    assert_int_equal(kv_reader_create(&reader, &user, paths, &secret, BLOCKS_MAX, true, 0), 0);
+    assert_int_equal(kv_reader_keep(reader, &kept), 0); /* it knows nothing */
+    kv_reader_speaks(reader, true);
+    assert_true(kv_reader_resume(reader, buf_slice(&kept), 0));
+    assert_int_equal(kv_reader_stats(reader).tree.held, 10);
+    kv_reader_connected(reader, 10);
+    kv_reader_tick(reader, 20);
+    kv_reader_tick(reader, 20 + KV_SWEEP_MS);
+    assert_int_equal(kv_reader_stats(reader).present, 0);
+    kv_reader_replayed(reader, 0, buf_slice(&message), 300);
+    kv_reader_replay_ended(reader, 300);
+    kv_reader_tick(reader, 300 + KV_SWEEP_MS);
+    assert_int_equal(kv_reader_stats(reader).present, 1);
+    assert_true(kv_reader_stats(reader).tree.whole);
+    buf_free(&kept);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
         cmocka_unit_test(test_the_budget),
         cmocka_unit_test(test_what_is_refused_is_said_later),
+        cmocka_unit_test(test_nothing_is_said_before_it_is_proven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,6 +408,127 @@ static void drawn(void **state)
     }
 }
 
+/* --- over a restart --- */
+
+static struct buf kept;
+
+/* A life in which `slot` was read up to number 1. Then the next life begins. */
+static void live_once(unsigned slot, struct kv_wanted w, uint64_t now_ms)
+{
+    struct kv_keep keep = {0};
+    want(slot, w, now_ms);
+    kv_readers_connected(rs, 0, now_ms);
+    kv_readers_replayed(rs, 0, 0, stored(1), now_ms);
+    kv_readers_replay_ended(rs, 0, now_ms);
+    kv_readers_live(rs, 0, 0, stored(1), now_ms); /* where there is no replay */
+    kv_readers_live(rs, 0, 1, stored(2), now_ms);
+    assert_int_equal(row(slot).stats.tree.held, 2);
+    buf_clear(&kept);
+    assert_int_equal(kv_readers_keep_feed(rs, &keep, &kept), 1);
+    size_t len = kept.len;
+    assert_int_equal(kv_readers_keep_feed(rs, &keep, &kept), 0);
+    assert_int_equal(kept.len, len);
+    kv_readers_destroy(rs);
+    assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+    kv_readers_recall_feed(rs, buf_slice(&kept));
+    replay_from = UINT64_MAX;
+}
+
+static void a_feed_goes_on_in_the_next_life(void **state)
+{
+    (void)state;
+    live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* its slot may be another one */
+    assert_int_equal(row(9).stats.tree.held, 2);
+    assert_int_equal(row(9).reading, KV_READING_AWAY);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(replay_from, 1);
+    assert_int_equal(row(9).reading, KV_READING_DOUBTS);
+    kv_readers_replayed(rs, 0, 1, stored(2), SECOND);
+    kv_readers_replayed(rs, 0, 2, stored(3), SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    assert_int_equal(row(9).reading, KV_READING_LIVE);
+    assert_int_equal(row(9).stats.tree.held, 3);
+    assert_true(row(9).stats.tree.whole);
+    assert_int_equal(row(9).stats.feed.missed, 0);
+    want(9, wanted(KV_ROLE_NONE), SECOND); /* only once: then it is of the past */
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND);
+    assert_int_equal(row(9).stats.tree.held, 0);
+    buf_free(&kept);
+}
+
+static void without_a_replay_it_may_be_gone(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    live_once(7, w, SECOND);
+    want(7, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(row(7).stats.tree.held, 0); /* of none is it certain */
+    assert_int_equal(row(7).stats.tree.blocks, 2);
+    assert_false(row(7).stats.tree.whole);
+    kv_readers_live(rs, 0, 2, stored(3), SECOND);
+    assert_int_equal(row(7).reading, KV_READING_LIVE);
+    assert_int_equal(row(7).stats.tree.held, 1);
+    assert_false(row(7).stats.tree.whole);
+    buf_free(&kept);
+}
+
+static void what_is_of_another_cache_is_not_gone_on_with(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+        live_once(7, w, SECOND);
+        w.rkey += i == 0;
+        w.endpoint = i == 1 ? SLICE("tcp://b:1") : w.endpoint;
+        w.topic = i == 2 ? SLICE("u") : w.topic;
+        if (i == 3) { /* too late */
+            kv_readers_tick(rs, SECOND);
+            kv_readers_tick(rs, SECOND + KV_KEPT_MS);
+        }
+        want(7, w, SECOND + KV_KEPT_MS);
+        assert_int_equal(row(7).stats.tree.held, 0);
+        assert_int_equal(row(7).stats.tree.blocks, 0);
+        kv_readers_connected(rs, 0, SECOND + KV_KEPT_MS);
+        assert_int_equal(replay_from, 0);
+        kv_readers_destroy(rs);
+        assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+    }
+    buf_free(&kept);
+}
+
+static void an_engine_that_restarts_then_holds_nothing(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    live_once(7, w, SECOND);
+    want(7, w, SECOND);
+    w.rkey++;
+    want(7, w, SECOND);
+    assert_int_equal(row(7).stats.tree.blocks, 0);
+    buf_free(&kept);
+}
+
+static void other_bytes_are_no_feed(void **state)
+{
+    (void)state;
+    live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
+    for (size_t i = 0; i < kept.len; i++) {
+        kv_readers_destroy(rs);
+        assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+        kv_readers_recall_feed(rs, slice_of(kept.at, i));
+        kept.at[i] = (char)(kept.at[i] ^ 1);
+        kv_readers_recall_feed(rs, buf_slice(&kept));
+        want(7, wanted(KV_ROLE_SPEAKS), SECOND);
+        kept.at[i] = (char)(kept.at[i] ^ 1);
+    }
+    for (unsigned i = 0; i < 2 * KV_READERS_MAX; i++) /* more than there may be */
+        kv_readers_recall_feed(rs, buf_slice(&kept));
+    buf_free(&kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +541,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_contradicts_does_not_speak, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_goes_on_in_the_next_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_replay_it_may_be_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_of_another_cache_is_not_gone_on_with, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(an_engine_that_restarts_then_holds_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(other_bytes_are_no_feed, setup, teardown),
         cmocka_unit_test_setup_teardown(drawn, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,6 +331,112 @@ static void test_without_room(void **state)
     end();
 }
 
+/* --- to keep --- */
+
+/* The next life's tree. */
+static bool recall(struct slice kept, uint32_t blocks_max)
+{
+    kv_tree_destroy(tree);
+    assert_int_equal(kv_tree_create(&tree, NULL, &secret, blocks_max), 0);
+    bool known = kv_tree_recall(tree, kept);
+    kv_tree_check(tree);
+    return known;
+}
+
+static void make_mixed(void)
+{
+    store("abc", 0);
+    store("abcdef", 3);
+    store("abxyz", 2);
+    store("abc", 0); /* again, or a second copy */
+    drop("abcd");    /* kept for those behind it */
+    store("klm", 2); /* behind what is not known */
+    drop("abxyz");
+    struct kv_event host = event_of(KV_STORED);
+    host.medium = KV_HOST;
+    store_like(host, "abcde", 4);
+    store("q", 0), drop("q"); /* a place that is free */
+}
+
+static void test_the_next_life_knows_the_same(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"a",     "abc", "abcd", "abcdef", "abxy",
+                                          "abxyz", "klm", "q",    "nobody"};
+    struct kv_held before[ARRAY_LEN(prompts)];
+    struct buf kept = {0};
+    begin(100);
+    make_mixed();
+    struct kv_tree_stats stats = kv_tree_stats(tree);
+    for (unsigned i = 0; i < ARRAY_LEN(prompts); i++)
+        before[i] = held(prompts[i]);
+    assert_int_equal(kv_tree_keep(tree, &kept), 0);
+    assert_true(recall(buf_slice(&kept), 50));
+    for (unsigned i = 0; i < ARRAY_LEN(prompts); i++)
+        assert_held(prompts[i], before[i].surely, before[i].perhaps);
+    assert_int_equal(kv_tree_stats(tree).blocks, stats.blocks);
+    assert_int_equal(kv_tree_stats(tree).held, stats.held);
+    assert_true(kv_tree_stats(tree).whole);
+    assert_int_equal(kv_tree_block_tokens(tree), BLOCK);
+    store("abcd", 3); /* and goes on from there */
+    assert_held("abcdef", 6, 6);
+    store("kl", 0); /* what was not known returns */
+    assert_held("klm", 3, 3);
+    store("r", 0);
+    assert_held("r", 1, 1);
+    assert_false(recall(buf_slice(&kept), 5)); /* no room */
+    assert_held("abc", 0, 3);
+    buf_free(&kept);
+    end();
+}
+
+enum { KEPT_HEAD = 272, KEPT_BLOCK = 32, KEPT_PARENT = 16 };
+
+static void test_no_circle_and_no_block_twice(void **state)
+{
+    (void)state;
+    struct buf kept = {0};
+    begin(100);
+    store("yz", 1); /* block 0 has no place, and block 1 stands behind it */
+    assert_int_equal(kv_tree_keep(tree, &kept), 0);
+    assert_int_equal(kept.len, KEPT_HEAD + 2 * KEPT_BLOCK);
+    uint32_t second = 1;
+    memcpy(kept.at + KEPT_HEAD + KEPT_PARENT, &second, sizeof second);
+    assert_true(recall(buf_slice(&kept), 100)); /* but for the link */
+    drop("yz");
+    assert_int_equal(kv_tree_stats(tree).blocks, 0);
+    memcpy(kept.at + KEPT_HEAD, kept.at + KEPT_HEAD + KEPT_BLOCK, sizeof(uint64_t));
+    assert_false(recall(buf_slice(&kept), 100));
+    buf_free(&kept);
+    end();
+}
+
+/* A check in front of it shows accidents; here nothing may break whatever the bytes are. */
+static void test_other_bytes_make_no_other_tree(void **state)
+{
+    (void)state;
+    struct buf kept = {0};
+    unsigned known = 0;
+    begin(100);
+    make_mixed();
+    assert_int_equal(kv_tree_keep(tree, &kept), 0);
+    for (size_t len = 0; len < kept.len; len++)
+        assert_false(recall(slice_of(kept.at, len), 100));
+    for (size_t i = 0; i < kept.len; i++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            kept.at[i] = (char)(kept.at[i] ^ 1 << bit);
+            known += recall(buf_slice(&kept), 100);
+            store("abcdefgh", 0);
+            drop("abc");
+            kept.at[i] = (char)(kept.at[i] ^ 1 << bit);
+        }
+    }
+    assert_true(known > 0);
+    assert_true(recall(buf_slice(&kept), 100));
+    buf_free(&kept);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +450,9 @@ int main(void)
         cmocka_unit_test(test_tiers),
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
         cmocka_unit_test(test_without_room),
+        cmocka_unit_test(test_the_next_life_knows_the_same),
+        cmocka_unit_test(test_no_circle_and_no_block_twice),
+        cmocka_unit_test(test_other_bytes_make_no_other_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

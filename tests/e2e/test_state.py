@@ -1,0 +1,277 @@
+"""What routers keep on disk: all are restarted at once and know what they knew; and a file that is no good."""
+
+import json
+import os
+import random
+import re
+import shutil
+import stat
+import unittest
+
+from lib import HOST, closed_port, wait_for
+from lib_cluster import Clustered, Talk, run_grapevine
+from test_engines import CHAT, message
+from test_kv_events import SPEED, of
+
+WRITTEN = 60  # a file is written every 10 s
+
+
+class Kept(Clustered):
+    def place(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def state(self, name):
+        return ("--state-dir", self.place(name))
+
+    def file(self, name):
+        return os.path.join(self.place(name), "state")
+
+    def publisher(self, *args):
+        return self.sim(*SPEED, "--kv-events", "vllm-0.25", "--cache-tokens", "8192", "--block-tokens", "16", *args)
+
+    def end(self, routers, how):
+        for r in routers:
+            r.kill() if how == "kill" else r.stop()
+            r.stopped = True
+
+    def wait_written(self, routers):
+        """A file that was begun from now on."""
+        before = [r.metric("state_files_total") + 1 for r in routers]
+        wait_for(lambda: all(r.metric("state_files_total") > n for r, n in zip(routers, before)), "files of state", WRITTEN)
+
+
+class Alone(Kept):
+    def life(self, sims, *args):
+        r = self.router([s.url for s in sims], "--scrape-interval", "200ms", *args)
+        self.wait_began(r, sims)
+        return r
+
+    def wait_began(self, r, sims):
+        """What is known of a cache is known under the start time of its engine."""
+        age = 'grapevine_replica_scrape_age_seconds{replica="%s"}'
+        wait_for(lambda: all(r.metrics().get(age % s.name, -1) >= 0 for s in sims), "readings")
+
+    def restart(self, how, args):
+        sims = [self.sim(*SPEED) for _ in range(3)]
+        r = self.life(sims, *args)
+        talks = [Talk(self, n) for n in range(4)]
+        for talk in talks:
+            talk.ask(r)
+            talk.ask(r)
+        if how == "kill" and args:
+            self.wait_written([r])
+        self.end([r], how)
+        return self.life(sims, *args), talks
+
+    def test_what_was_learned_is_known_again(self):
+        r, talks = self.restart("end", self.state("a"))
+        said = r.wait_event("state_read")
+        self.assertGreater(said["bytes"], 1000)
+        for talk in talks:
+            held = talk.believed(r)
+            self.assertGreater(held[talk.where[-1]], talk.prompt[-1] / 2, held)
+            talk.ask(r)
+            self.assertEqual(talk.where[-1], talk.where[-2])
+            self.assertGreater(talk.cached[-1], talk.prompt[-2] / 2)
+
+    def test_without_a_folder_nothing_is(self):
+        r, talks = self.restart("end", ())
+        self.assertEqual([sum(talk.believed(r).values()) for talk in talks], [0] * 4)
+        self.assertEqual((r.events("state_read"), r.metric("state_files_total"), r.metric("state_bytes")), ([], 0, 0))
+
+    def test_an_engine_that_restarted_meanwhile_holds_nothing(self):
+        port = closed_port()
+        sim = self.sim(*SPEED, port=port)
+        r = self.life([sim], *self.state("a"))
+        talk = Talk(self, 1)
+        talk.ask(r)
+        self.end([r], "end")
+        sim.kill()
+        sim = self.sim(*SPEED, port=port)
+        r = self.life([sim], *self.state("a"))
+        wait_for(lambda: sum(talk.believed(r).values()) == 0, "nothing is believed")
+
+    def test_wishes_are_kept(self):
+        sims = [self.sim(*SPEED) for _ in range(2)]
+        r = self.life(sims, *self.state("a"))
+        self.assertEqual(r.admin("POST", "/drain?replica=" + sims[0].name).status, 200)
+        self.end([r], "end")
+        r = self.life(sims, *self.state("a"))
+        self.assertEqual({x["name"]: x["health"] for x in r.admin("GET", "/replicas").json},
+                         {sims[0].name: "draining", sims[1].name: "up"})
+
+    def test_who_may_read_it(self):
+        r = self.life([self.sim(*SPEED)], *self.state("a"))
+        self.end([r], "end")
+        self.assertEqual([stat.S_IMODE(os.stat(p).st_mode) for p in (self.place("a"), self.file("a"))], [0o700, 0o600])
+        self.assertEqual(os.listdir(self.place("a")), ["state"])
+
+    def test_a_file_that_is_no_good(self):
+        sim = self.sim(*SPEED)
+        r = self.life([sim], *self.state("a"))
+        Talk(self, 1).ask(r)
+        self.end([r], "end")
+        with open(self.file("a"), "rb") as f:
+            good = f.read()
+        cut, flipped = good[:-1], bytearray(good)
+        flipped[len(good) // 2] ^= 1
+        wrong = [(cut, 0o600, "is damaged, or was cut"), (bytes(flipped), 0o600, "is damaged, or was cut"),
+                 (b"", 0o600, "is no state of grapevine"), (good, 0o640, "this user's alone")]
+        for text, mode, why in wrong:
+            with open(self.file("a"), "wb") as f:
+                f.write(text)
+            os.chmod(self.file("a"), mode)
+            r = self.life([sim], *self.state("a"))
+            said = r.wait_event("state_refused")
+            self.assertIn(why, said["why"])
+            self.assertEqual((said["aside"], r.events("state_read")), ("state.refused", []))
+            with open(os.path.join(self.place("a"), said["aside"]), "rb") as f:
+                self.assertEqual(f.read(), text)
+            self.end([r], "end")
+            self.assertEqual(stat.S_IMODE(os.stat(self.file("a")).st_mode), 0o600)
+        os.remove(self.file("a"))
+        os.mkdir(self.file("a"))
+        r = self.life([sim], *self.state("a"))
+        self.assertIn("is no regular file", r.wait_event("state_refused")["why"])
+
+    def test_another_cluster(self):
+        sim = self.sim(*SPEED)
+        r = self.life([sim], *self.state("a"))
+        self.end([r], "end")
+        node = self.node("r1", [sim], *self.state("a"))
+        self.assertIn("another cluster", node.wait_event("state_refused")["why"])
+
+    def test_a_folder_that_goes(self):
+        """Nothing can be written there any more: the router serves on, and says so once."""
+        r = self.life([self.sim(*SPEED)], *self.state("a"))
+        shutil.rmtree(self.place("a"))
+        said = wait_for(lambda: r.events_yet("state_not_written"), "it is said", WRITTEN)[0]
+        self.assertEqual(said["error"], "No such file or directory")
+        Talk(self, 1).ask(r)
+        self.assertGreater(r.metric("state_failures_total"), 0)
+
+    def test_a_folder_that_is_none(self):
+        os.mkdir(self.place("open"))
+        os.chmod(self.place("open"), 0o777)
+        with open(self.place("file"), "w"):
+            pass
+        wrong = [("open", "others may write there: chmod 700"), ("file", "is no folder"), ("no/where", "cannot be made")]
+        if os.geteuid() == 0:
+            os.mkdir(self.place("theirs"))
+            os.chown(self.place("theirs"), 1234, -1)
+            wrong.append(("theirs", "belongs to user 1234"))
+        for name, why in wrong:
+            status, err = run_grapevine("--replica", "http://127.0.0.1:1", *self.state(name))
+            self.assertEqual(status, 2, err)
+            self.assertRegex(err, "state-dir \"%s\": .*%s" % (re.escape(self.place(name)), why))
+        status, err = run_grapevine("--replica", "http://127.0.0.1:1", "--check-config", *self.state("open"))
+        self.assertEqual((status, "chmod 700" in err), (2, True))
+        self.life([self.sim(*SPEED)], *self.state("a"))
+        status, err = run_grapevine("--replica", "http://127.0.0.1:1", *self.state("a"))
+        self.assertEqual((status, "another process uses it" in err), (2, True))
+
+
+class Together(Kept):
+    """Three routers, two engines that publish what they cache."""
+
+    def nodes_of(self, sims, ports, *args, keeps=True):
+        nodes = []
+        for i, port in enumerate(ports):
+            name = "r%d" % (i + 1)
+            more = self.state(name) if keeps else ()
+            nodes.append(self.node(name, sims, *args, *more, listen="%s:%d" % (HOST, port), ready=False,
+                                   join="%s:%d" % (HOST, ports[0])))
+        for r in nodes:
+            wait_for(lambda: r.admin("GET", "/readyz").status == 200, "ready")
+            self.wait_alive(r, ["r1", "r2", "r3"])
+        return nodes
+
+    def all_restart(self, how, replay, keeps=True, meanwhile=lambda sims: None):
+        sims = [self.publisher(*(("--kv-replay-port", "0") if replay else ())) for _ in range(2)]
+        ports = [closed_port() for _ in range(3)]
+        nodes = self.nodes_of(sims, ports, keeps=keeps)
+        clients = [self.client(s) for s in sims]
+
+        def are_live():
+            """Without a replay endpoint it takes a message until a router knows that they come."""
+            for client in clients:
+                text = "first %d " % random.randrange(10 ** 6) * 60
+                client.post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [message("user", text)]})
+            return all(of(r, "live", s.name) for r in nodes for s in sims)
+        wait_for(are_live, "events are live")
+        talks = [Talk(self, n) for n in range(6)]
+        for turn in range(3):
+            for i, talk in enumerate(talks):
+                talk.ask(nodes[(turn + i) % 3])
+        wait_for(lambda: sum(of(r, "tied_total", s.name) for r in nodes for s in sims) >= 12, "it is known where prompts stand")
+        held = [talk.believed(nodes[0]) for talk in talks]
+        if how == "kill" and keeps:
+            self.wait_written(nodes)
+        self.end(nodes, how)
+        meanwhile(sims)
+        return self.nodes_of(sims, ports, keeps=keeps), talks, held, sims
+
+    def near(self, got, held):
+        """To the token it is known by the last answers, which are not kept."""
+        return all(abs(g[name] - h[name]) <= 0.1 * h[name] for g, h in zip(got, held) for name in h)
+
+    def crowd(self, sims):
+        """Prompts past the routers: they take all of the caches."""
+        for s in sims:
+            for n in range(5):
+                text = " ".join("crowd %d has word %d." % (n, i) for i in range(420))
+                got = self.client(s).post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [message("user", text)]})
+                self.assertEqual(got.status, 200)
+                self.assertGreater(got.json["usage"]["prompt_tokens"], 2000)
+
+    def go_on(self, nodes, talks):
+        hits = 0
+        for i, talk in enumerate(talks):
+            talk.ask(nodes[i % 3])
+            hits += talk.where[-1] == talk.where[-2] and talk.cached[-1] > talk.prompt[-2] * 0.9
+        return hits
+
+    def test_with_a_replay_all_is_certain_again(self):
+        nodes, talks, held, sims = self.all_restart("kill", True)
+        for r in nodes:
+            self.assertGreater(r.wait_event("state_read")["bytes"], 1000)
+        for s in sims:
+            wait_for(lambda: sum(of(r, "whole", s.name) for r in nodes) == 2, "two have read it")
+            wait_for(lambda: all(of(r, "live", s.name) for r in nodes), "events are live")
+            self.assertGreater(sum(of(r, "blocks", s.name) for r in nodes), 0)
+            self.assertEqual(sum(of(r, "missed_total", s.name) for r in nodes), 0)
+        for r in nodes:
+            wait_for(lambda: self.near([talk.believed(r) for talk in talks], held), "what was held")
+        self.assertEqual(self.go_on(nodes, talks), len(talks))
+
+    def test_what_went_meanwhile_is_gone(self):
+        nodes, talks, held, sims = self.all_restart("end", True, meanwhile=self.crowd)
+        for r in nodes:
+            wait_for(lambda: sum(sum(talk.believed(r).values()) for talk in talks) == 0, "all is gone")
+        self.assertEqual(sum(of(r, "missed_total", s.name) for r in nodes for s in sims), 0)
+
+    def test_without_a_replay_it_is_inference(self):
+        nodes, talks, held, sims = self.all_restart("end", False)
+        for s in sims:
+            self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
+        self.assertEqual(self.go_on(nodes, talks), len(talks))
+        for s in sims:
+            self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
+
+    def test_a_replay_that_does_not_answer_proves_nothing(self):
+        def be_silent(sims):
+            for s in sims:
+                s.call("POST", "/sim/kv", {"replay": False})
+        nodes, talks, held, sims = self.all_restart("end", True, meanwhile=be_silent)
+        for s in sims:
+            wait_for(lambda: sum(of(r, "missed_total", s.name) > 0 for r in nodes) == 2, "it is in doubt")
+            self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
+        self.assertEqual(self.go_on(nodes, talks), len(talks))
+
+    def test_without_files_nothing_is_known(self):
+        nodes, talks, held, sims = self.all_restart("end", True, keeps=False)
+        self.assertEqual([sum(talk.believed(nodes[0]).values()) for talk in talks], [0] * len(talks))
+
+
+if __name__ == "__main__":
+    unittest.main()
