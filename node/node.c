@@ -152,10 +152,10 @@ static void access_share(struct node *n, struct access *access)
 /* --- KV-cache events ------------------------------------------------------------------------- */
 
 /* Where there is no room for a mark, the others infer as before. */
-static void on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     struct node *n = context;
-    DISCARD(node_router_events_gone(n->router, slot, id, code));
+    return node_router_events_gone(n->router, slot, id, code) != ERR_AGAIN;
 }
 
 static void on_present(void *context, unsigned slot, uint64_t id, uint8_t code)
@@ -191,11 +191,18 @@ static void on_told(void *context, const struct kv_told *told)
         kv_readers_told(n->kv_readers, &here, now_ms);
 }
 
+static bool on_row(void *context, unsigned slot, struct kv_reading_row *out)
+{
+    const struct node *n = context;
+    return kv_readers_row(n->kv_readers, slot, out);
+}
+
 static int kv_readers_start(struct node *n, const struct kv_readers_shell *shell)
 {
     n->kv_user = (struct kv_readers_user){
         .gone = on_gone, .present = on_present, .cleared = on_cleared, .context = n};
-    const struct node_events_user user = {.path = on_path, .told = on_told, .context = n};
+    const struct node_events_user user = {
+        .path = on_path, .told = on_told, .context = n, .row = on_row};
     int err = kv_readers_create(&n->kv_readers, NODE_REPLICAS_MAX,
                                 &node_state_config_of(n->state)->secret, shell, &n->kv_user);
     if (err == ERR_OK)

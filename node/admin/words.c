@@ -76,6 +76,14 @@ static const struct words {
     {"replica_waits", ADMIN_EVENT_REPLICA, "Replica {replica} waits: there is no room for more."},
     {"replica_restarted", ADMIN_EVENT_REPLICA,
      "Replica {replica} was restarted: its cache counts as empty."},
+    {"kv_events_live", ADMIN_EVENT_REPLICA,
+     "This router reads the KV-cache events of replica {replica}[ at {from}]."},
+    {"kv_events_lost", ADMIN_EVENT_REPLICA,
+     "This router lost the KV-cache events of replica {replica}[ at {from}]: what its cache holds "
+     "is inferred."},
+    {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
+     "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
+     "{minutes#minute|minutes} what its cache holds is inferred."},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},

@@ -34,6 +34,7 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
     const unsigned hidden = TABLE_WIDE | TABLE_RIGHT;
     const struct table_column columns[] = {{"REPLICA", 0},
                                            {"CACHED", TABLE_RIGHT},
+                                           {"KNOWN BY", TABLE_WIDE},
                                            {"FROM TIER", tier ? TABLE_RIGHT : hidden},
                                            {"QUEUE s", TABLE_RIGHT},
                                            {"UNCACHED s", TABLE_RIGHT},
@@ -54,6 +55,7 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
         table_row(&t, strcmp(name, choice) == 0 ? '>' : ' ');
         table_cell(&t, "%s", name);
         table_cell(&t, "%.0f", fields_number(r, "cached_tokens"));
+        table_cell(&t, "%s", fields_has_text(r, "cache_from") ? fields_text(r, "cache_from") : "-");
         table_cell(&t, "%.0f", fields_number(r, "tier_tokens"));
         for (size_t j = 0; j < ARRAY_LEN(terms); j++)
             table_cell(&t, "%.3f", fields_number(r, terms[j]));
@@ -127,7 +129,9 @@ static void show_all_behind(const json_t *e)
 static const char explain_legend[] =
     "\n"
     "All times are the router's estimates for this request, in seconds.\n"
-    "CACHED: prompt tokens that the replica's cache holds. FROM TIER: those in slower memory.\n"
+    "CACHED: prompt tokens that the replica's cache holds. KNOWN BY: events (the engine's\n"
+    "KV-cache events), answers (the size of its cache was learned from them), inferred (from\n"
+    "what it was sent). FROM TIER: those in slower memory.\n"
     "QUEUE: the time until this prompt can start: work booked there, requests of others, and\n"
     "the wait for a free slot or memory (QUEUE of gvctl replicas is the booked work alone).\n"
     "UNCACHED: the time to compute the prompt tokens that are not cached, and to bring back\n"

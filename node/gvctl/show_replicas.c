@@ -1,6 +1,8 @@
 /* The replicas of one router, and where they come from. */
 #include "node/gvctl/show_internal.h"
 
+#include <math.h>
+
 /* Why the router has the replica. */
 static const char *source_of(const json_t *replica, char out[24])
 {
@@ -236,6 +238,29 @@ static void show_not_up(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
+/* Of the first few of which answers contradict what their KV-cache events say. */
+static void show_disbelieved(const json_t *list)
+{
+    enum { SHOWN_MAX = 4 };
+    unsigned found = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+    {
+        const json_t *e = json_object_get(r, "events");
+        if (!fields_equal(e, "state", "contradicts") || found++ >= SHOWN_MAX)
+            continue;
+        printf("%s- %s  its answers contradict its KV-cache events from %s: of %.0f, %.0f had no "
+               "blocks there, %.0f found less or more than was there. Not believed for %.0f min: "
+               "does that feed belong to this engine?\n",
+               found == 1 ? "\n" : "", fields_text(r, "name"), fields_text(e, "from"),
+               fields_number(e, "answers"), fields_number(e, "unmatched"),
+               fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
+    }
+    if (found > SHOWN_MAX)
+        printf("and %u more\n", found - SHOWN_MAX);
+}
+
 /* Thousands of tokens; `bytes` of prompts at what a token has there. */
 static double held_of(const json_t *r)
 {
@@ -260,7 +285,8 @@ static const char replicas_legend[] =
     "computed. CONTEXT: the longest prompt with its answer that it takes, in tokens; -: not\n"
     "known. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
     "and how much of it this router believes to be filled. KNOWN BY: events are the engine's\n"
-    "own; answers corrected the size of its cache; inferred is from what it was sent alone.\n";
+    "KV-cache events; answers corrected the size of its cache; inferred is from what it was\n"
+    "sent alone.\n";
 
 int show_replicas(const struct show *how, const json_t *list)
 {
@@ -319,6 +345,7 @@ int show_replicas(const struct show *how, const json_t *list)
     show_routers(list);
     show_refusing(list);
     show_listless(list);
+    show_disbelieved(list);
     printf("%s", how->verbose ? replicas_legend : "");
     return 0;
 }

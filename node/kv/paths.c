@@ -367,6 +367,20 @@ void kv_paths_untied(struct kv_paths *p, uint64_t end)
         p->points[at].untied = true;
 }
 
+struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
+                                    const struct kv_tree *tree)
+{
+    struct kv_tree_place place = {.depth = 0};
+    uint32_t certain = 0;
+    for (uint32_t at = find(p, end); at != NONE && place.depth == 0; at = p->points[at].parent) {
+        const struct point *b = &p->points[at];
+        certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
+        if (b->chain != 0 && b->tokens <= certain)
+            place = kv_tree_find(tree, b->chain);
+    }
+    return place;
+}
+
 /* --- questions ------------------------------------------------------------------------------- */
 
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user)

@@ -78,6 +78,11 @@ enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsign
 /* An answer to a prompt that ends behind that checkpoint found no tie. */
 void kv_paths_untied(struct kv_paths *p, uint64_t end);
 
+/* The last block of that tree of which it is certain that a prompt of that text passes through it;
+ * depth 0: none is. */
+struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
+                                    const struct kv_tree *tree);
+
 /* Calls `anchored` for each checkpoint whose anchor is that chain. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
 /* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "node/kv/batch.h"
 #include "node/kv/runs.h"
+#include "node/kv/trust.h"
 
 /* An answer that waits for its blocks' events. */
 struct waiting {
@@ -28,26 +29,44 @@ struct kv_reader {
     uint64_t now_ms;       /* of the call under way */
     uint64_t window_ms;    /* when the next one begins, for what the feed may cost */
     uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
+    uint64_t whole_ms;     /* since when nothing was missed */
     bool walked;           /* in this window, over all of the tree */
     bool doubtful;         /* more was missed since */
+    bool tells_cached;     /* some answer found something, so 0 of another one is nothing */
     bool sheds;            /* it cost too much: nothing is read until the next one */
     uint32_t cursor;       /* of the sweep, */
     uint64_t sweep_ms;     /* which goes on then */
     unsigned first, count; /* of those that wait */
+    struct kv_trust trust;
     struct kv_reader_stats stats;
+    uint64_t refused[KV_REFUSED_MAX]; /* chains */
+    unsigned refused_count;
     struct waiting waiting[KV_TOLD_MAX];
     struct kv_runs runs;
 };
 
 /* --- saying ---------------------------------------------------------------------------------- */
 
-static void say(struct kv_reader *r, uint64_t id, uint8_t code, enum kv_reach reach)
+/* Of a checkpoint there are only so many words a while (crdt/marks.h). */
+static void refused(struct kv_reader *r, uint64_t chain)
 {
-    if (!r->speaks || r->doubtful || r->sheds || reach == KV_UNSURE)
+    for (unsigned i = 0; i < r->refused_count; i++) {
+        if (r->refused[i] == chain)
+            return;
+    }
+    if (r->refused_count < KV_REFUSED_MAX)
+        r->refused[r->refused_count++] = chain;
+}
+
+static void say(struct kv_reader *r, uint64_t id, uint8_t code, uint64_t chain, enum kv_reach reach)
+{
+    if (!r->speaks || r->doubtful || r->sheds || r->trust.lost || reach == KV_UNSURE)
         return;
     if (reach == KV_GONE) {
-        r->stats.gone++;
-        r->user->gone(r->user->context, id, code);
+        bool said = r->user->gone(r->user->context, id, code);
+        r->stats.gone += said;
+        if (!said)
+            refused(r, chain);
     } else {
         r->stats.present++;
         r->user->present(r->user->context, id, code);
@@ -57,7 +76,7 @@ static void say(struct kv_reader *r, uint64_t id, uint8_t code, enum kv_reach re
 static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
-    say(r, id, code, kv_tree_reach(r->tree, chain));
+    say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
 /* What is gone is said when it goes: an observation since may be of a prompt that is on its way. */
@@ -65,7 +84,15 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
     if (kv_tree_reach(r->tree, chain) == KV_THERE)
-        say(r, id, code, KV_THERE);
+        say(r, id, code, chain, KV_THERE);
+}
+
+static void say_refused(struct kv_reader *r)
+{
+    unsigned count = r->refused_count;
+    r->refused_count = 0;
+    for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
+        kv_paths_at(r->paths, r->refused[i], &r->sayer);
 }
 
 static void on_reached(void *context, uint64_t chain, enum kv_reach now)
@@ -93,6 +120,7 @@ static void on_event(void *context, const struct kv_event *e)
     struct kv_reader *r = context;
     if (r->sheds)
         return;
+    kv_tree_clock(r->tree, r->now_ms);
     kv_tree_apply(r->tree, e);
     if (kv_tree_is_tired(r->tree)) {
         r->sheds = true;
@@ -116,6 +144,7 @@ static void doubt(struct kv_reader *r)
     kv_tree_doubt(r->tree);
     kv_runs_clear(&r->runs);
     r->settle_ms = r->now_ms + KV_SETTLE_MS;
+    r->whole_ms = r->now_ms;
     r->walked = true;
     r->doubtful = false;
 }
@@ -135,11 +164,15 @@ static void forget(struct kv_reader *r)
     kv_runs_clear(&r->runs);
     r->doubtful = r->sheds = false;
     r->settle_ms = 0;
+    r->refused_count = 0;
 }
 
 static void on_began(void *context)
 {
-    forget(context);
+    struct kv_reader *r = context;
+    forget(r);
+    r->whole_ms = r->now_ms;
+    r->trust = (struct kv_trust){0};
 }
 
 /* It may cost as much again. */
@@ -233,6 +266,57 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
     return m;
 }
 
+static bool is_live(const struct kv_reader *r)
+{
+    return kv_reader_state(r) == KV_READER_LIVE;
+}
+
+/* It tells what it found, and nothing was missed since it was sent. */
+static bool may_judge(const struct kv_reader *r, const struct kv_told *told)
+{
+    return is_live(r) && r->tells_cached && told->cached_tokens != KV_UNTOLD &&
+           told->sent_ms > r->whole_ms + KV_TOLD_SLACK_MS;
+}
+
+static void judged(struct kv_reader *r)
+{
+    if (!kv_trust_lose(&r->trust, r->now_ms))
+        return;
+    r->stats.disbelieved++;
+    forget(r); /* it is tried again with what it says from now on */
+    doubt(r);
+}
+
+/* It has no blocks, and should have: it computed one whole block by what it tells, and that one's
+ * place is known, because it found none in the cache or all that is there is known. */
+static void judge_blocks(struct kv_reader *r, const struct kv_told *told, uint32_t block, bool tied)
+{
+    uint32_t cached = told->cached_tokens / block;
+    uint32_t last = (told->prompt_tokens + told->output_tokens - 1) / block;
+    bool knows = cached == 0 || kv_tree_is_whole(r->tree);
+    if (tied || (may_judge(r, told) && knows && last > cached))
+        kv_tally_add(&r->trust.blocks, tied);
+}
+
+/* What it found in the cache, against what was there all the time: `place` is on its way. What was
+ * unsure is settled. */
+static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                         struct kv_tree_place place)
+{
+    uint64_t slack_ms = KV_TOLD_SLACK_MS;
+    uint64_t since_ms = told->sent_ms > slack_ms ? told->sent_ms - slack_ms : 0;
+    if (place.depth == 0 || !may_judge(r, told))
+        return;
+    uint32_t stood = kv_tree_stood(r->tree, place, since_ms), found = told->cached_tokens / block;
+    bool known = kv_tree_found(r->tree, place, found, since_ms);
+    if (known && stood < KV_STOOD_MIN)
+        return;
+    bool agreed = known && 2 * found >= stood;
+    r->stats.agreed += agreed;
+    r->stats.contradicted += !agreed;
+    kv_tally_add(&r->trust.cached, agreed);
+}
+
 static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                   struct kv_tree_place at)
 {
@@ -251,8 +335,10 @@ static bool tie_asked(struct kv_reader *r, struct waiting *w, uint32_t block)
             return false;
         w->placed = true;
         w->text = kv_paths_anchored(r->paths, told->end);
+        judge_cached(r, told, block, at);
         place(r, told, block, at);
         r->stats.asked++;
+        judged(r);
     }
     struct match m = blocks_of(r, told, block, w->text, 0);
     if (m.place.depth > 0 && m.place.chain != told->asked_chain && !w->wrong) {
@@ -263,6 +349,17 @@ static bool tie_asked(struct kv_reader *r, struct waiting *w, uint32_t block)
     if (m.run != NULL)
         kv_runs_take(&r->runs, m.run, m.stop);
     return m.run != NULL;
+}
+
+/* By structure. One that never told what was cached may say 0 of all. */
+static struct match blocks_found(struct kv_reader *r, const struct kv_told *told, uint32_t block)
+{
+    struct match m = blocks_of(r, told, block, told->end, 0);
+    if (m.place.depth > 0 || told->cached_tokens > 0 || r->tells_cached)
+        return m;
+    struct kv_told untold = *told;
+    untold.cached_tokens = KV_UNTOLD;
+    return blocks_of(r, &untold, block, told->end, 0);
 }
 
 /* Whether there is no more to do. */
@@ -278,19 +375,26 @@ static bool tie(struct kv_reader *r, struct waiting *w, bool last_time)
         if (tie_asked(r, w, block))
             return true;
     } else {
-        m = blocks_of(r, told, block, told->end, 0);
+        m = blocks_found(r, told, block);
     }
     if (m.place.depth > 0) {
+        judge_blocks(r, told, block, true);
+        judge_cached(r, told, block, m.place);
         kv_runs_take(&r->runs, m.run, m.stop);
         place(r, told, block, m.place);
+        judged(r);
         return true;
     }
     if (last_time && !w->placed) {
         r->stats.unclear += m.unclear;
         r->stats.unmatched += !m.unclear;
         kv_paths_untied(r->paths, told->end);
+        if (!m.unclear)
+            judge_blocks(r, told, block, false);
+        judge_cached(r, told, block, kv_paths_known(r->paths, told->end, r->tree));
+        judged(r);
     }
-    return false;
+    return last_time;
 }
 
 /* New blocks may be those of the answers that ended last. */
@@ -306,6 +410,7 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
 {
     r->now_ms = now_ms;
     r->stats.told++;
+    r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
     /* At once, if its blocks are there: the next turn's come behind them. */
     struct waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
     if (tie(r, &w, false))
@@ -330,6 +435,8 @@ uint64_t kv_reader_due_ms(const struct kv_reader *r)
         due_ms = r->waiting[r->first].due_ms;
     if (r->speaks && r->sweep_ms < due_ms)
         due_ms = r->sweep_ms;
+    if (r->trust.lost && r->trust.until_ms < due_ms)
+        due_ms = r->trust.until_ms;
     return due_ms;
 }
 
@@ -338,6 +445,7 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     r->now_ms = now_ms;
     window_next(r);
     kv_feed_tick(r->feed, now_ms);
+    (void)kv_trust_again(&r->trust, now_ms);
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
         r->settle_ms = 0;
         kv_tree_settle(r->tree);
@@ -351,6 +459,7 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     if (!r->speaks || now_ms < r->sweep_ms)
         return;
     r->sweep_ms = now_ms + KV_SWEEP_MS;
+    say_refused(r);
     kv_paths_walk(r->paths, &r->cursor, KV_SWEEP_POINTS, &r->sweeper);
 }
 
@@ -377,7 +486,7 @@ void kv_reader_replay_ended(struct kv_reader *r, uint64_t now_ms)
 
 void kv_reader_connected(struct kv_reader *r, uint64_t now_ms)
 {
-    r->now_ms = now_ms;
+    r->now_ms = r->whole_ms = now_ms;
     kv_feed_connected(r->feed, now_ms);
 }
 
@@ -396,6 +505,8 @@ void kv_reader_speaks(struct kv_reader *r, bool speaks)
 enum kv_reader_state kv_reader_state(const struct kv_reader *r)
 {
     enum kv_feed_state state = kv_feed_state(r->feed);
+    if (r->trust.lost)
+        return KV_READER_CONTRADICTS;
     if (r->sheds || r->doubtful)
         return KV_READER_DOUBTS;
     return state == KV_FEED_LIVE     ? KV_READER_LIVE
@@ -413,6 +524,7 @@ struct kv_reader_stats kv_reader_stats(const struct kv_reader *r)
     struct kv_reader_stats stats = r->stats;
     stats.feed = kv_feed_stats(r->feed);
     stats.tree = kv_tree_stats(r->tree);
+    stats.believed_ms = r->trust.lost ? r->trust.until_ms : 0;
     return stats;
 }
 

@@ -12,6 +12,11 @@
  * wrong certainty. An answer whose engine was asked for the prompt's tokens (node/kv/asked.h) needs
  * none of that: it says the chain. Such answers also measure how often structure is wrong.
  *
+ * An engine of which no answer found anything yet, by its usage, may not tell at all: some say 0
+ * then.
+ *
+ * Answers check events, too (trust.h). While they contradict, the reader says nothing.
+ *
  * A reader that *stands by* does the same and says nothing, so it can go on at once.
  */
 #ifndef NODE_KV_READER_H
@@ -41,11 +46,15 @@ enum {
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,
+    KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
+    /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
+     * last block, and some round what they tell. */
+    KV_STOOD_MIN = 4,
 };
 
 struct kv_reader_user {
     void (*replay)(void *context, uint64_t from);
-    void (*gone)(void *context, uint64_t id, uint8_t code);
+    bool (*gone)(void *context, uint64_t id, uint8_t code); /* false: not now, say it again */
     void (*present)(void *context, uint64_t id, uint8_t code);
     void (*cleared)(void *context); /* all of the cache */
     void *context;
@@ -54,7 +63,8 @@ struct kv_reader_user {
 enum kv_reader_state {
     KV_READER_BEGINS, /* nothing came yet */
     KV_READER_LIVE,
-    KV_READER_DOUBTS, /* waits for what is missing */
+    KV_READER_DOUBTS,      /* waits for what is missing */
+    KV_READER_CONTRADICTS, /* answers contradict its events: they are not believed for a while */
 };
 
 struct kv_reader;
@@ -89,11 +99,14 @@ const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 struct kv_reader_stats {
     struct kv_feed_stats feed;
     struct kv_tree_stats tree;
-    uint64_t told, tied;         /* answers; with a tie */
-    uint64_t unmatched, unclear; /* without: no blocks, or several, could be theirs */
-    uint64_t asked;              /* of the tied ones: those that said the prompt's chain, */
-    uint64_t asked_wrong;        /* and for which structure had other blocks */
-    uint64_t gone, present;      /* said */
+    uint64_t told, tied;           /* answers; with a tie */
+    uint64_t unmatched, unclear;   /* without: no blocks, or several, could be theirs */
+    uint64_t asked;                /* of the tied ones: those that said the prompt's chain, */
+    uint64_t asked_wrong;          /* and for which structure had other blocks */
+    uint64_t gone, present;        /* said */
+    uint64_t agreed, contradicted; /* answers that could be compared with what stood there */
+    uint64_t disbelieved;          /* times that events were no longer believed */
+    uint64_t believed_ms;          /* not before then are they believed; 0: they are */
     uint64_t shed; /* times that the feed cost too much, and was not read for a while */
 };
 struct kv_reader_stats kv_reader_stats(const struct kv_reader *r);

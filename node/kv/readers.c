@@ -22,6 +22,7 @@ struct feed {
     bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
     uint64_t lost_ms; /* since when it is not */
     uint64_t connects;
+    char from[KV_ENDPOINT_BYTES];
 };
 
 struct place {
@@ -61,10 +62,10 @@ static void on_replay(void *context, uint64_t from)
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
-static void on_gone(void *context, uint64_t id, uint8_t code)
+static bool on_gone(void *context, uint64_t id, uint8_t code)
 {
     struct feed *f = context;
-    f->all->user->gone(f->all->user->context, f->slot, id, code);
+    return f->all->user->gone(f->all->user->context, f->slot, id, code);
 }
 
 static void on_present(void *context, uint64_t id, uint8_t code)
@@ -80,6 +81,12 @@ static void on_cleared(void *context)
         return;
     f->began_ms = f->now_ms; /* a new rkey that follows is due to it */
     f->all->user->cleared(f->all->user->context, f->slot);
+}
+
+static bool unheard_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    (void)context, (void)slot, (void)id, (void)code;
+    return true;
 }
 
 static void unheard(void *context, unsigned slot, uint64_t id, uint8_t code)
@@ -146,6 +153,7 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                        .address = address_of(rs, want),
                        .blocks = blocks,
                        .rkey = want->rkey};
+    (void)slice_to_cstr(want->endpoint, f->from, sizeof f->from);
     int err = rs->paths == NULL ? kv_paths_create(&rs->paths, KV_POINTS_MAX) : ERR_OK;
     if (err == ERR_OK)
         err = kv_reader_create(&f->reader, &f->user, rs->paths, rs->secret, blocks,
@@ -329,11 +337,10 @@ void kv_readers_replay_ended(struct kv_readers *rs, unsigned feed, uint64_t now_
 
 const char *kv_reading_text(enum kv_reading reading)
 {
-    static const char *const texts[] = {[KV_READING_NOT] = "off",
-                                        [KV_READING_AWAY] = "away",
-                                        [KV_READING_BEGINS] = "begins",
-                                        [KV_READING_LIVE] = "live",
-                                        [KV_READING_DOUBTS] = "doubts"};
+    static const char *const texts[] = {
+        [KV_READING_NOT] = "off",       [KV_READING_AWAY] = "away",
+        [KV_READING_BEGINS] = "begins", [KV_READING_LIVE] = "live",
+        [KV_READING_DOUBTS] = "doubts", [KV_READING_CONTRADICTS] = "contradicts"};
     return texts[reading];
 }
 
@@ -350,6 +357,8 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
         return KV_READING_LIVE;
     case KV_READER_DOUBTS:
         return KV_READING_DOUBTS;
+    case KV_READER_CONTRADICTS:
+        return KV_READING_CONTRADICTS;
     default:
         return KV_READING_BEGINS;
     }
@@ -373,6 +382,7 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
         return false;
     const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
     *out = (struct kv_reading_row){
+        .from = f->from,
         .reading = reading,
         .role = f->role,
         .speaks = f->speaks,
@@ -398,7 +408,7 @@ int kv_readers_create(struct kv_readers **out, unsigned slots, const struct hash
                       const struct kv_readers_shell *shell, const struct kv_readers_user *user)
 {
     static const struct kv_readers_user nobody = {
-        .gone = unheard, .present = unheard, .cleared = unheard_clear};
+        .gone = unheard_gone, .present = unheard, .cleared = unheard_clear};
     struct kv_readers *rs = calloc(1, sizeof *rs);
     if (rs == NULL || (rs->places = calloc(slots, sizeof *rs->places)) == NULL) {
         free(rs);

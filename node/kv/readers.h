@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/slice.h"
 #include "node/kv/reader.h"
+#include "node/kv/source.h"
 
 enum {
     KV_READERS_MAX = 128,        /* feeds that a router has open */
@@ -61,7 +62,7 @@ struct kv_readers_shell {
 
 /* What readers say of a replica, as those of struct kv_reader_user. May be NULL. */
 struct kv_readers_user {
-    void (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
+    bool (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*present)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*cleared)(void *context, unsigned slot); /* now, while the engine runs */
     void *context;
@@ -112,11 +113,13 @@ enum kv_reading {
     KV_READING_BEGINS, /* no message came yet */
     KV_READING_LIVE,
     KV_READING_DOUBTS,
+    KV_READING_CONTRADICTS,
 };
-/* For logs and the admin port: "off", "away", "begins", "live", "doubts". */
+/* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts". */
 const char *kv_reading_text(enum kv_reading reading);
 
 struct kv_reading_row {
+    const char *from; /* the endpoint; borrowed until it is closed */
     enum kv_reading reading;
     enum kv_role role;
     bool speaks;

@@ -15,7 +15,8 @@
 
 enum {
     KV_TOPIC_MAX = 128,
-    KV_NAMED_MAX = 255, /* bytes of an operator's words */
+    KV_NAMED_MAX = 255,                    /* bytes of an operator's words */
+    KV_ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
 };
 
 /* Of one rank. */

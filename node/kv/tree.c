@@ -172,10 +172,19 @@ static void copy_removed(struct kv_copies *c)
     c->most -= c->most > 0 && c->most < COPIES_MAX;
 }
 
+/* A block on the GPU is surely held now, or no longer is. */
+static void held_note(struct kv_tree *t, bool before, const struct kv_block *b)
+{
+    t->stats.held += (b->gpu.least > 0) - before;
+}
+
 /* vLLM announces again from the beginning of a prompt on, never from its middle. */
 static void stored_at(struct kv_tree *t, struct kv_block *b, const struct kv_event *e)
 {
     enum kv_medium medium = e->medium;
+    if (medium == KV_GPU && b->gpu.least == 0)
+        b->since = t->now_ms;
+    bool held = b->gpu.least > 0;
     if (medium == KV_GPU)
         copy_stored(t, &b->gpu, e->has_parent);
     else if (medium == KV_HOST)
@@ -183,16 +192,20 @@ static void stored_at(struct kv_tree *t, struct kv_block *b, const struct kv_eve
     else
         b->disk = true;
     t->has_tiers |= medium != KV_GPU;
+    held_note(t, held, b);
 }
 
-static void removed_at(struct kv_block *b, enum kv_medium medium)
+static void removed_at(struct kv_tree *t, struct kv_block *b, enum kv_medium medium)
 {
+    bool held = b->gpu.least > 0;
     if (medium == KV_GPU)
         copy_removed(&b->gpu);
     else if (medium == KV_HOST)
         copy_removed(&b->host);
     else
         b->disk = false;
+    b->since = t->now_ms;
+    held_note(t, held, b);
 }
 
 static struct kv_group *group_of(struct kv_tree *t, const struct kv_event *e, unsigned *number)
@@ -329,7 +342,7 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
             t->stats.unknown++;
             continue;
         }
-        removed_at(&t->blocks[at], e->medium);
+        removed_at(t, &t->blocks[at], e->medium);
         kv_tree_follow(t, at);
         release(t, at);
     }
@@ -345,7 +358,9 @@ static void cleared(struct kv_tree *t)
     for (uint32_t at = 0; at < t->used; at++) {
         t->blocks[at].gpu = (struct kv_copies){0, 0};
         t->blocks[at].host.least = 0;
+        t->blocks[at].since = t->now_ms;
     }
+    t->stats.held = 0;
     reach_anew(t);
     kv_tree_groups_anew(t);
     for (uint32_t at = 0; at < t->used; at++) {
@@ -353,6 +368,11 @@ static void cleared(struct kv_tree *t)
             release(t, at);
     }
     t->settled = true;
+}
+
+void kv_tree_clock(struct kv_tree *t, uint64_t now_ms)
+{
+    t->now_ms = (uint32_t)now_ms;
 }
 
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event)
@@ -381,6 +401,7 @@ void kv_tree_doubt(struct kv_tree *t)
         b->serves = unsure(b->serves);
         b->alive = unsure(b->alive);
     }
+    t->stats.held = 0;
     t->stats.whole = false;
     t->settled = false;
 }
@@ -408,7 +429,7 @@ void kv_tree_clear(struct kv_tree *t)
     memset(t->by_chain, 0xff, t->max * sizeof *t->by_chain);
     memset(t->groups, 0, sizeof t->groups);
     t->free = KV_NONE;
-    t->used = t->count = 0;
+    t->used = t->count = t->stats.held = 0;
     t->main_group = KV_GROUPS_MAX;
     t->settled = t->stats.whole = true;
     t->has_tiers = t->several = false;
@@ -447,12 +468,13 @@ void kv_tree_destroy(struct kv_tree *t)
 
 void kv_tree_check(const struct kv_tree *t)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, held = 0;
     for (uint32_t at = 0; at < t->used; at++) {
         const struct kv_block *b = &t->blocks[at];
         if (!b->in_use)
             continue;
         count++;
+        held += b->gpu.least > 0;
         CHECK(kv_tree_is_kept(b) || b->child != KV_NONE);
         CHECK(b->gpu.least <= b->gpu.most && b->host.least <= b->host.most);
         CHECK(kv_tree_find_block(t, b->group, b->hash) == at);
@@ -467,5 +489,5 @@ void kv_tree_check(const struct kv_tree *t)
         CHECK(t->blocks[b->parent].depth == 0 ? b->depth == 0
                                               : b->depth == t->blocks[b->parent].depth + 1);
     }
-    CHECK(count == t->count);
+    CHECK(count == t->count && held == t->stats.held);
 }

@@ -78,6 +78,8 @@ void kv_tree_settle(struct kv_tree *t);
 void kv_tree_allow(struct kv_tree *t, uint64_t steps);
 bool kv_tree_is_tired(const struct kv_tree *t);
 
+/* When that happens which is applied next; at first 0. */
+void kv_tree_clock(struct kv_tree *t, uint64_t now_ms);
 /* In the order of the feed. */
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
 
@@ -107,11 +109,17 @@ struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place fr
 bool kv_tree_has_tiers(const struct kv_tree *t);
 /* Tokens of a block in the group that has chains; 0: there is none yet. */
 uint32_t kv_tree_block_tokens(const struct kv_tree *t);
+/* Whether what is not known is not held. */
+bool kv_tree_is_whole(const struct kv_tree *t);
 /* Whether the event is of that group. */
 bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event);
-/* The engine told that it found so many blocks of that prefix: those are there. False: the events
- * had said that they are not. */
-bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks);
+/* How many blocks of the prefix that ends there were on the GPU for sure, all the time since then.
+ * 0 where several groups have a say. */
+uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint64_t since_ms);
+/* The engine found so many blocks of that prefix, at some time since then: those of which no event
+ * was heard meanwhile are there. False: the events had said that they are not. */
+bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
+                   uint64_t since_ms);
 
 struct kv_tree_stats {
     uint32_t blocks;   /* now, with those that only others keep here */

@@ -105,6 +105,11 @@ uint32_t kv_tree_block_tokens(const struct kv_tree *t)
     return t->main_group < KV_GROUPS_MAX ? t->groups[t->main_group].block_tokens : 0;
 }
 
+bool kv_tree_is_whole(const struct kv_tree *t)
+{
+    return t->stats.whole;
+}
+
 bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event)
 {
     return (event->group == KV_GROUP_NONE ? 0 : event->group) == t->main_group;
@@ -118,16 +123,33 @@ enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain)
     return (enum kv_reach)(t->several ? t->blocks[at].alive : t->blocks[at].reach);
 }
 
-bool kv_tree_found(struct kv_tree *t, uint64_t chain, uint32_t blocks)
+uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint64_t since_ms)
+{
+    uint32_t stood = !t->several ? place.depth : 0;
+    for (uint32_t at = stood > 0 ? place.at : KV_NONE; at != KV_NONE; at = t->blocks[at].parent) {
+        const struct kv_block *b = &t->blocks[at];
+        if (b->gpu.least == 0 || !kv_tree_is_since(b, since_ms))
+            stood = b->depth - 1;
+    }
+    return stood;
+}
+
+bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
+                   uint64_t since_ms)
 {
     bool known = true;
     uint32_t top = KV_NONE; /* the first block that changed */
-    for (uint32_t at = kv_tree_find_chain(t, chain); at != KV_NONE; at = t->blocks[at].parent) {
+    for (uint32_t at = place.depth > 0 ? place.at : KV_NONE; at != KV_NONE;
+         at = t->blocks[at].parent) {
         struct kv_block *b = &t->blocks[at];
-        if (b->depth > blocks || kv_tree_is_sure(b))
+        if (b->depth > blocks || kv_tree_is_sure(b) || !kv_tree_is_since(b, since_ms))
             continue;
-        known &= kv_tree_is_kept(b);
+        if (!kv_tree_is_kept(b) && t->stats.whole) {
+            known = false;
+            continue;
+        }
         b->gpu.least = 1;
+        t->stats.held++;
         b->gpu.most = b->gpu.most > 0 ? b->gpu.most : 1;
         top = at;
     }
@@ -140,8 +162,5 @@ struct kv_tree_stats kv_tree_stats(const struct kv_tree *t)
 {
     struct kv_tree_stats stats = t->stats;
     stats.blocks = t->count;
-    stats.held = 0;
-    for (uint32_t at = 0; at < t->used; at++)
-        stats.held += t->blocks[at].gpu.least > 0;
     return stats;
 }

@@ -23,15 +23,16 @@ struct kv_block {
         previous;               /* KV_NONE: there is none; `next` of siblings and of free ones */
     uint32_t by_hash, by_chain; /* the next one in the same place of a table */
     uint32_t depth;             /* blocks up to this one; 0: not known */
-    uint8_t group;
+    uint32_t since; /* ms: when it was surely held again, or one that was held went; wraps */
     struct kv_copies gpu, host;
     bool disk : 1; /* disks tell what they store, never what they remove */
     bool chained : 1;
-    bool in_use : 1; /* else it is free */
-    uint8_t reach;   /* enum kv_reach, by its own group */
+    bool in_use : 1;   /* else it is free */
+    uint8_t reach : 2; /* enum kv_reach, by its own group */
     /* With several groups (tree_groups.c), of the group that has chains: whether a prompt that ends
      * here is found, and whether this one is part of a prompt that is. */
-    uint8_t serves, alive;
+    uint8_t serves : 2, alive : 2;
+    uint8_t group : 4;
     struct kv_copies run; /* of another group: how many of its blocks stand up to here, in a row */
 };
 
@@ -52,6 +53,7 @@ struct kv_tree {
     bool settled;        /* a block that is new is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
     uint64_t steps;      /* that it may still take */
+    uint32_t now_ms;     /* of what is applied */
     struct kv_tree_stats stats;
     struct kv_group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -96,6 +98,12 @@ static inline bool kv_tree_is_kept(const struct kv_block *b)
 static inline bool kv_tree_is_sure(const struct kv_block *b)
 {
     return b->gpu.least > 0 || b->host.least > 0;
+}
+
+/* Whether its events are of before then. Of one that is older than 24 days it may say no. */
+static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
+{
+    return (int32_t)((uint32_t)since_ms - b->since) >= 0;
 }
 
 /* One step from block to block. False: it was the last one. */

@@ -273,13 +273,18 @@ static void block_learn(struct node_cache *c, uint64_t cached)
     c->told_last = cached;
 }
 
+void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uint64_t actual)
+{
+    s->predicted += predicted;
+    s->actual += actual;
+    s->off += predicted > actual ? predicted - actual : actual - predicted;
+}
+
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                                   uint64_t actual, double counted, const float expected[NODE_SIZES])
 {
     struct node_cache *c = &k->cache;
-    c->by_usage.predicted += predicted;
-    c->by_usage.actual += actual;
-    c->by_usage.off += predicted > actual ? predicted - actual : actual - predicted;
+    node_prediction_add(&c->by_usage, predicted, actual);
     c->sums.told++;
     block_learn(c, actual);
     if (expected[NODE_SIZES - 1] > 0)

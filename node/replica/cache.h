@@ -21,6 +21,7 @@ struct node_prediction_sums {
     uint64_t actual;
     uint64_t off; /* sum of absolute differences, per answer or per scrape */
 };
+void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uint64_t actual);
 
 /* What each router adds up since its start, and reports. */
 struct node_sums {
@@ -73,6 +74,7 @@ struct node_cache {
     struct node_others others;
     struct node_scrape_window window;
     struct node_prediction_sums by_usage, by_scrape;
+    struct node_prediction_sums by_events; /* of by_usage, while its KV events were live */
 };
 
 /* Tokens as the settings say of this replica, by the engine, or `configured` for all; without the

@@ -82,6 +82,7 @@ bool node_ranks_inherit(struct node_replica *replicas, unsigned count)
         k->believed.fleet = server->believed.fleet;
         k->weight = server->weight;
         k->turn = server->turn; /* it is read with its address */
+        k->turn_events = server->turn_events;
         k->engine = server->engine;
     }
     return moved;

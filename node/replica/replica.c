@@ -66,7 +66,7 @@ static void renew(struct node_replica *k, const struct node_replica_config *conf
     k->breaker = (struct node_breaker){.cured = k->breaker.cured};
     k->signs = (struct node_signs){.stalls_total = k->signs.stalls_total};
     k->scraped = (struct node_scraped){0};
-    k->turn = (struct node_turn){0};
+    k->turn = k->turn_events = (struct node_turn){0};
     k->scraped_ms = 0;
     k->foreign = (struct node_foreign){0};
     k->room = (struct node_room){0};

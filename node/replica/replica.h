@@ -124,10 +124,11 @@ struct node_replica {
     struct node_cache cache;
     struct node_sizes_told told;
 
-    struct node_scrape scrape;   /* the last metrics */
-    uint64_t scraped_ms;         /* 0: never */
-    struct node_turn turn;       /* to read it for all */
-    struct node_scraped scraped; /* by whom */
+    struct node_scrape scrape;    /* the last metrics */
+    uint64_t scraped_ms;          /* 0: never */
+    struct node_turn turn;        /* to read it for all, */
+    struct node_turn turn_events; /* and its KV events */
+    struct node_scraped scraped;  /* by whom */
     uint64_t restarts;
 
     /* Which one it is. */

@@ -82,6 +82,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
     json_put_bool(w, "cache_size_told", k->told.cache_tokens > 0);
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
+    json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
     json_put_u64(w, "prompt_tokens", told.prompt);
     json_put_u64(w, "cached_tokens", told.cached);
     /* of its cache, as its metrics say */
@@ -105,6 +106,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_put_u64(w, "chosen", r->slots[number].chosen);
     put_load(w, r, k, now_ms);
     put_cache(w, r, number);
+    json_key(w, "events");
+    node_router_events_write(r, number, now_ms, w);
     json_put_array(w, "models");
     struct slice name;
     for (unsigned at = 0; node_models_next(r->models, k->rank.server, &at, &name);)

@@ -414,6 +414,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     replica_load(w, r, k, now_ms);
     replica_learned(w, k);
     replica_cache(w, r, number);
+    json_key(w, "events");
+    node_router_events_write(r, number, now_ms, w);
     replica_scrape(w, k, now_ms);
     replica_routers(w, r, number);
     json_object_end(w);

@@ -35,6 +35,12 @@ void node_router_events_live(struct node_router *r, unsigned replica, bool live)
     node_router_events_follow(r);
 }
 
+void node_router_events_reads(struct node_router *r, unsigned replica, bool reads)
+{
+    CHECK(replica < r->replica_count);
+    r->slots[replica].events.reads = reads;
+}
+
 bool node_router_events_are_live(const struct node_router *r, unsigned replica)
 {
     CHECK(replica < r->replica_count);
@@ -275,4 +281,35 @@ int node_router_events_present(struct node_router *r, unsigned replica, uint64_t
     if (news == 1)
         node_belief_moved(&r->replicas[replica].belief);
     return news;
+}
+
+/* --- what is to be seen ---------------------------------------------------------------------- */
+
+void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
+                              struct json_writer *w)
+{
+    const struct node_events_user *user = &r->events.user;
+    struct kv_reading_row row;
+    if (user->row == NULL || !user->row(user->context, replica, &row)) {
+        json_nil(w);
+        return;
+    }
+    const struct kv_reader_stats *s = &row.stats;
+    json_object_begin(w);
+    json_put_cstr(w, "state", kv_reading_text(row.reading));
+    json_put_bool(w, "speaks", row.speaks && row.reading == KV_READING_LIVE);
+    json_put_cstr(w, "from", row.from);
+    json_put_u64(w, "blocks", s->tree.held);
+    json_put_bool(w, "whole", s->tree.whole);
+    json_put_u64(w, "messages", s->feed.messages);
+    json_put_u64(w, "gaps", s->feed.gaps);
+    json_put_u64(w, "missed", s->feed.missed);
+    json_put_u64(w, "answers", s->told);
+    json_put_u64(w, "tied", s->tied);
+    json_put_u64(w, "unmatched", s->unmatched);
+    json_put_u64(w, "unclear", s->unclear);
+    json_put_u64(w, "agreed", s->agreed);
+    json_put_u64(w, "contradicted", s->contradicted);
+    json_put_known(w, "believed_in_ms", s->believed_ms > now_ms, s->believed_ms - now_ms);
+    json_object_end(w);
 }

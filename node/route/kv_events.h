@@ -14,7 +14,9 @@
 #ifndef NODE_ROUTE_KV_EVENTS_H
 #define NODE_ROUTE_KV_EVENTS_H
 
+#include "base/json_write.h"
 #include "node/kv/asked.h"
+#include "node/kv/readers.h"
 #include "node/kv/told.h"
 #include "node/route/router.h"
 
@@ -25,6 +27,8 @@ struct node_events_user {
     void (*path)(void *context, const struct kv_path *path);
     void (*told)(void *context, const struct kv_told *told);
     void *context;
+    /* What the reader says of itself; false: this router does not read there. NULL: never. */
+    bool (*row)(void *context, unsigned replica, struct kv_reading_row *out);
 };
 /* NULL: nobody reads here any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
@@ -32,6 +36,9 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 /* This router reads the feed of the replica, and what it says counts, or no longer does. Holds
  * until the next call, also where the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
+/* This router reads the replica's feed where it is its turn: the others count on it. At first it
+ * does not. */
+void node_router_events_reads(struct node_router *r, unsigned replica, bool reads);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 
@@ -46,6 +53,10 @@ uint32_t node_router_events_asks(const struct node_router *r, const struct node_
 /* It was, and told all of them. */
 void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
                                const struct kv_asked *asked);
+
+/* What this router's reader of the replica's events knows, as an object; null: it reads none. */
+void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
+                              struct json_writer *w);
 
 /* The word of this router's reader on one checkpoint, for all routers: as crdt_state_mark_gone()
  * and crdt_state_mark_present(). What is older than the router believes to be there counts as not

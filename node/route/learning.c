@@ -235,6 +235,8 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
     node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
+    if (node_router_has_events(r, work->replica))
+        node_prediction_add(&replica->cache.by_events, predicted, (uint64_t)usage->cached_tokens);
 }
 
 /* What an answer teaches; `complete` if it was not cut short. */

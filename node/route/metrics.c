@@ -14,11 +14,17 @@ struct context {
     const struct node_learned_row *learned;
 };
 
-static const char *const sources[] = {"usage", "scrape"}, *const kinds[] = {"predicted", "actual"};
+/* Answers where it was inferred what is held, and where KV events told it; counters. */
+static const char *const sources[] = {"usage", "events", "scrape"};
+static const char *const kinds[] = {"predicted", "actual"};
 
-static const struct node_prediction_sums *compared(const struct node_replica *k, unsigned source)
+static struct node_prediction_sums compared(const struct node_replica *k, unsigned source)
 {
-    return source == 0 ? &k->cache.by_usage : &k->cache.by_scrape;
+    const struct node_prediction_sums all = k->cache.by_usage, events = k->cache.by_events;
+    if (source > 0)
+        return source == 1 ? events : k->cache.by_scrape;
+    return (struct node_prediction_sums){all.predicted - events.predicted,
+                                         all.actual - events.actual, all.off - events.off};
 }
 
 static double scrape_age_s(const struct context *c, const struct node_replica *k)
@@ -106,13 +112,13 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     XS(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),        \
        "1 for the state that it is in.",                                                           \
        node_replica_health(process(c, k)) == (enum node_health)i)                                  \
-    XS(prediction_cached_tokens_total, 4,                                                          \
+    XS(prediction_cached_tokens_total, 6,                                                          \
        (LABEL("source", sources[i / 2]), LABEL("kind", kinds[i % 2])),                             \
        "Cached prompt tokens, predicted and told by the engine, in answers and in scraped "        \
        "counters.",                                                                                \
-       i % 2 == 0 ? compared(k, i / 2)->predicted : compared(k, i / 2)->actual)                    \
-    XS(prediction_cached_tokens_off_total, 2, LABEL("source", sources[i]),                         \
-       "Sum of the absolute errors of predicted cached tokens.", compared(k, i)->off)              \
+       i % 2 == 0 ? compared(k, i / 2).predicted : compared(k, i / 2).actual)                      \
+    XS(prediction_cached_tokens_off_total, 3, LABEL("source", sources[i]),                         \
+       "Sum of the absolute errors of predicted cached tokens.", compared(k, i).off)               \
     XS(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                  \
        "Time to first token of streams, predicted and measured.",                                  \
        i == 0 ? s->ttft_predicted_s : s->ttft_actual_s)                                            \

@@ -79,7 +79,8 @@ struct node_slot {
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
     struct {                  /* KV-cache events: kv_events.c, share.c */
-        bool live;            /* this router reads them, and they count */
+        bool live;            /* this router reads them, and they count, */
+        bool reads;           /* or would where it is its turn */
         uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
         uint32_t floor_heard; /* and how old is what gave way there */
         struct node_events_floor {

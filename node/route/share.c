@@ -65,6 +65,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
         const struct node_replica *k = &r->replicas[slot];
         struct crdt_learned learned = node_replica_report(k);
         node_scraped_report(k, now_ms, &learned);
+        learned.events_reads = r->slots[slot].events.reads;
         if (r->slots[slot].events.live) {
             learned.events_rkey = k->rkey;
             learned.events_floor = node_router_events_floor(r, slot);
@@ -152,7 +153,7 @@ struct heard {
     bool found_still; /* by some router */
     uint32_t events_floor;
     bool events; /* some router says that its events are live */
-    struct node_turn turn;
+    struct node_turn turn, turn_events;
     struct {
         const struct crdt_learned *learned; /* NULL: nobody reports what it read */
         uint64_t router, rank;
@@ -187,7 +188,9 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
                               uses && rank > h->rank);
         h->waits += sight->still & NODE_STILL_WAITS;
         h->found_still = h->found_still || (sight->still & NODE_STILL_FOUND) != 0;
-        node_turn_add(&h->turn, sight->health == NODE_HEALTH_UP, rank, h->rank);
+        bool up = sight->health == NODE_HEALTH_UP;
+        node_turn_add(&h->turn, up, rank, h->rank);
+        node_turn_add(&h->turn_events, up && learned && learned->events_reads, rank, h->rank);
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }
@@ -343,8 +346,10 @@ static void on_reports(void *context, uint64_t now_ms)
         node_breaker_hear(k, &h.breaker, now_ms);
         node_reject_hear(&k->reject, &h.reject, now_ms);
         node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
-        if (!k->rank.is_one)
+        if (!k->rank.is_one) {
             k->turn = h.turn;
+            k->turn_events = h.turn_events;
+        }
         node_router_others_take(r, slot, now_ms); /* before a factor is taken that has it in it */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);

@@ -101,7 +101,13 @@ static void on_replay(void *context, uint64_t from)
     (void)context, (void)from;
 }
 
-static void on_said(void *context, uint64_t id, uint8_t code)
+static bool on_gone(void *context, uint64_t id, uint8_t code)
+{
+    (void)context, (void)id, (void)code;
+    return true;
+}
+
+static void on_present(void *context, uint64_t id, uint8_t code)
 {
     (void)context, (void)id, (void)code;
 }
@@ -111,7 +117,7 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_said, on_said, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
 
 static void reader_open(void)
 {

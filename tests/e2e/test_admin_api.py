@@ -68,12 +68,13 @@ class Answers(Clustered):
 
     def real(self):
         """{call: its answer}, of two routers that have seen something, with one engine of three left."""
-        sims = [self.sim("--engine", "sglang", "--output-tokens", "5") for _ in range(3)]
+        sims = [self.sim("--engine", "sglang", "--output-tokens", "5", "--kv-events", "sglang-0.5.15") for _ in range(3)]
         args = ("--replica-requests-max", "1", "--health-interval", "200ms")
         one = self.router_one = self.node("r1", sims, *args)
         two = self.node("r2", [], *args, join=one)
         for r in (one, two):
             wait_for(lambda: len([x for x in r.admin("GET", "/replicas").json if x["health"] == "up"]) == 3, "all up")
+        wait_for(lambda: all(x["events"] for x in one.admin("GET", "/replicas").json), "events")
         self.client(one).post("/v1/chat/completions", CHAT)
         self.client(one).post("/v1/completions", POISON)
         wait_for(lambda: one.admin("GET", "/poison").json, "poison")

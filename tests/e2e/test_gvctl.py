@@ -25,10 +25,13 @@ SHOWN = {
          "load": {"requests": 4, "requests_of_others": 5, "queue_s": 0.25},
          "cache": {"tokens": 100000, "present_bytes": 200000, "from": "events"}},
         {"name": "b:2", "health": "up", "avoided": True, "why": "errors", "why_for_ms": 4100, "wish": "added"},
+        {"name": "d:4", "health": "up", "why": "", "cache": {"from": "inferred"},
+         "events": {"state": "contradicts", "from": "tcp://d:5", "answers": 80, "unmatched": 60, "contradicted": 3, "believed_in_ms": 290000}},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health",
-         r"--replica-api-key-file FILE"],
+         r"--replica-api-key-file FILE",
+         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min"],
         [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +events +2\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
@@ -44,13 +47,14 @@ SHOWN = {
          r"m +2 +0\.7  a replica"]),
     ("explain",): ("POST", "/explain", {
         "policy": "cache_aware", "prompt_tokens": 100, "output_tokens": 1, "checkpoints": 2, "choice": "a:1", "displaced_weight": 0.5, "decode_weight": 1,
-        "replicas": [{"replica": "a:1", "cached_tokens": 64, "cost_s": 0.125, "due": True},
+        "replicas": [{"replica": "a:1", "cached_tokens": 64, "cache_from": "events", "cost_s": 0.125, "due": True},
                      {"replica": "b:2", "cost_s": 0.5, "times_slower": 4.2, "beyond_s": 0.25, "followers": 9}],
         "left_out": [{"replica": "c:3", "why": "it is down"}]},
         [r"policy cache_aware, about 100 prompt tokens, 1 expected output token, 2 checkpoints\n",
          r"> a:1 +64 .* 0\.125\n  b:2 +0 .* 0\.500\n- c:3 +it is down\n",
          r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and lately it had less work",
-         r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another holds. 9 other"]),
+         r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another holds. 9 other"],
+        [r"> a:1 +64 +events +0 "]),
     ("explain", "--all"): ("POST", "/explain?all=1", {"nodes": {
         "r1": {"choice": "a:1", "replicas": [{"replica": "a:1", "cost_s": 0.125, "cached_tokens": 64}]},
         "r2": {"error": "timeout"}}},
@@ -250,7 +254,7 @@ class Gvctl(Case):
         self.assertEqual(read_yaml(out), said)
 
     def test_names_alone(self):
-        for command, out in ((("replicas",), "a:1\nb:2\nc:3\n"), (("members",), "r1\nr2\nr3\n"),
+        for command, out in ((("replicas",), "a:1\nb:2\nd:4\nc:3\n"), (("members",), "r1\nr2\nr3\n"),
                              (("poison",), "00ff\n")):
             self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
@@ -260,7 +264,7 @@ class Gvctl(Case):
         """-v explained nothing."""
         plain, more = (self.ask("explain", *v, says=answer_json(SHOWN[("explain",)][2]), stdin=b"{}")[1] for v in ((), ("-v",)))
         heads = re.sub(" s(?= |$)", "", re.search("(?m)^ *REPLICA +(.*)$", more)[1])
-        self.assertEqual(re.split("  +", heads), ["CACHED", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
+        self.assertEqual(re.split("  +", heads), ["CACHED", "KNOWN BY", "FROM TIER", "QUEUE", "UNCACHED", "DISPLACED", "DECODE", "ADAPTER", "COST"])
         for head in re.split("  +", heads)[:-1]:
             self.assertRegex(more, r"(?m)(^|\. )%s: " % head)
             self.assertNotIn(head + ": ", plain)

@@ -111,6 +111,44 @@ class Events(Clustered):
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
 
+    def test_one_that_does_not_read_is_passed_over(self):
+        sim = self.publisher()
+        one = self.node("r1", [sim], "--kv-events", "off")
+        two = self.node("r2", [sim], "--kv-events", "off", join=one)
+        three = self.node("r3", [sim], join=one)
+        wait_for(lambda: of(three, "speaks", sim.name) == 1, "the only one that reads speaks")
+        wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in (one, two)), "all know it")
+        self.assertEqual([r.metric("events_feeds") for r in (one, two, three)], [0, 0, 1])
+        self.assertIsNone(one.admin("GET", "/replicas").json[0]["events"])
+
+    def test_events_of_another_engine_are_not_believed(self):
+        events, again = closed_port(), closed_port()
+        other = self.publisher("--kv-events-port", str(events), "--kv-replay-port", str(again))
+        sim = self.sim(*SPEED)
+        r = self.router([sim.url + "#kv-events=tcp://%s:%d?replay=%d" % (HOST, events, again)])
+        r.wait_event("kv_events_live")
+        wait_for(lambda: of(r, "live", sim.name) == 1, "they are live")
+
+        def ask(client, n):
+            text = " ".join("word %d of text %d." % (i, n % 3) for i in range(60 + 10 * (n // 3)))
+            client.post("/v1/chat/completions", {"model": "sim", "max_tokens": 4, "messages": [{"role": "user", "content": text}]})
+        beside, client, n = self.client(other), self.client(r), 0
+        for n in range(300):
+            ask(beside, n * 7 % 100)
+            ask(client, n)
+            if r.events("kv_events_disbelieved"):
+                break
+        said = r.wait_event("kv_events_disbelieved")
+        self.assertEqual((said["replica"], said["level"], said["minutes"]), (sim.name, "warn", 5))
+        self.assertGreater(said["unmatched"], said["tied"])
+        row = r.admin("GET", "/replicas").json[0]
+        self.assertEqual((row["events"]["state"], row["events"]["speaks"]), ("contradicts", False))
+        self.assertNotEqual(row["cache"]["from"], "events")
+        self.assertEqual(row["events"]["from"], "tcp://%s:%d" % (HOST, events))
+        self.assertEqual(of(r, "disbelieved_total", sim.name), 1)
+        texts = [e["text"] for e in r.admin("GET", "/events").json["events"]]
+        self.assertTrue(any("contradict its KV-cache events from tcp://" in t for t in texts), texts)
+
     def test_what_passes_the_routers_by_is_seen(self):
         """Requests that no router knows of push a prompt out: every router hears of it, from the one that reads the events."""
         sim = self.publisher("--cache-tokens", "4096", "--block-tokens", "16")

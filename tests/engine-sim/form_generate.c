@@ -30,7 +30,7 @@ static void put_answer(const struct sim_job *job, struct buf *out)
     sim_put(out,
             ",\"prompt_tokens\":%lu,\"weight_version\":\"default\",\"completion_tokens\":%lu,"
             "\"cached_tokens\":%lu,\"dp_rank\":",
-            r->prompt_tokens, sim_job_completion_tokens(job), r->cached_tokens);
+            r->prompt_tokens, sim_job_completion_tokens(job), sim_job_cached_tokens(job));
     if (job->engine->ranks.count > 1)
         sim_put(out, "%u", r->rank);
     else

@@ -31,10 +31,10 @@ static void put_usage(const struct sim_job *job, struct buf *out)
         return;
     }
     sim_put(out, "{\"input_tokens\":%lu,\"output_tokens\":%lu",
-            r->prompt_tokens - r->cached_tokens - created, completion);
+            r->prompt_tokens - sim_job_cached_tokens(job) - created, completion);
     if (!sglang)
         sim_put(out, ",\"cache_creation_input_tokens\":%lu", created);
-    sim_put(out, ",\"cache_read_input_tokens\":%lu}", r->cached_tokens);
+    sim_put(out, ",\"cache_read_input_tokens\":%lu}", sim_job_cached_tokens(job));
 }
 
 static void put_head(const struct sim_job *job, struct buf *out)

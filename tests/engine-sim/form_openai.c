@@ -11,9 +11,9 @@ static void put_usage(const struct sim_job *job, bool in_stream, const char *cre
     sim_put(out, "{\"prompt_tokens\":%lu,\"total_tokens\":%lu,\"completion_tokens\":%lu",
             r->prompt_tokens, r->prompt_tokens + completion, completion);
     if (job->engine->options.details)
-        sim_put(out,
-                ",\"prompt_tokens_details\":{\"cached_tokens\":%lu,\"created_cache_tokens\":%s%s}",
-                r->cached_tokens, created, in_stream ? "" : ",\"multimodal_tokens\":null");
+        sim_put(
+            out, ",\"prompt_tokens_details\":{\"cached_tokens\":%lu,\"created_cache_tokens\":%s%s}",
+            sim_job_cached_tokens(job), created, in_stream ? "" : ",\"multimodal_tokens\":null");
     else if (!in_stream)
         sim_put(out, ",\"prompt_tokens_details\":null");
     sim_put(out, in_stream ? "}" : ",\"completion_tokens_details\":null}");

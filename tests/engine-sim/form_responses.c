@@ -60,7 +60,7 @@ static void put_usage(const struct sim_job *job, struct buf *out)
             "{\"input_tokens\":%lu,\"input_tokens_details\":{\"cached_tokens\":%lu%s},"
             "\"output_tokens\":%lu,\"output_tokens_details\":{\"reasoning_tokens\":0},"
             "\"total_tokens\":%lu}",
-            r->prompt_tokens, job->engine->options.details ? r->cached_tokens : 0,
+            r->prompt_tokens, job->engine->options.details ? sim_job_cached_tokens(job) : 0,
             job->engine->options.sglang ? ",\"cache_write_tokens\":0" : "", completion,
             r->prompt_tokens + completion);
 }

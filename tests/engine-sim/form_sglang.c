@@ -12,7 +12,7 @@ static void put_usage(const struct sim_job *job, struct buf *out)
             "\"prompt_tokens_details\":",
             r->prompt_tokens, r->prompt_tokens + completion, completion);
     if (job->engine->options.details)
-        sim_put(out, "{\"cached_tokens\":%lu}", r->cached_tokens);
+        sim_put(out, "{\"cached_tokens\":%lu}", sim_job_cached_tokens(job));
     else
         sim_put(out, "null");
     sim_put(out, ",\"reasoning_tokens\":0,\"completion_tokens_details\":null}");

@@ -65,6 +65,22 @@ const char *sim_job_finish_reason(const struct sim_job *job)
     return job->length_ends_it ? "length" : "stop";
 }
 
+uint64_t sim_job_cached_tokens(const struct sim_job *job)
+{
+    uint64_t cached = job->request.cached_tokens, prompt = job->request.prompt_tokens;
+    uint64_t rounded = (cached + 99) / 100 * 100;
+    switch (job->engine->options.usage_cached) {
+    case SIM_CACHED_ZERO:
+        return 0;
+    case SIM_CACHED_ALL:
+        return prompt;
+    case SIM_CACHED_ROUNDED:
+        return rounded < prompt ? rounded : prompt;
+    default:
+        return cached;
+    }
+}
+
 uint64_t sim_job_completion_tokens(const struct sim_job *job)
 {
     return job->emitted;

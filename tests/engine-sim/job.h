@@ -143,6 +143,8 @@ bool sim_rejected(struct sim_engine *e, struct sim_conn *c, const struct sim_for
 void sim_put_token_ids(const struct sim_job *job, uint64_t from, uint64_t to, struct buf *out);
 const char *sim_job_finish_reason(const struct sim_job *job);
 uint64_t sim_job_completion_tokens(const struct sim_job *job);
+/* Of its prompt, from the cache, as its usage says: --usage-cached. */
+uint64_t sim_job_cached_tokens(const struct sim_job *job);
 
 /* --- stored responses (store.c) ----------------------------------------------------------------
  */

@@ -92,6 +92,8 @@ static const struct option table[] = {
     {"ping", REAL, AT(ping_s), 0, "SECONDS", "a stream that was silent so long gets a comment (0)"},
     {"metrics-digits", WHOLE, AT(metrics_digits), 0, "N",
      "digits that the share of the cache in use is rounded to; SGLang's has 2 (17: all)"},
+    {"usage-cached", CHOICE, AT(usage_cached), 0, "truly|zero|all|rounded",
+     "what usage says of cached tokens: rounded up to hundreds (truly)"},
     {"metrics-steps", WHOLE, AT(metrics_steps), 1, "N",
      "metrics are renewed each N steps, after a prefill and when idle, like SGLang's each 40 (1)"},
     {"metrics-at-end", CHOICE, AT(metrics_at_end), 0, "none|requests|all",

@@ -23,6 +23,9 @@ enum sim_reject {
 /* Counters that rise only when an answer has ended. */
 enum sim_at_end { SIM_AT_END_NONE, SIM_AT_END_REQUESTS, SIM_AT_END_ALL };
 
+/* What usage says of cached tokens. */
+enum sim_cached { SIM_CACHED_TRULY, SIM_CACHED_ZERO, SIM_CACHED_ALL, SIM_CACHED_ROUNDED };
+
 enum sim_pause_of { SIM_PAUSE_PROCESS, SIM_PAUSE_STEPS };
 
 /* How the bytes of an answer are framed: a set. */
@@ -50,8 +53,9 @@ struct sim_options {
     const char *models[SIM_MODELS_MAX];
     unsigned model_count;
     bool sglang;
-    bool details; /* usage.prompt_tokens_details */
-    bool metrics; /* /metrics is served */
+    bool details;          /* usage.prompt_tokens_details */
+    unsigned usage_cached; /* enum sim_cached */
+    bool metrics;          /* /metrics is served */
     bool control;
     enum sim_term on_term;
     const char *api_key;          /* NULL: none */

@@ -14,6 +14,8 @@
  *   5. Routers of which the network changed nothing agree in the end.
  *
  * Seeds: tests/fuzz/lib/session_seeds.py. */
+#include "node/proxy/proxy_internal.h"
+#include "node/route/router_internal.h"
 #include "tests/fuzz/lib/session_answer.h"
 #include "tests/fuzz/lib/session_cluster.h"
 #include "tests/fuzz/lib/session_memory.h"
@@ -237,6 +239,17 @@ static void list(struct session *s, struct router *r, unsigned engines)
 
 static void join(struct session *s);
 
+/* Events of all engines are live, or of none; and engines may be asked for tokens. */
+static void events_live(struct proxy_world *w, bool live)
+{
+    struct node_router *router = w->node->router;
+    for (unsigned i = 0; i < node_router_replica_count(router); i++) {
+        router->replicas[i].scrape.block_tokens = 4;
+        node_router_events_live(router, i, live);
+    }
+    w->proxy->exchanges.ids_budget.bytes = KV_BUDGET_BYTES;
+}
+
 static void step_world(struct session *s, unsigned what)
 {
     static const int failures[] = {ERR_FULL, ERR_CLOSED, ERR_LIMIT, ERR_UNREACHABLE, ERR_NOMEM};
@@ -259,7 +272,7 @@ static void step_world(struct session *s, unsigned what)
         list(s, r, b % 16);
         break;
     case 21:
-        change_option(s, &r->world);
+        events_live(&r->world, change_option(s, &r->world) % 4 != 0);
         break;
     case 22:
         proxy_hosts_resolved(&r->world, b % ENGINES, (unsigned[]){1 + b / 4 % 2, 3}, b / 8 % 3,

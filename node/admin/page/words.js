@@ -143,6 +143,20 @@ export function disagreement(snap) {
 
 export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.avoided && r.why !== 'asleep';
 
+// Where knowledge of a replica's cache comes from; it stands behind "believed held".
+export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', its size by its answers', inferred: ', inferred from what it was sent' })[r.cache_from] || '';
+
+const STATES = { away: 'are not reached', begins: 'are awaited', live: 'are read', doubts: 'lack messages', contradicts: 'are not believed, for its answers contradict them' };
+
+// What this router's reader of its KV-cache events knows; empty: it reads none.
+export function eventsText(e) {
+  if (!e) return '';
+  const until = e.believed_in_ms ? `, for ${ago(e.believed_in_ms)} more` : '';
+  const reads = e.state === 'live' && !e.speaks ? ', in case the router that speaks of them goes' : '';
+  return `Events from ${e.from} ${STATES[e.state] || e.state}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `
+    + `Of ${count(e.answers, 'answer')} the blocks of ${whole(e.tied)} are known, of ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} found what events said, ${whole(e.contradicted)} did not.`;
+}
+
 // How requests ended in some seconds of figures: one definition for all that shows it (docs/glossary.md).
 export function endings(seconds) {
   const sum = (of) => seconds.reduce((a, x) => a + of(x), 0);

@@ -11,8 +11,8 @@
 
 enum {
     LOOK_MS = 1000,
-    READERS = 2,                        /* of one engine: one speaks, one stands by */
-    ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
+    READERS = 2,       /* of one engine: one speaks, one stands by */
+    FAILED_MS = 10000, /* without a subscription: another router is to read it */
 };
 
 struct feeds {
@@ -21,15 +21,16 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
-        uint8_t reading; /* as the log was told last, */
-        bool live;       /* and the router */
+        uint64_t well_ms; /* it was to be read, and was, or was not to be */
+        uint8_t reading;  /* as the log was told last, */
+        bool live;        /* and the router */
     } of[NODE_REPLICAS_MAX];
 };
 
 /* --- where it is ----------------------------------------------------------------------------- */
 
 struct endpoint {
-    char at[ENDPOINT_BYTES], replay[ENDPOINT_BYTES];
+    char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
 };
 
@@ -40,9 +41,9 @@ static bool write_at(char *out, struct slice host, unsigned port)
     out[0] = '\0';
     if (port == 0 || port > UINT16_MAX || host.len == 0)
         return false;
-    int len = snprintf(out, ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
+    int len = snprintf(out, KV_ENDPOINT_BYTES, v6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u",
                        SLICE_ARG(host), port);
-    return len < ENDPOINT_BYTES;
+    return len < KV_ENDPOINT_BYTES;
 }
 
 /* Of a rank by its place in their order: of an engine on several machines each has the numbers of
@@ -117,15 +118,15 @@ static enum kv_role role_of(const struct proxy *p, unsigned slot)
         return kv_readers_reading(p->engines.feeds->readers, slot) != KV_READING_NOT
                    ? KV_ROLE_STANDS_BY
                    : KV_ROLE_NONE;
-    if (server->health != NODE_HEALTH_UP || k->turn.ahead >= READERS)
+    if (server->health != NODE_HEALTH_UP || k->turn_events.ahead >= READERS)
         return KV_ROLE_NONE;
-    return k->turn.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
+    return k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
 }
 
 bool feeds_ask(const struct proxy *p, unsigned replica)
 {
     const struct node_replica *k = node_router_replica(p->config.router, replica);
-    return !is_off(p) && k->health == NODE_HEALTH_UP && k->turn.ahead < READERS &&
+    return !is_off(p) && k->health == NODE_HEALTH_UP && k->turn_events.ahead < READERS &&
            k->said.kv_events.len == 0;
 }
 
@@ -158,6 +159,21 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
+static void log_disbelieved(const struct proxy *p, unsigned slot, const char *from)
+{
+    struct kv_reading_row r;
+    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
+        return;
+    const struct kv_reader_stats *s = &r.stats;
+    uint64_t left_ms = s->believed_ms > p->now_ms ? s->believed_ms - p->now_ms : 0;
+    log_event(p->config.log, LOG_WARN, "kv_events_disbelieved",
+              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
+              LOG_CSTR("from", from), LOG_UINT("answers", s->told), LOG_UINT("tied", s->tied),
+              LOG_UINT("unmatched", s->unmatched), LOG_UINT("agreed", s->agreed),
+              LOG_UINT("contradicted", s->contradicted),
+              LOG_UINT("minutes", (left_ms + 59999) / 60000));
+}
+
 static void log_change(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -166,10 +182,14 @@ static void log_change(const struct proxy *p, unsigned slot)
     if (now == before)
         return;
     f->of[slot].reading = (uint8_t)now;
-    if (now != KV_READING_LIVE && !was_live)
+    if (now != KV_READING_LIVE && !was_live && now != KV_READING_CONTRADICTS)
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
+    if (now == KV_READING_CONTRADICTS) {
+        log_disbelieved(p, slot, from.at);
+        return;
+    }
     log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
               LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
               LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
@@ -183,6 +203,19 @@ static void tell_router(const struct proxy *p, unsigned slot)
     if (live != f->of[slot].live)
         node_router_events_live(p->config.router, slot, live);
     f->of[slot].live = live;
+}
+
+/* The others count on this router, but where it is to read a feed and has no subscription for long:
+ * then the next one moves up, while this one goes on trying. */
+static void tell_reads(const struct proxy *p, unsigned slot, bool off, bool wanted)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
+    bool up = node_router_process(p->config.router, slot)->health == NODE_HEALTH_UP;
+    if (!wanted || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
+        of->well_ms = p->now_ms;
+    bool reads = !off && p->now_ms < of->well_ms + FAILED_MS;
+    node_router_events_reads(p->config.router, slot, reads);
 }
 
 static void look(struct proxy *p, unsigned slot, bool off)
@@ -202,6 +235,7 @@ static void look(struct proxy *p, unsigned slot, bool off)
         want.role = KV_ROLE_NONE;
     }
     kv_readers_want(f->readers, slot, &want, p->now_ms);
+    tell_reads(p, slot, off, want.role != KV_ROLE_NONE);
 }
 
 void feeds_tick(struct proxy *p)
@@ -256,6 +290,13 @@ struct row {
       r->stats.asked)                                                                              \
     X(events_asked_wrong_total,                                                                    \
       "Of these, those for which the reader would have taken other blocks.", r->stats.asked_wrong) \
+    X(events_agreed_total,                                                                         \
+      "Of these, those that took from the cache what its events had said to be there.",            \
+      r->stats.agreed)                                                                             \
+    X(events_contradicted_total, "Of these, those that did not.", r->stats.contradicted)           \
+    X(events_disbelieved_total,                                                                    \
+      "Times that its events were no longer believed, because answers contradicted them.",         \
+      r->stats.disbelieved)                                                                        \
     X(events_gone_total, "Checkpoints of prompts of which this router said that they are gone.",   \
       r->stats.gone)                                                                               \
     X(events_present_total, "Checkpoints of prompts of which it found that they are there.",       \

@@ -170,9 +170,9 @@ static struct node *node_of(const struct reading *r)
     return r->all->world->nodes[r->number].node;
 }
 
-static void on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
-    DISCARD(node_router_events_gone(node_of(context)->router, slot, id, code));
+    return node_router_events_gone(node_of(context)->router, slot, id, code) != ERR_AGAIN;
 }
 
 static void on_present(void *context, unsigned slot, uint64_t id, uint8_t code)
@@ -216,8 +216,8 @@ static void look(struct reading *r, unsigned slot)
     CHECK(slice_to_cstr(node_router_replica_name(router, slot), at, sizeof at) &&
           sscanf(at, "replica-%u:8000", &engine) == 1);
     (void)snprintf(at, sizeof at, "tcp://replica-%u:5557", engine);
-    if (!k->absent && k->health == NODE_HEALTH_UP && k->turn.ahead < READERS) {
-        want.role = k->turn.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
+    if (!k->absent && k->health == NODE_HEALTH_UP && k->turn_events.ahead < READERS) {
+        want.role = k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
         want.rkey = k->rkey;
         want.blocks = k->scrape.cache_tokens > 0 && k->scrape.block_tokens > 0
                           ? k->scrape.cache_tokens / k->scrape.block_tokens
@@ -226,6 +226,7 @@ static void look(struct reading *r, unsigned slot)
         want.endpoint = want.replay = slice_of_cstr(at);
     }
     kv_readers_want(r->readers, slot, &want, now_ms(r));
+    node_router_events_reads(router, slot, true);
 }
 
 static void on_tick(void *context, struct world_event *e)

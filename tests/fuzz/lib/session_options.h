@@ -3,8 +3,6 @@
 #ifndef TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 #define TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 
-#include "node/proxy/proxy_internal.h"
-#include "node/route/router_internal.h"
 #include "tests/fuzz/lib/session.h"
 #include "tests/lib/proxy_hosts.h"
 
@@ -118,30 +116,19 @@ static void draw_options(struct session *s)
     *at = NULL;
 }
 
-/* Events of all engines are live, or of none; and engines may be asked for tokens. */
-static void events_live(struct proxy_world *w, bool live)
-{
-    struct node_router *router = w->node->router;
-    for (unsigned i = 0; i < node_router_replica_count(router); i++) {
-        router->replicas[i].scrape.block_tokens = 4;
-        node_router_events_live(router, i, live);
-    }
-    w->proxy->exchanges.ids_budget.bytes = KV_BUDGET_BYTES;
-}
-
-/* The file of settings changed. */
-static void change_option(struct session *s, struct proxy_world *w)
+/* The file of settings changed. Returns which row. */
+static unsigned change_option(struct session *s, struct proxy_world *w)
 {
     struct node_options_error error;
     const char *value;
     unsigned row = draw(s, &value);
-    events_live(w, row % 4 != 0);
     if (!drawn[row].live)
-        return;
+        return row;
     CHECK(node_options_set(&w->options, slice_of_cstr(drawn[row].name), slice_of_cstr(value),
                            (struct node_option_origin){.source = NODE_SOURCE_FLAG}, &error) == 0);
     node_renew(w->node, &w->options, w->now_ms);
     proxy_world_settle(w);
+    return row;
 }
 
 /* alice may little, bob all. */

@@ -85,7 +85,10 @@ static void tell(struct played *p, const struct sim_request *r)
 {
     struct believed_chains c = believed_chains(&p->believed, p->form, &r->chain);
     uint32_t found = (uint32_t)(r->cached_tokens / BLOCK);
-    bool known = found == 0 || kv_tree_found(p->believed.tree, c.at[found - 1], found);
+    struct kv_tree_place place = {.depth = 0};
+    if (found > 0)
+        place = kv_tree_find(p->believed.tree, c.at[found - 1]);
+    bool known = kv_tree_found(p->believed.tree, place, found, 0);
     assert_true(known || p->losses > 0);
 }
 

@@ -39,8 +39,14 @@ struct seen {
     bool held;
 };
 
+/* How its answers say what was cached. */
+enum lie { TRULY, ZERO, ZERO_LATER, ALL, ROUNDED };
+
 struct setting {
     const char *form;
+    enum lie lie;
+    bool forgets; /* all of its cache, half way, and no event says so */
+    bool other;   /* the feed is of another engine, which has other requests */
     unsigned block, cache_blocks;
     unsigned past;   /* % of conversations that pass the routers by */
     unsigned losses; /* of messages, in % */
@@ -67,6 +73,9 @@ struct world {
     struct talk talks[TALKS];
     struct seen seen[SEEN];
     unsigned right, wrong_gone, wrong_held;
+    unsigned said_in_vain; /* while events were not believed */
+    struct sim_model *other;
+    struct sim_request others[TALKS];
 };
 
 static struct world w;
@@ -81,11 +90,13 @@ static struct seen *seen_at(uint64_t id)
     return &w.seen[at];
 }
 
-static void on_gone(void *context, uint64_t id, uint8_t code)
+static bool on_gone(void *context, uint64_t id, uint8_t code)
 {
     (void)context;
     (void)code;
     seen_at(id)->held = false;
+    w.said_in_vain += kv_reader_state(w.reader) == KV_READER_CONTRADICTS;
+    return true;
 }
 
 static void on_present(void *context, uint64_t id, uint8_t code)
@@ -93,6 +104,7 @@ static void on_present(void *context, uint64_t id, uint8_t code)
     (void)context;
     (void)code;
     *seen_at(id) = (struct seen){id, true};
+    w.said_in_vain += kv_reader_state(w.reader) == KV_READER_CONTRADICTS;
 }
 
 static void on_replay(void *context, uint64_t from)
@@ -253,6 +265,17 @@ static void tokens_tell(const struct talk *t, struct kv_told *told)
     told->asked_chain = a.chain;
 }
 
+static uint32_t cached_of(const struct talk *t)
+{
+    uint32_t cached = (uint32_t)t->request.cached_tokens;
+    enum lie lie = w.setting->lie;
+    if (w.setting->untold)
+        return KV_UNTOLD;
+    if (lie == ZERO || (lie == ZERO_LATER && w.now_ns > 20000000000))
+        return 0;
+    return lie == ALL ? t->asked_tokens : lie == ROUNDED ? (cached + 99) / 100 * 100 : cached;
+}
+
 static void ended(struct talk *t)
 {
     uint64_t ids[CHECKPOINT_MAX];
@@ -265,7 +288,7 @@ static void ended(struct talk *t)
             .sent_ms = t->sent_ms,
             .ended_ms = w.now_ns / 1000000,
             .prompt_tokens = t->asked_tokens,
-            .cached_tokens = w.setting->untold ? KV_UNTOLD : (uint32_t)t->request.cached_tokens,
+            .cached_tokens = cached_of(t),
             .output_tokens = t->request.generated,
             .well = true,
         };
@@ -333,9 +356,40 @@ static bool any_under_way(void)
     return false;
 }
 
+/* The other engine goes on, with a request of its own, of any length. */
+static void other_advance(void)
+{
+    struct sim_request *r = &w.others[prng_below(&w.prng, TALKS)];
+    sim_model_advance(w.other, w.now_ns);
+    while (sim_model_changed(w.other) != NULL)
+        ;
+    if (r->chain.block_tokens != 0 && r->state != SIM_DONE)
+        return;
+    sim_chain_free(&r->chain);
+    free(r->blocks);
+    *r = (struct sim_request){.output_tokens = 1 + (uint32_t)prng_below(&w.prng, 120)};
+    sim_chain_init(&r->chain, w.setting->block, 0);
+    r->chain.keeps_ids = true;
+    for (unsigned i = 300 + (unsigned)prng_below(&w.prng, 3000); i > 0; i--)
+        sim_chain_add(&r->chain, 16 + i);
+    assert_int_equal(sim_model_submit(w.other, r, w.now_ns), 0);
+}
+
+static void other_end(void)
+{
+    for (unsigned i = 0; i < TALKS; i++) {
+        struct sim_request *r = &w.others[i];
+        if (r->chain.block_tokens != 0 && r->state != SIM_DONE)
+            sim_model_abort(w.other, r, UINT64_MAX / 2);
+        sim_chain_free(&r->chain);
+        free(r->blocks);
+    }
+    sim_model_destroy(w.other);
+}
+
 static void play(uint64_t seed, const struct setting *setting, unsigned steps)
 {
-    const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
+    static const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
     const struct sim_model_config config = {.prefill_tokens_per_s = 2e4,
                                             .decode_base_ns = 5e6,
                                             .running_max = 8,
@@ -352,9 +406,16 @@ static void play(uint64_t seed, const struct setting *setting, unsigned steps)
     kv_reader_speaks(w.reader, true);
     w.events = sim_kv_events_create(setting->form, 0, false);
     w.model = sim_model_create(&config);
-    sim_model_watch(w.model, sim_kv_events_watch(w.events), setting->copies);
+    w.other = sim_model_create(&config);
+    sim_model_watch(setting->other ? w.other : w.model, sim_kv_events_watch(w.events),
+                    setting->copies);
     for (unsigned step = 0; step < steps; step++, w.now_ns += STEP_MS * 1000000ull) {
         sim_model_advance(w.model, w.now_ns);
+        if (setting->other)
+            other_advance();
+        if (setting->forgets && step == steps / 2)
+            sim_kv_events_mute(w.events, true), sim_model_forget(w.model, false),
+                sim_kv_events_mute(w.events, false);
         if (!setting->events_late)
             publish();
         for (struct sim_request *r; (r = sim_model_changed(w.model)) != NULL;) {
@@ -394,6 +455,7 @@ static void play(uint64_t seed, const struct setting *setting, unsigned steps)
 
 static void world_end(void)
 {
+    other_end();
     sim_model_destroy(w.model);
     sim_kv_events_destroy(w.events);
     kv_reader_destroy(w.reader);
@@ -428,6 +490,7 @@ static void test_checkpoints_are_believed_right(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         play(i + 1, &cases[i].setting, STEPS);
+        assert_int_equal(kv_reader_stats(w.reader).disbelieved, 0);
         assert_true(right_share() >= cases[i].right_least);
         assert_true(wrong_gone_share() <= 0.5);
         world_end();
@@ -514,6 +577,61 @@ static void test_lost_messages(void **state)
     world_end();
 }
 
+/* What a tree says is compared with what answers found. One that says that all of each prompt was
+ * cached has half of its answers tied, and rightly: what it stores then are the answers alone. */
+static void test_events_that_contradict_are_not_believed(void **state)
+{
+    enum { EITHER = 2 };
+    static const struct {
+        struct setting setting;
+        unsigned disbelieved;
+    } cases[] = {
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true}, 0}, /* preempts */
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .losses = 1}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .untold = true}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ZERO}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ZERO_LATER}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ALL}, EITHER},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ROUNDED}, 1},
+        {{.form = "vllm-0.24", .block = 128, .cache_blocks = 200, .lie = ROUNDED}, 0},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .lie = ZERO_LATER}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true}, 1},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        play(40 + i, &cases[i].setting, STEPS / 2);
+        struct kv_reader_stats t = kv_reader_stats(w.reader);
+        if (cases[i].disbelieved != EITHER)
+            assert_int_equal(t.disbelieved, cases[i].disbelieved);
+        assert_int_equal(kv_reader_state(w.reader) == KV_READER_CONTRADICTS, t.believed_ms > 0);
+        assert_int_equal(w.said_in_vain, 0);
+        if (cases[i].setting.lie == ZERO) /* which is no lie: it does not tell */
+            assert_true(tied_share() >= 95);
+        if (t.believed_ms > 0) {
+            kv_reader_tick(w.reader, t.believed_ms);
+            assert_int_equal(kv_reader_state(w.reader), KV_READER_LIVE);
+            assert_false(kv_reader_stats(w.reader).tree.whole); /* it begins anew */
+        }
+        world_end();
+    }
+}
+
+/* Each conversation finds nothing once, and then what it stored anew. */
+static void test_a_cache_that_is_emptied_in_silence(void **state)
+{
+    static const struct setting setting = {
+        .form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .forgets = true};
+    (void)state;
+    play(50, &setting, STEPS / 2);
+    struct kv_reader_stats t = kv_reader_stats(w.reader);
+    assert_in_range(t.contradicted, 5, TALKS);
+    assert_int_equal(t.tied, t.told);
+    assert_true(right_share() >= 95);
+    world_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +640,8 @@ int main(void)
         cmocka_unit_test(test_answers_and_events_in_any_order),
         cmocka_unit_test(test_answers_that_do_not_tell_what_was_cached),
         cmocka_unit_test(test_lost_messages),
+        cmocka_unit_test(test_events_that_contradict_are_not_believed),
+        cmocka_unit_test(test_a_cache_that_is_emptied_in_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/checkpoint.h"
 #include "node/kv/asked.h"
 #include "node/kv/budget.h"
 
@@ -29,12 +30,22 @@ static void on_said(void *context, uint64_t id, uint8_t code)
     (void)context, (void)id, (void)code;
 }
 
+static bool refuses;
+static unsigned gone; /* said */
+
+static bool on_gone(void *context, uint64_t id, uint8_t code)
+{
+    (void)context, (void)id, (void)code;
+    gone += !refuses;
+    return !refuses;
+}
+
 static void on_cleared(void *context)
 {
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_said, on_said, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay, on_gone, on_said, on_cleared, NULL};
 
 static void begin(void)
 {
@@ -357,6 +368,68 @@ static void test_the_budget(void **state)
     assert_true(asked < bytes / 50 + KV_BUDGET_BYTES && asked > bytes / 55);
 }
 
+/* One checkpoint of a prompt of four blocks that was just computed. */
+static void prompt_is_known(uint64_t now_ms)
+{
+    const uint64_t id = 7;
+    const uint8_t code = checkpoint_code(0);
+    assert_true(kv_paths_join(paths, 0, &id, &code, 1));
+    msgpack_packer p = batch(1);
+    stored(&p, 0, 4);
+    publish(now_ms);
+    const struct kv_told told = {.end = id,
+                                 .sent_ms = now_ms,
+                                 .ended_ms = now_ms,
+                                 .prompt_tokens = 4 * BLOCK,
+                                 .output_tokens = 1,
+                                 .well = true};
+    kv_reader_told(reader, &told, now_ms);
+    assert_int_equal(kv_reader_stats(reader).tied, 1);
+}
+
+static void block_comes_and_goes(bool comes, uint64_t now_ms)
+{
+    msgpack_packer p = batch(1);
+    if (comes)
+        stored(&p, 0, 1);
+    else
+        removed(&p, 0);
+    publish(now_ms);
+}
+
+/* All words of this generation are said: it is said as soon as there are others. */
+static void test_what_is_refused_is_said_later(void **state)
+{
+    (void)state;
+    begin();
+    prompt_is_known(1000);
+    gone = 0;
+    block_comes_and_goes(false, 2000);
+    assert_int_equal(gone, 1);
+    block_comes_and_goes(true, 2000);
+    refuses = true;
+    block_comes_and_goes(false, 2000);
+    block_comes_and_goes(true, 2000);
+    block_comes_and_goes(false, 2000);
+    for (uint64_t now_ms = 3000; now_ms < 9000; now_ms += KV_SWEEP_MS)
+        kv_reader_tick(reader, now_ms);
+    assert_int_equal(gone, 1);
+    refuses = false;
+    kv_reader_tick(reader, 9000);
+    assert_int_equal(gone, 2);
+    kv_reader_tick(reader, 10000); /* once */
+    assert_int_equal(gone, 2);
+    assert_int_equal(kv_reader_stats(reader).gone, 2);
+    refuses = true;
+    block_comes_and_goes(true, 11000);
+    block_comes_and_goes(false, 11000);
+    block_comes_and_goes(true, 11000); /* it is back: there is nothing to say */
+    refuses = false;
+    kv_reader_tick(reader, 12000);
+    assert_int_equal(gone, 2);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_a_chain_that_is_told_ties),
         cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
         cmocka_unit_test(test_the_budget),
+        cmocka_unit_test(test_what_is_refused_is_said_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

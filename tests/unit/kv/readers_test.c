@@ -6,7 +6,7 @@
 #include "base/prng.h"
 #include "tests/lib/test.h"
 
-enum { SLOTS = 300, SECOND = 1000 };
+enum { SLOTS = 300, SECOND = 1000, MINUTE = 60 * SECOND };
 
 static const struct hash_secret secret = {{1}};
 static struct kv_readers *rs;
@@ -59,6 +59,12 @@ static void on_mark(void *context, unsigned slot, uint64_t id, uint8_t code)
     (void)context, (void)slot, (void)id, (void)code;
 }
 
+static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
+{
+    on_mark(context, slot, id, code);
+    return true;
+}
+
 static void on_cleared(void *context, unsigned slot)
 {
     (void)context;
@@ -66,7 +72,7 @@ static void on_cleared(void *context, unsigned slot)
     clears++;
 }
 
-static const struct kv_readers_user user = {on_mark, on_mark, on_cleared, NULL};
+static const struct kv_readers_user user = {on_gone, on_mark, on_cleared, NULL};
 
 static int setup(void **state)
 {
@@ -315,6 +321,57 @@ static void a_clear_counts_when_it_comes(void **state)
     assert_int_equal(clears, 1); /* another router says it */
 }
 
+/* Its answers are of blocks that never came: another engine's feed, perhaps. */
+static void one_that_contradicts_does_not_speak(void **state)
+{
+    const struct kv_told told = {.end = 1,
+                                 .sent_ms = 5 * SECOND,
+                                 .ended_ms = 5 * SECOND,
+                                 .prompt_tokens = 80,
+                                 .cached_tokens = 4,
+                                 .output_tokens = 1,
+                                 .well = true};
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    assert_true(kv_readers_speak(rs, 0));
+    struct kv_told whole = told; /* it computed no block, and so stored none */
+    whole.cached_tokens = 80;
+    for (unsigned i = 0; i < 100; i++)
+        kv_readers_told(rs, &whole, 5 * SECOND);
+    kv_readers_tick(rs, 5 * SECOND + KV_TOLD_WAIT_MS);
+    assert_true(kv_readers_speak(rs, 0));
+    for (unsigned i = 0; i < 100; i++)
+        kv_readers_told(rs, &told, 6 * SECOND);
+    assert_true(kv_readers_speak(rs, 0));
+    kv_readers_tick(rs, 6 * SECOND + KV_TOLD_WAIT_MS);
+    assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
+    assert_string_equal(kv_reading_text(row(0).reading), "contradicts");
+    assert_false(kv_readers_speak(rs, 0));
+    assert_int_equal(row(0).stats.disbelieved, 1);
+    uint64_t again_ms = row(0).stats.believed_ms;
+    assert_true(again_ms > MINUTE && !row(0).stats.tree.whole);
+    kv_readers_live(rs, 0, 1, stored(2), again_ms - 1);
+    kv_readers_tick(rs, again_ms - 1);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_tick(rs, again_ms);
+    assert_true(kv_readers_speak(rs, 0));
+    assert_int_equal(row(0).stats.tree.held, 1); /* what it said meanwhile */
+    for (unsigned i = 0; i < 100; i++) {
+        struct kv_told later = told;
+        later.cached_tokens = 0; /* its place is known, wherever */
+        later.sent_ms = later.ended_ms = again_ms + SECOND;
+        kv_readers_told(rs, &later, again_ms + SECOND);
+    }
+    kv_readers_tick(rs, again_ms + 2 * SECOND);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* a new process */
+    assert_true(kv_readers_speak(rs, 0));
+}
+
 static void memory_is_bounded(void **state)
 {
     (void)state;
@@ -412,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_word_where_a_tier_is_not_told_of, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_contradicts_does_not_speak, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(drawn, setup, teardown),

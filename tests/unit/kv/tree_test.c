@@ -137,6 +137,11 @@ static void test_a_block_is_gone_with_its_last_copy(void **state)
     end();
 }
 
+static struct kv_tree_place place_of(const char *prompt)
+{
+    return kv_tree_find(tree, chain_of(prompt, (unsigned)strlen(prompt)));
+}
+
 static void test_the_engine_found_it(void **state)
 {
     (void)state;
@@ -146,15 +151,45 @@ static void test_the_engine_found_it(void **state)
     drop("abc");
     drop("ab");
     assert_held("abc", 1, 3);
-    assert_true(kv_tree_found(tree, chain_of("abc", 3), 2));
+    assert_true(kv_tree_found(tree, place_of("abc"), 2, 0));
     assert_held("abc", 2, 3);
-    assert_true(kv_tree_found(tree, chain_of("abc", 3), 3));
+    assert_true(kv_tree_found(tree, place_of("abc"), 3, 0));
     assert_held("abc", 3, 3);
     store("abcd", 3);
     drop("a"), drop("a");
     assert_held("abcd", 0, 0);
-    assert_false(kv_tree_found(tree, chain_of("abcd", 4), 4)); /* the events said otherwise */
+    assert_false(kv_tree_found(tree, place_of("abcd"), 4, 0)); /* the events said otherwise */
+    assert_held("abcd", 0, 0);
+    kv_tree_doubt(tree); /* it was stored among what was missed */
+    assert_true(kv_tree_found(tree, place_of("abcd"), 4, 0));
     assert_held("abcd", 4, 4);
+    end();
+}
+
+/* Of what happened while a request ran an answer says nothing. */
+static void test_what_stood_there_all_the_time(void **state)
+{
+    (void)state;
+    begin(100);
+    kv_tree_clock(tree, 1000);
+    store("abcd", 0);
+    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 999), 0);
+    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1000), 4);
+    kv_tree_clock(tree, 2000);
+    store("abcd", 0); /* another copy: it stood there before */
+    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1500), 4);
+    kv_tree_clock(tree, 3000);
+    drop("abcd");
+    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 4000), 3);
+    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 2000), 3);
+    drop("ab");
+    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 2000), 1);
+    kv_tree_doubt(tree);
+    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 0);
+    assert_true(kv_tree_found(tree, place_of("abc"), 3, 2999)); /* b may have gone after that */
+    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 1);
+    assert_true(kv_tree_found(tree, place_of("abc"), 3, 3000));
+    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 3);
     end();
 }
 
@@ -302,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_a_prefix_is_held_up_to_what_is_missing),
         cmocka_unit_test(test_a_block_is_gone_with_its_last_copy),
         cmocka_unit_test(test_the_engine_found_it),
+        cmocka_unit_test(test_what_stood_there_all_the_time),
         cmocka_unit_test(test_missed_events_make_all_unsure),
         cmocka_unit_test(test_what_is_stored_behind_something_unknown),
         cmocka_unit_test(test_no_block_stands_behind_itself),

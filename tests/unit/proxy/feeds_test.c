@@ -209,17 +209,17 @@ static void another_life_is_asked_anew(void **state)
 static void others_read_where_it_is_their_turn(void **state)
 {
     (void)state;
-    replica(0)->turn = (struct node_turn){.others = 3, .ahead = 2};
+    replica(0)->turn_events = (struct node_turn){.others = 3, .ahead = 2};
     passes(2 * MINUTE);
     assert_true(asked == 0 && feeds[0][0] == '\0');
-    replica(0)->turn.ahead = 1;
+    replica(0)->turn_events.ahead = 1;
     passes(5 * SECOND);
     assert_int_equal(asked, 1);
     struct kv_reading_row row;
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_int_equal(row.role, KV_ROLE_STANDS_BY);
     kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
-    replica(0)->turn.ahead = 0;
+    replica(0)->turn_events.ahead = 0;
     passes(2 * SECOND);
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_true(row.role == KV_ROLE_SPEAKS && row.speaks);
@@ -241,9 +241,31 @@ static void others_read_where_it_is_their_turn(void **state)
     proxy_world_wait(&world, PROXY_TICK_MS);
     assert_false(node_router_events_are_live(world.node->router, 0));
     passes(5 * SECOND);
-    replica(0)->turn.ahead = 2;
+    replica(0)->turn_events.ahead = 2;
     passes(2 * SECOND);
     assert_string_equal(feeds[0], "");
+}
+
+/* The others count on a router that reads, not on one that does not, or has no subscription. */
+static void the_others_count_on_one_that_reads(void **state)
+{
+    (void)state;
+    const bool *reads = &world.node->router->slots[0].events.reads;
+    assert_false(*reads);
+    passes(5 * SECOND);
+    assert_true(*reads);
+    passes(15 * SECOND); /* it was opened, and nobody answers there */
+    assert_false(*reads);
+    assert_string_not_equal(feeds[0], "");
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_true(*reads);
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    passes(5 * SECOND);
+    assert_true(*reads);
+    world.options.kv_events = NODE_KV_EVENTS_OFF;
+    passes(2 * SECOND);
+    assert_false(*reads);
 }
 
 static void a_label_names_another_host(void **state)
@@ -289,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
         cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),
     };

@@ -39,7 +39,7 @@ static void hear_told(void *context, const struct kv_told *told)
 static void listen_at(struct node_router *r, struct ear *e)
 {
     *e = (struct ear){0};
-    const struct node_events_user user = {hear_path, hear_told, e};
+    const struct node_events_user user = {hear_path, hear_told, e, NULL};
     node_router_events_watch(r, &user);
 }
 
@@ -251,6 +251,15 @@ static void no_size_is_learned_where_events_are_live(void **state)
         json_decref(root);
         assert_int_equal(r->replicas[0].cache.size_learned, !live);
         assert_int_equal((int)metric(r, "grapevine_replica_events_live"), live);
+        const struct node_cache *c = &r->replicas[0].cache; /* 30,000 expected of some, none told */
+        assert_int_equal(c->by_events.off > 0, live);
+        assert_int_equal(c->by_usage.off - c->by_events.off > 0, !live);
+        static const char *const off[] = {"grapevine_prediction_cached_tokens_off_total{replica="
+                                          "\"host-0:8000\",source=\"usage\"}",
+                                          "grapevine_prediction_cached_tokens_off_total{replica="
+                                          "\"host-0:8000\",source=\"events\"}"};
+        assert_true(metric(r, off[live]) > 0);
+        assert_near(metric(r, off[!live]), 0, 0);
         alone_destroy(r);
     }
 }
@@ -429,6 +438,46 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
     world_close(&w);
 }
 
+static void all_hear(struct world *w)
+{
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_touch(&w->nodes[n]);
+    world_run(w, 3 * S);
+}
+
+static unsigned ahead_of(struct world *w, unsigned router)
+{
+    return router_at(w, router)->replicas[0].turn_events.ahead;
+}
+
+/* One that does not read, or is of a release that knows no events, is passed over. */
+static void those_that_read_stand_in_an_order(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, ROUTERS, 1);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_start(&w, n);
+    world_settle(&w);
+    for (unsigned n = 0; n < ROUTERS; n++) {
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+        node_router_events_reads(router_at(&w, n), 0, true);
+    }
+    all_hear(&w);
+    unsigned first = 0, last = 0;
+    for (unsigned n = 0; n < ROUTERS; n++) {
+        assert_int_equal(router_at(&w, n)->replicas[0].turn_events.others, ROUTERS - 1);
+        first = ahead_of(&w, n) == 0 ? n : first;
+        last = ahead_of(&w, n) == ROUTERS - 1 ? n : last;
+    }
+    node_router_events_reads(router_at(&w, first), 0, false);
+    all_hear(&w);
+    assert_int_equal(ahead_of(&w, last), ROUTERS - 2);
+    assert_int_equal(router_at(&w, last)->replicas[0].turn.ahead, ROUTERS - 1);
+    assert_int_equal(ahead_of(&w, first), 0); /* it goes on trying */
+    world_close(&w);
+}
+
 /* Of a cache that is lost what another router said of its events counts no more. */
 static void a_report_is_of_one_cache(void **state)
 {
@@ -463,6 +512,7 @@ int main(void)
         cmocka_unit_test(whose_tokens_may_be_asked_for),
         cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
         cmocka_unit_test(a_router_that_begins_to_read_hears_it_all),
+        cmocka_unit_test(those_that_read_stand_in_an_order),
         cmocka_unit_test(a_report_is_of_one_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
