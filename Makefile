@@ -232,6 +232,11 @@ $(BUILD)/tests/bench/quality-bench: $(call obj,tests/bench/quality/main.c) $(BUI
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@
 
+# It has the sockets of feeds, and what the engine simulator publishes.
+$(BUILD)/tests/bench/kv_feed_bench: $(call obj,tests/bench/kv_feed_bench.c) $(BUILD)/libengine-sim.a $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
+
 $(BUILD)/tests/sim: $(call obj,$(SIM_SRC) $(WORLD_SRC) $(ENGINE_PURE_SRC) tests/maelstrom/node.c) $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(CORE_LIBS) -o $@

@@ -56,7 +56,8 @@ struct kv_decoder {
     struct numbers sizes; /* block_size of each event, found by the first reading */
     struct reading now;
     struct kv_batch batch;
-    bool first; /* reading: nothing is hashed or kept but sizes */
+    bool first;  /* reading: nothing is hashed or kept but sizes */
+    bool paused; /* behind the head of a list of tokens */
     int err;
     unsigned depth;
     struct frame frames[DEPTH_MAX];
@@ -105,17 +106,22 @@ static uint64_t digest_of(struct kv_decoder *d, const struct value *v)
                                   : hash_mix(v->number + (uint64_t)v->kind);
 }
 
+static void block_ended(struct kv_decoder *d)
+{
+    struct reading *r = &d->now;
+    uint64_t digest = kv_digest_end(&r->digest, d->secret);
+    if (r->digests.count < r->digests.room) /* else tokens do not fit the blocks */
+        r->digests.at[r->digests.count++] = digest;
+    r->in_block = 0;
+}
+
 /* An element of `token_ids` is complete. */
 static void token_ended(struct kv_decoder *d)
 {
     struct reading *r = &d->now;
     r->tokens++;
-    if (d->first || ++r->in_block != r->event.block_tokens)
-        return;
-    uint64_t digest = kv_digest_end(&r->digest, d->secret);
-    if (r->digests.count < r->digests.room) /* else tokens do not fit the blocks */
-        r->digests.at[r->digests.count++] = digest;
-    r->in_block = 0;
+    if (!d->first && ++r->in_block == r->event.block_tokens)
+        block_ended(d);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -370,6 +376,38 @@ static int value(struct kv_decoder *d, const struct value *v)
     return d->err == 0 ? 0 : -1;
 }
 
+/* A token as nearly all are: a number that is not below 0, of which five bytes may be read. Returns
+ * how many it has; 0: it is something else. Without a branch for its size, which is by chance. */
+static inline size_t token_read(const unsigned char *p, uint32_t *id)
+{
+    uint32_t size = p[0] - 0xccu; /* of the number: 1, 2 or 4 bytes, as a power of 2 */
+    uint32_t bytes = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+    *id = p[0] < 0x80 ? p[0] : bytes >> ((32 - (8u << (size & 3))) & 31);
+    return p[0] < 0x80 ? 1 : size <= 2 ? 1 + (1u << size) : 0;
+}
+
+/* Nearly all values are tokens: they are read here in one go, but for a list's last one and others,
+ * which are left to msgpack-c. Returns how many bytes they took. */
+static size_t tokens_read(struct kv_decoder *d, struct slice rest)
+{
+    const unsigned char *p = (const unsigned char *)rest.at, *end = p + rest.len;
+    struct reading *r = &d->now;
+    struct frame *f = &d->frames[d->depth - 1];
+    uint32_t block = d->first ? 0 : r->event.block_tokens, read = 0, id;
+    size_t len;
+    for (; read + 1 < f->left && end - p >= 5 && (len = token_read(p, &id)) > 0; read++, p += len) {
+        if (block == 0)
+            continue;
+        kv_digest_token(&r->digest, d->secret, id);
+        if (++r->in_block == block)
+            block_ended(d);
+    }
+    r->tokens += read;
+    f->number += read;
+    f->left -= read;
+    return (size_t)(p - (const unsigned char *)rest.at);
+}
+
 /* --- msgpack-c's reader ---------------------------------------------------------------------- */
 
 /* It keeps an object for each value that it is within. Where values stand is known here already. */
@@ -387,25 +425,11 @@ static inline nothing on_root(struct kv_decoder **d)
     return 0;
 }
 
-/* Nearly all numbers are tokens. */
-static inline int number(struct kv_decoder *d, uint64_t n)
-{
-    struct frame *f = d->depth > 0 ? &d->frames[d->depth - 1] : NULL;
-    if (f == NULL || f->place != PLACE_TOKENS || f->left == 1)
-        return value(d, &(struct value){.kind = VALUE_NUMBER, .number = n});
-    if (!d->first && d->now.event.block_tokens > 0)
-        kv_digest_token(&d->now.digest, d->secret, n);
-    token_ended(d);
-    f->number++;
-    f->left--;
-    return 0;
-}
-
 #define ON_NUMBER(name, type)                                                                      \
     static inline int on_##name(struct kv_decoder **d, type n, nothing *out)                       \
     {                                                                                              \
         *out = 0;                                                                                  \
-        return number(*d, (uint64_t)n);                                                            \
+        return value(*d, &(struct value){.kind = VALUE_NUMBER, .number = (uint64_t)n});            \
     }
 ON_NUMBER(uint8, uint8_t)
 ON_NUMBER(uint16, uint16_t)
@@ -462,7 +486,10 @@ static inline int on_ext(struct kv_decoder **d, const char *base, const char *at
 static inline int on_array(struct kv_decoder **d, unsigned count, nothing *out)
 {
     *out = 0;
-    return value(*d, &(struct value){.kind = VALUE_ARRAY, .count = count});
+    unsigned depth = (*d)->depth;
+    int err = value(*d, &(struct value){.kind = VALUE_ARRAY, .count = count});
+    (*d)->paused = err == 0 && (*d)->depth > depth && (*d)->frames[depth].place == PLACE_TOKENS;
+    return (*d)->paused ? -1 : err;
 }
 
 static inline int on_array_item(struct kv_decoder **d, const nothing *in, nothing item)
@@ -491,10 +518,21 @@ static int read_all(struct kv_decoder *d, struct slice payload, bool first)
     size_t at = 0;
     kv_unpack_init(&c);
     d->first = first;
+    d->paused = false;
     d->depth = 0;
     d->err = 0;
     d->batch = (struct kv_batch){.rank = -1};
-    if (kv_unpack_execute(&c, payload.at, payload.len, &at) <= 0 && d->err == 0)
+    int done = kv_unpack_execute(&c, payload.at, payload.len, &at);
+    for (; d->paused; done = kv_unpack_execute(&c, payload.at, payload.len, &at)) {
+        /* It stopped at the last byte of an array's head. As it would itself, it enters the array,
+         * which has only those elements by now that are left to it. */
+        at += 1 + tokens_read(d, slice_skip(payload, at + 1));
+        c.cs = MSGPACK_CS_HEADER;
+        c.stack[c.top].ct = MSGPACK_CT_ARRAY_ITEM;
+        c.stack[c.top++].count = d->frames[d->depth - 1].left;
+        d->paused = false;
+    }
+    if (done <= 0 && d->err == 0)
         d->err = ERR_SYNTAX; /* cut short, too deep, or no MessagePack */
     return d->err;
 }

@@ -277,13 +277,18 @@ static void anchor_between(struct tie *t, const struct path *path, unsigned from
     }
 }
 
+bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens)
+{
+    return p->block_tokens == 0 || p->block_tokens == block_tokens;
+}
+
 int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
                  uint32_t block_tokens, const struct kv_tree *tree, struct kv_tree_place place)
 {
     struct path path;
     struct tie t = {p, tree, place, block_tokens, 0};
     CHECK(block_tokens > 0);
-    if (p->block_tokens != 0 && p->block_tokens != block_tokens) {
+    if (!kv_paths_takes(p, block_tokens)) {
         p->stats.foreign++;
         return ERR_RANGE;
     }

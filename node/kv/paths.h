@@ -57,6 +57,9 @@ MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes,
                           uint32_t block_tokens, const struct kv_tree *tree,
                           struct kv_tree_place place);
 
+/* Whether it takes ties of blocks of that size. */
+bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens);
+
 /* Whether a prompt of that text may pass through that block: false if an anchor of its text, where
  * it is certain, is another block. */
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,

@@ -18,6 +18,7 @@ struct feed {
     uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
     enum kv_role role;
     bool speaks;
+    bool has_tier;
     bool connected;
     bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
     uint64_t lost_ms; /* since when it is not */
@@ -340,6 +341,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     if (f == NULL)
         return;
     f->role = want->role;
+    f->has_tier = want->has_tier;
     follow_restart(f, want->rkey, now_ms);
     speak(f, now_ms);
 }
@@ -464,8 +466,13 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
 
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
 {
-    return kv_readers_reading(rs, slot) == KV_READING_LIVE &&
-           rs->feeds[rs->places[slot].feed - 1].speaks;
+    if (kv_readers_reading(rs, slot) != KV_READING_LIVE)
+        return false;
+    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
+    const struct kv_tree *tree = kv_reader_tree(f->reader);
+    uint32_t block = kv_tree_block_tokens(tree);
+    return f->speaks && (block == 0 || kv_paths_takes(rs->paths, block)) &&
+           (!f->has_tier || kv_tree_has_tiers(tree));
 }
 
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)

@@ -46,6 +46,7 @@ struct kv_wanted {
     enum kv_role role;
     uint32_t rkey;                 /* of its present cache (crdt/registry.h) */
     double blocks;                 /* of its cache; 0: not known */
+    bool has_tier;                 /* it found blocks behind its own memory */
     struct slice endpoint, replay; /* "tcp://host:port"; empty `replay`: there is none */
     struct slice topic;
 };
@@ -148,7 +149,9 @@ struct kv_reading_row {
 /* Of a replica; false: this router does not read it. */
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out);
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
-/* Whether it is live, and this router speaks of it. */
+/* Whether it is live, and this router speaks of it. Not of an engine whose blocks have another size
+ * than the first one's, of which nothing could be said (paths.h); nor of one that finds blocks in
+ * a tier of which its events do not tell: what goes from its own memory may be there. */
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
 
 struct kv_readers_stats {

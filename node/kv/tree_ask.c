@@ -95,6 +95,11 @@ struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place fr
     return place_at(t, at);
 }
 
+bool kv_tree_has_tiers(const struct kv_tree *t)
+{
+    return t->has_tiers;
+}
+
 uint32_t kv_tree_block_tokens(const struct kv_tree *t)
 {
     return t->main_group < KV_GROUPS_MAX ? t->groups[t->main_group].block_tokens : 0;

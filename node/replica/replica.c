@@ -368,6 +368,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         keep_if_missing(&now.start_time_s, k->scrape.start_time_s);
         keep_if_missing(&now.prefix_queries, k->scrape.prefix_queries);
         keep_if_missing(&now.prefix_hits, k->scrape.prefix_hits);
+        keep_if_missing(&now.tier_hits, k->scrape.tier_hits);
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
         keep_if_missing(&now.series, k->scrape.series); /* what other routers read has none */

@@ -16,6 +16,7 @@ const struct node_scrape node_scrape_unknown = {
     .block_tokens = -1,
     .prefix_queries = -1,
     .prefix_hits = -1,
+    .tier_hits = -1,
     .prompt_tokens = -1,
     .generation_tokens = -1,
     .prefill_s = -1,
@@ -313,7 +314,7 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
     if (told->sglang && told->prefix_queries < 0)
         told->prefix_queries = told->prompt_tokens;
     if (told->prefix_hits >= 0)
-        told->prefix_hits += number_max(f->tier_hits, 0);
+        told->prefix_hits += number_max(told->tier_hits, 0);
     if (one_rank)
         sglang_rank_counts(f);
     double cache = cache_tokens(f, configs);

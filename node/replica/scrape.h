@@ -22,7 +22,8 @@ struct node_scrape {
     double cache_tokens;      /* size of the KV cache in tokens */
     double block_tokens;      /* tokens per block or page */
     double prefix_queries;    /* counter, tokens looked up in the prefix cache */
-    double prefix_hits;       /* counter, tokens found there */
+    double prefix_hits;       /* counter, tokens found there, */
+    double tier_hits;         /* and of these, in a tier behind the engine's own memory (vLLM) */
     double prompt_tokens;     /* counter */
     double generation_tokens; /* counter */
     double prefill_s;         /* sum, of the time in which each prompt was computed */

@@ -11,7 +11,6 @@
 struct node_scrape_figures {
     struct node_scrape told;
     double awake;       /* below 1: one of vLLM's ranks sleeps */
-    double tier_hits;   /* vLLM counts them apart, SGLang among the others */
     double prompts;     /* vLLM, tokens of the prompts that prefill_s is of */
     double configs;     /* vLLM, ranks that tell the size of their cache: */
     double blocks;      /* of all of these together: the server adds up what they say */

@@ -48,7 +48,7 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     {VLLM("num_requests_waiting"), TOLD(waiting), ADD},
     {VLLM("prefix_cache_hits_total"), TOLD(prefix_hits), ADD},
     {VLLM("gpu_prefix_cache_hits_total"), TOLD(prefix_hits), ADD},
-    {VLLM("external_prefix_cache_hits_total"), FOUND(tier_hits), ADD},
+    {VLLM("external_prefix_cache_hits_total"), TOLD(tier_hits), ADD},
     {VLLM("request_prefill_time_seconds_sum"), TOLD(prefill_s), ADD},
     {VLLM("request_prefill_kv_computed_tokens_sum"), TOLD(prefill_tokens), ADD},
     {VLLM("request_prompt_tokens_sum"), FOUND(prompts), ADD},

@@ -2,6 +2,7 @@
 #include "node/route/kv_events.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "crdt/marks.h"
@@ -12,6 +13,7 @@
 void node_router_events_follow(struct node_router *r)
 {
     struct node_events *v = &r->events;
+    bool told_others = v->others;
     v->any = v->others = v->can_ask = false;
     for (unsigned k = 0; k < r->replica_count; k++) {
         if (r->replicas[k].absent || !node_router_has_events(r, k))
@@ -22,6 +24,8 @@ void node_router_events_follow(struct node_router *r)
     }
     if (v->any && v->told == NULL) /* without room for it prompts go whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
+    if (v->others && !told_others && v->told != NULL) /* what was told before nobody else heard */
+        memset(v->told, 0, NODE_EVENTS_TOLD_BUCKETS * sizeof *v->told);
 }
 
 void node_router_events_live(struct node_router *r, unsigned replica, bool live)

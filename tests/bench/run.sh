@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: what a request costs, what the parts cost, how well one router and several of them
 # route, what gossip costs and how fast it is, and whether memory stays flat.
-#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [ablation] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all but agree and ablation by default)
+#   tests/bench/run.sh [cpu] [tls] [instructions] [micro] [quality] [ablation] [events] [processes] [agree] [cluster] [gossip] [soak] [beside] [sizing]    (all but agree, ablation and events by default)
 # QUICK=1 makes it short. Results also under build/bench/. A program that crashes or finds a result wrong,
 # or a promise of routing that is broken, fails the whole at its end; a speed that was missed does not: the machine may be busy.
 set -euo pipefail
@@ -55,6 +55,12 @@ for section in "$@"; do
         make -s -j"$(nproc)" VARIANT=ablation build/ablation/tests/bench/quality-bench
         tests/bench/ablation.py ${QUICK:+--draws 12 --mixed 6 --only draws} --out "$BUILD/bench/ablation.md" || failed=1
         ;;
+    events)
+        printf '\nwhat KV-cache events are worth, in virtual time\n'
+        [ ! -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || tests/bench/traces.sh coding
+        "$BUILD/tests/bench/quality-bench" --traces "$BUILD/traces" --section events ${QUICK:+--talks 40} | tee "$BUILD/bench/events.txt" ||
+            { echo "events: a promise is broken"; failed=1; }
+        ;;
     processes)
         printf '\n'
         if [ -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || [ -d "$BUILD/traces/coding" ]; then
@@ -93,7 +99,7 @@ for section in "$@"; do
             echo "beside: a target was missed"
         ;;
     *)
-        echo "unknown section $section: cpu, tls, instructions, micro, quality, ablation, processes, agree, cluster, gossip, soak, beside or sizing" >&2
+        echo "unknown section $section: cpu, tls, instructions, micro, quality, ablation, events, processes, agree, cluster, gossip, soak, beside or sizing" >&2
         exit 2
         ;;
     esac

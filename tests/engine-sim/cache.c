@@ -18,10 +18,13 @@ struct block {
     uint32_t newer;
     uint32_t next; /* in the chain of its bucket */
     uint32_t mark; /* of sim_cache_displaced() */
+    uint32_t uses; /* requests that held it under its name */
     uint64_t used_ns;
 };
 
 struct sim_cache {
+    enum sim_evict evict;
+    uint64_t draws;
     uint32_t count;
     uint32_t used;
     uint32_t named;
@@ -105,6 +108,12 @@ struct sim_cache *sim_cache_create(uint32_t blocks)
     return c;
 }
 
+void sim_cache_evicts(struct sim_cache *c, enum sim_evict rule)
+{
+    CHECK(c->used == 0);
+    c->evict = rule;
+}
+
 void sim_cache_destroy(struct sim_cache *c)
 {
     if (c == NULL)
@@ -139,10 +148,40 @@ size_t sim_cache_match(const struct sim_cache *c, const uint64_t *names, size_t 
 
 static void hold(struct sim_cache *c, uint32_t i)
 {
+    c->blocks[i].uses++;
     if (c->blocks[i].holders++ == 0) {
         free_list_remove(c, i);
         c->used++;
     }
+}
+
+static uint32_t least_used(const struct sim_cache *c)
+{
+    uint32_t least = c->oldest, i = c->oldest;
+    for (unsigned n = 0; n < SIM_EVICT_AMONG && i != NONE && c->blocks[least].uses > 1; n++) {
+        least = c->blocks[i].uses < c->blocks[least].uses ? i : least;
+        i = c->blocks[i].newer;
+    }
+    return least;
+}
+
+static uint32_t any_free(struct sim_cache *c)
+{
+    enum { TRIES = 64 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint32_t at = (uint32_t)(hash_mix(++c->draws) % c->count);
+        if (c->blocks[at].holders == 0)
+            return at;
+    }
+    return c->oldest;
+}
+
+/* Of those that are free. */
+static uint32_t victim(struct sim_cache *c)
+{
+    if (c->evict == SIM_EVICT_LRU || !c->blocks[c->oldest].named)
+        return c->oldest;
+    return c->evict == SIM_EVICT_LFU ? least_used(c) : any_free(c);
 }
 
 int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size_t fresh,
@@ -159,10 +198,11 @@ int sim_cache_take(struct sim_cache *c, const uint64_t *names, size_t hits, size
     for (size_t i = 0; i < hits; i++)
         hold(c, blocks[i]);
     for (size_t i = hits; i < hits + fresh; i++) {
-        blocks[i] = c->oldest;
+        blocks[i] = victim(c);
         if (c->removed != NULL && c->blocks[blocks[i]].named)
             c->removed(c->removed_context, c->blocks[blocks[i]].name);
         unname(c, blocks[i]);
+        c->blocks[blocks[i]].uses = 0;
         hold(c, blocks[i]);
     }
     return 0;

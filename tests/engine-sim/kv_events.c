@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+enum { SIM_KV_WINDOW = 1024 };
+
 /* Of a release. */
 struct form {
     const char *name;
@@ -36,6 +38,7 @@ struct sim_kv_events {
     unsigned rank;
     bool bytes;
     bool mute;
+    unsigned groups;
     unsigned count;
     struct buf events;
     msgpack_packer p;
@@ -115,11 +118,12 @@ static void extra_keys(struct sim_kv_events *k, const struct sim_chain *c, size_
     }
 }
 
-static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to)
+static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to,
+                       unsigned group)
 {
     unsigned n = k->form->stored;
     bool salted = *c->salt != '\0', has_extra = salted || *c->adapter != '\0';
-    begin(k, "BlockStored", n, k->form->is_sglang ? 7 + salted : 10 + has_extra);
+    begin(k, "BlockStored", n, k->form->is_sglang ? 7 + salted : 10 + has_extra + (group > 0));
     (void)field(k, "block_hashes", 1, n);
     msgpack_pack_array(&k->p, to - from);
     for (size_t i = from; i < to; i++)
@@ -154,11 +158,13 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
     else if (n > 8)
         msgpack_pack_nil(&k->p);
     if (field(k, "group_idx", 9, n))
-        msgpack_pack_int(&k->p, 0);
+        msgpack_pack_unsigned_int(&k->p, group);
     if (field(k, "kv_cache_spec_kind", 10, n))
-        text(&k->p, "full_attention");
-    if (n > 11)
-        msgpack_pack_nil(&k->p); /* no window */
+        text(&k->p, group == 0 ? "full_attention" : "sliding_window");
+    if (group > 0 && field(k, "kv_cache_spec_sliding_window", 11, n))
+        msgpack_pack_int(&k->p, SIM_KV_WINDOW);
+    else if (n > 11)
+        msgpack_pack_nil(&k->p);
 }
 
 static void on_stored(void *context, const struct sim_chain *chain, size_t from, size_t to)
@@ -167,20 +173,15 @@ static void on_stored(void *context, const struct sim_chain *chain, size_t from,
     CHECK(chain->keeps_ids && from < to && to <= chain->block_count);
     if (k->mute)
         return;
-    if (!k->form->by_page) {
-        stored_run(k, chain, from, to);
-        return;
-    }
-    for (size_t i = from; i < to; i++)
-        stored_run(k, chain, i, i + 1);
+    for (unsigned group = 0; group < k->groups && !k->form->by_page; group++)
+        stored_run(k, chain, from, to, group);
+    for (size_t i = from; i < to && k->form->by_page; i++)
+        stored_run(k, chain, i, i + 1, 0);
 }
 
-static void on_removed(void *context, uint64_t name)
+static void removed_one(struct sim_kv_events *k, uint64_t name, unsigned group)
 {
-    struct sim_kv_events *k = context;
     unsigned n = k->form->removed;
-    if (k->mute)
-        return;
     begin(k, "BlockRemoved", n, k->form->is_sglang ? 3 : 4);
     (void)field(k, "block_hashes", 1, n);
     msgpack_pack_array(&k->p, 1);
@@ -188,7 +189,14 @@ static void on_removed(void *context, uint64_t name)
     if (field(k, "medium", 2, n))
         text(&k->p, "GPU");
     if (!k->form->is_sglang && field(k, "group_idx", 3, n))
-        msgpack_pack_int(&k->p, 0);
+        msgpack_pack_unsigned_int(&k->p, group);
+}
+
+static void on_removed(void *context, uint64_t name)
+{
+    struct sim_kv_events *k = context;
+    for (unsigned group = 0; group < k->groups && !k->mute; group++)
+        removed_one(k, name, group);
 }
 
 static void on_cleared(void *context)
@@ -230,10 +238,17 @@ struct sim_kv_events *sim_kv_events_create(const char *form, unsigned rank, bool
         return NULL;
     k->form = f;
     k->rank = rank;
+    k->groups = 1;
     k->bytes = bytes && !f->is_signed;
     msgpack_packer_init(&k->p, &k->events, append);
     k->watch = (struct sim_model_watch){on_stored, on_removed, on_cleared, k};
     return k;
+}
+
+void sim_kv_events_groups(struct sim_kv_events *k, unsigned groups)
+{
+    CHECK(groups > 0 && !k->form->by_page);
+    k->groups = groups;
 }
 
 void sim_kv_events_destroy(struct sim_kv_events *k)

@@ -27,6 +27,10 @@ bool sim_kv_form_has_topic(const char *form);
 struct sim_kv_events *sim_kv_events_create(const char *form, unsigned rank, bool bytes);
 void sim_kv_events_destroy(struct sim_kv_events *k);
 
+/* As a hybrid model of so many groups of layers: each stores and removes what the first one does.
+ * The first has full attention, the others a window. Of forms that name groups. */
+void sim_kv_events_groups(struct sim_kv_events *k, unsigned groups);
+
 /* For sim_model_watch(). */
 const struct sim_model_watch *sim_kv_events_watch(const struct sim_kv_events *k);
 

@@ -51,6 +51,7 @@ struct sim_model *sim_model_create(const struct sim_model_config *config)
     CHECK(m != NULL && config->prefill_tokens_per_s > 0 && config->running_max > 0);
     m->config = *config;
     m->cache = sim_cache_create(config->cache_blocks);
+    sim_cache_evicts(m->cache, config->evict);
     CHECK(config->tier_blocks == 0 || (config->tier_tokens_per_s > 0 && !config->any_place));
     if (config->tier_blocks > 0)
         m->tier = sim_cache_create(config->tier_blocks);

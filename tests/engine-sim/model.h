@@ -45,6 +45,7 @@ struct sim_model_config {
     uint32_t queued_max; /* waiting and running together; 0 = no limit */
     uint32_t block_tokens;
     uint32_t cache_blocks;
+    enum sim_evict evict; /* from the cache; the tier is LRU */
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
     /* Blocks are named by what is in them and nothing before it, and reused wherever they stand; of

@@ -227,6 +227,7 @@ static void look(struct proxy *p, unsigned slot, bool off)
     if (want.role != KV_ROLE_NONE && endpoint_find(p, k, &e)) {
         want.rkey = k->rkey;
         want.blocks = blocks_of(k);
+        want.has_tier = k->scrape.tier_hits > 0;
         want.endpoint = slice_of_cstr(e.at);
         want.replay = slice_of_cstr(e.replay);
         want.topic = e.topic;

@@ -19,7 +19,8 @@ struct chooser {
     unsigned (*choose)(struct play *p, struct flight *f);
     void (*first)(struct play *p, struct flight *f);
     void (*done)(struct play *p, struct flight *f, enum flight_end how);
-    void (*tick)(struct play *p); /* every 5 s */
+    void (*moved)(struct play *p, unsigned engine); /* its cache may have changed */
+    void (*tick)(struct play *p);                   /* every 5 s */
     void (*replaced)(struct play *p, unsigned old, unsigned new);
 };
 

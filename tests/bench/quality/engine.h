@@ -5,6 +5,7 @@
 
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
+#include "tests/engine-sim/kv_events.h"
 #include "tests/engine-sim/model.h"
 
 enum engine_cached { /* `cached_tokens` in usage */
@@ -25,6 +26,20 @@ struct engine_spec {
     enum engine_metrics metrics;
     uint32_t dropped_tokens; /* prompt.h: by the template */
     double swallows;         /* chance that what a request added to the counters is lost */
+    /* It publishes KV events of that form (tests/engine-sim/kv_events.h), and requests that compute
+     * the same at once store it each. NULL: it does not. */
+    const char *publishes;
+    unsigned groups; /* of layers, of a hybrid model; 0 or 1: it is none */
+};
+
+/* What it publishes. A block's tokens are drawn from its name, so equal beginnings have equal ones.
+ */
+struct engine_feed {
+    struct sim_kv_events *events; /* NULL: nothing */
+    struct sim_model_watch watch;
+    bool is_read;
+    uint32_t *ids; /* of the prompt at hand */
+    size_t id_cap;
 };
 
 struct engine {
@@ -38,10 +53,18 @@ struct engine {
     double swallowed_queries, swallowed_hits;
     double prefill_s, prefill_tokens, steps, steps_s; /* of requests that ended */
     char adapters[4096];                              /* that run, as the metrics say it */
+    struct engine_feed feed;
 };
 
+/* They stay where they are. */
+void engine_feed_open(struct engine_feed *f, const char *form);
+void engine_feed_close(struct engine_feed *f);
 void engine_open(struct engine *e, const struct engine_spec *spec);
 void engine_close(struct engine *e);
+/* Somebody reads what it publishes from now on. */
+void engine_is_read(struct engine *e);
+/* Appends a message of what happened since the last one. False: nothing did, or nobody reads. */
+bool engine_publishes(struct engine *e, double unix_s, struct buf *payload);
 
 struct node_usage engine_usage(const struct engine *e, const struct sim_request *r);
 /* False: it has no metrics. */

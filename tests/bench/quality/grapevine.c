@@ -1,5 +1,6 @@
 /* Grapevine's own routers: whole nodes in a world of virtual time, as daemons are without options.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,13 +10,20 @@
 #include "node/route/discovered.h"
 #include "node/route/policy.h"
 #include "tests/bench/quality/chooser.h"
+#include "tests/bench/quality/subscribers.h"
 #include "tests/lib/alone.h"
 
 struct mind {
     struct world world;
     int slots[ROUTERS_MAX][ENGINES_MAX]; /* of engines in a router's table */
     unsigned engines[ROUTERS_MAX][NODE_REPLICAS_MAX];
+    struct subscribers *subscribers; /* NULL: no events are read */
 };
+
+static struct subscribers *subscribers_of(const struct play *p)
+{
+    return ((struct mind *)p->mind)->subscribers;
+}
 
 static struct world *world_of(const struct play *p)
 {
@@ -184,8 +192,19 @@ static void open_routers(struct play *p)
         world_touch(&w->nodes[i]);
     }
     p->now_ns = w->now_us * 1000;
-    if (c->ranks > 0)
+    if (c->ranks > 0 || c->events)
         tick(p); /* a daemon reads metrics as soon as an engine is up */
+    CHECK(!c->events || (c->ranks == 0 && c->replaced == 0));
+    if (c->events)
+        ((struct mind *)p->mind)->subscribers = subscribers_open(p, w);
+}
+
+static void moved(struct play *p, unsigned engine)
+{
+    if (subscribers_of(p) == NULL)
+        return;
+    DISCARD(routers_now_ms(p));
+    subscribers_moved(subscribers_of(p), engine);
 }
 
 static void print_replicas(const struct play *p)
@@ -202,7 +221,15 @@ static void close_routers(struct play *p)
         node_router_check(router_at(p, i));
     if (getenv("QUALITY_VERBOSE"))
         print_replicas(p);
+    struct subscribers *subscribers = subscribers_of(p);
+    p->out->gossip_bytes = (double)world_of(p)->net.bytes;
+    if (subscribers != NULL) {
+        subscribers_sum(subscribers, &p->out->events);
+        subscribers_close(subscribers);
+    }
     world_close(world_of(p));
+    if (subscribers != NULL)
+        subscribers_free(subscribers);
     free(p->mind);
 }
 
@@ -235,6 +262,21 @@ static struct node_rendered read_leading(struct play *p, struct flight *f, uint6
     return rendered;
 }
 
+/* What its router believes of all engines, for some of the prompts. */
+static void belief_look(struct play *p, const struct flight *f, const struct node_request *request,
+                        uint64_t now_ms)
+{
+    struct node_router *r = router_at(p, f->router);
+    unsigned each = p->setup->belief_each;
+    if (subscribers_of(p) == NULL || each == 0 || f->unique % each != 0 ||
+        p->setup->leading != LEADING_NONE)
+        return;
+    beliefs_ask(r, request, now_ms);
+    for (unsigned k = 0; k < p->engine_count; k++)
+        beliefs_look(subscribers_beliefs(subscribers_of(p)), f, k, r, slot_of(p, f->router, k),
+                     &p->out->events);
+}
+
 static unsigned choose(struct play *p, struct flight *f)
 {
     uint64_t now_ms = routers_now_ms(p);
@@ -254,8 +296,10 @@ static unsigned choose(struct play *p, struct flight *f)
         .answer_whole = f->ask->whole,
     };
     struct node_decision d;
+    belief_look(p, f, &request, now_ms);
     CHECK(node_router_place(router_at(p, f->router), &request, NULL, now_ms, &d) == ERR_OK);
     f->booking = d.booking;
+    f->cached_predicted = (double)d.cached_tokens;
     world_touch(&world_of(p)->nodes[f->router]);
     unsigned engine = ((struct mind *)p->mind)->engines[f->router][d.server];
     return d.rank >= 0 ? engine + (unsigned)d.rank : least_of(p, engine);
@@ -272,6 +316,8 @@ static void done(struct play *p, struct flight *f, enum flight_end how)
     struct node_router *r = router_at(p, f->router);
     uint64_t now_ms = routers_now_ms(p);
     struct node_usage usage = engine_usage(&p->engines[f->engine], &f->sim);
+    if (how == FLIGHT_ANSWERED)
+        p->out->mispredicted_tokens += fabs((double)f->sim.cached_tokens - f->cached_predicted);
     if (f->first_ns != 0)
         node_router_used(r, f->booking, &f->chain, now_ms);
     node_router_finish(r, f->booking,
@@ -299,6 +345,7 @@ static void replaced(struct play *p, unsigned old, unsigned new)
                                             .choose = choose,                                      \
                                             .first = first,                                        \
                                             .done = done,                                          \
+                                            .moved = moved,                                        \
                                             .tick = tick,                                          \
                                             .replaced = replaced}
 ROUTER(cache_aware);

@@ -9,6 +9,7 @@
 #include "tests/bench/quality/calibrate.h"
 #include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/draw.h"
+#include "tests/bench/quality/events.h"
 #include "tests/bench/quality/record.h"
 #include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
@@ -250,6 +251,8 @@ int main(int argc, char **argv)
         draws();
     if (set.section && strcmp(set.section, "ablation") == 0)
         ablation_run(&set);
+    if (set.section && strcmp(set.section, "events") == 0)
+        events_run(&set);
     record_close();
     return (int)record_verdict(set.known);
 }

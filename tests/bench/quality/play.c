@@ -70,6 +70,14 @@ static void clients_begin(struct play *p)
         talk_next(p, i, prng_unit(&p->prng) * begin_within_s / p->setup->speed / p->setup->pace);
 }
 
+/* Its model was called. */
+static void model_moved(struct play *p, struct engine *e)
+{
+    e->next_ns = sim_model_next_event_ns(e->model);
+    if (p->chooser->moved)
+        p->chooser->moved(p, (unsigned)(e - p->engines));
+}
+
 /* The answer came, or there is none: what does the client do next? */
 static void answered(struct play *p, const struct flight *f)
 {
@@ -141,7 +149,7 @@ static void on_patience_over(void *context, struct world_event *e)
     }
     struct engine *k = &p->engines[f->engine];
     sim_model_abort(k->model, &f->sim, p->now_ns);
-    k->next_ns = sim_model_next_event_ns(k->model);
+    model_moved(p, k);
     p->out->left++;
     ended(p, f, FLIGHT_LEFT);
 }
@@ -156,7 +164,7 @@ static void on_fetched(void *context, struct world_event *e)
         p->out->refused++;
         ended(p, f, FLIGHT_REFUSED);
     }
-    k->next_ns = sim_model_next_event_ns(k->model);
+    model_moved(p, k);
 }
 
 /* The engine names what it has computed as it will name the next prompt, as far as that is made of
@@ -274,7 +282,7 @@ static void engine_moves(struct play *p, struct engine *e)
             done(p, e, f);
         }
     }
-    e->next_ns = sim_model_next_event_ns(e->model);
+    model_moved(p, e);
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */

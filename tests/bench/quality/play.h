@@ -36,6 +36,11 @@ struct quality_case {
      * False: no prompt has anything of an answer. */
     bool answers_return;
     enum leading leading;
+    /* Engines publish KV events (engine_spec.publishes), and routers read them; a message takes so
+     * long. */
+    bool events;
+    double events_delay_ms;
+    unsigned belief_each; /* so many prompts one is looked at (belief.h); 0: none */
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     double generation_s;                    /* 0: the default */
     uint64_t seed;
@@ -61,6 +66,7 @@ struct flight {
     struct node_booking booking;
     uint64_t unique;          /* of the request */
     double uncached_believed; /* by a rival, when it was sent */
+    double cached_predicted;  /* by a router of Grapevine, then */
 };
 
 struct sample {
@@ -71,6 +77,18 @@ struct sample {
     const struct ask *ask; /* of the workload */
 };
 
+/* Of a run with KV events: what readers did at its end, and what routers believed of checkpoints of
+ * prompts at each engine (belief.h). */
+struct events_seen {
+    unsigned feeds, live, speak; /* subscriptions; of these live; that speak, and of these: */
+    uint64_t messages, told, tied, unmatched, unclear, gone, present;
+    uint64_t shed, full;
+    uint64_t stored; /* blocks, of all engines */
+    uint64_t right, unsure, wrong_gone, wrong_held;
+    uint64_t certain_wrong; /* the tree of events was sure of it, and wrong */
+    uint64_t under_way;     /* not counted: they will be there soon */
+};
+
 struct outcome {
     struct sample *samples;
     unsigned count, refused, left; /* of requests that routers see */
@@ -78,6 +96,9 @@ struct outcome {
     double duration_s;
     double computed_s[ENGINES_MAX]; /* of prefill */
     uint64_t adapter_loads;
+    double mispredicted_tokens; /* by routers of Grapevine: that were cached or not as predicted */
+    double gossip_bytes;        /* that all routers sent, with headers */
+    struct events_seen events;
 };
 void outcome_free(struct outcome *o);
 

@@ -28,6 +28,8 @@ static const struct {
     {"--block", offsetof(struct settings, block), 1, 4096},
     {"--answers", offsetof(struct settings, answers), 0, 1},
     {"--delay", offsetof(struct settings, delay_ms), 0, 10000},
+    {"--events-delay", offsetof(struct settings, events_delay_ms), 0, 10000},
+    {"--seeds", offsetof(struct settings, seeds), 1, 100},
     {"--displaced-weight", offsetof(struct settings, displaced_weight), 0, 1000},
     {"--decode-weight", offsetof(struct settings, decode_weight), 0, 1000},
     {"--generation", offsetof(struct settings, generation_s), 0, 600},
@@ -77,6 +79,8 @@ void settings_read(struct settings *s, int argc, char **argv)
                            .clients = 32,
                            .cache = 400000,
                            .block = 16,
+                           .seeds = 1,
+                           .events_delay_ms = 1,
                            .delay_ms = 0.5};
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 < argc && taken(s, argv[i], argv[i + 1]))

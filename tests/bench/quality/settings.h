@@ -18,6 +18,7 @@ struct settings {
     double mixed; /* draws beside those, of fleets whose engines are as fast as they happen to be */
     double draw;  /* 1 ...: only that one, with its table; 0: all */
     double engines, clients, cache, block;
+    double seeds, events_delay_ms; /* events alone: seeds of a mean; a message takes so long */
     double answers; /* 1: they come back in the next prompt; coding and miniswe alone */
     double delay_ms, displaced_weight, decode_weight, generation_s; /* coding and miniswe alone */
 };

@@ -153,11 +153,70 @@ static void test_tail_goes_first(void **state)
     sim_cache_destroy(c);
 }
 
+/* Fills the cache with blocks of those names, one request each, and lets go of them. */
+static void fill(struct sim_cache *c, const uint64_t *names, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t block;
+        size_t known = sim_cache_match(c, &names[i], 1);
+        assert_int_equal(sim_cache_take(c, &names[i], known, 1 - known, &block), 0);
+        (void)sim_cache_name(c, block, names[i]);
+        sim_cache_release(c, &block, 1);
+        sim_cache_check(c);
+    }
+}
+
+static void test_lfu(void **state)
+{
+    (void)state;
+    struct sim_cache *c = sim_cache_create(4);
+    sim_cache_evicts(c, SIM_EVICT_LFU);
+    fill(c, (const uint64_t[]){1, 1, 2, 2, 2, 3, 4, 4}, 8);
+    fill(c, (const uint64_t[]){5}, 1); /* in the place of 3, the only one that was used once */
+    for (uint64_t name = 1; name <= 5; name++)
+        assert_int_equal(sim_cache_match(c, &name, 1), name != 3);
+    fill(c, (const uint64_t[]){5, 5, 6}, 3); /* of 1 and 4, used twice, the older one */
+    for (uint64_t name = 1; name <= 6; name++)
+        assert_int_equal(sim_cache_match(c, &name, 1), name != 1 && name != 3);
+    sim_cache_destroy(c);
+}
+
+/* Any may go, but one that is held; one without a name goes first. */
+static void test_random(void **state)
+{
+    enum { BLOCKS = 8, ROUNDS = 400 };
+    const uint64_t held_name = 1;
+    uint32_t held, nameless;
+    unsigned survived = 0;
+    (void)state;
+    struct sim_cache *c = sim_cache_create(BLOCKS);
+    sim_cache_evicts(c, SIM_EVICT_RANDOM);
+    assert_int_equal(sim_cache_take(c, NULL, 0, 1, &held), 0);
+    assert_true(sim_cache_name(c, held, held_name));
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        uint64_t last = 100 + i - 1;
+        fill(c, (const uint64_t[]){100 + i}, 1);
+        survived += i > 0 && sim_cache_match(c, &last, 1);
+        assert_int_equal(sim_cache_match(c, &held_name, 1), 1);
+    }
+    assert_true(survived < ROUNDS - 1 && survived > ROUNDS / 2);
+    assert_int_equal(sim_cache_named(c), BLOCKS);
+    assert_int_equal(sim_cache_take(c, NULL, 0, 1, &nameless), 0);
+    sim_cache_release(c, &nameless, 1);
+    assert_int_equal(sim_cache_named(c), BLOCKS - 1);
+    fill(c, (const uint64_t[]){50}, 1);
+    assert_int_equal(sim_cache_named(c), BLOCKS);
+    sim_cache_release(c, &held, 1);
+    sim_cache_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_naive_model),
         cmocka_unit_test(test_tail_goes_first),
+        cmocka_unit_test(test_lfu),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

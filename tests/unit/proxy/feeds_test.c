@@ -227,6 +227,12 @@ static void others_read_where_it_is_their_turn(void **state)
     kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
     passes(SECOND);
     assert_true(node_router_events_are_live(world.node->router, 0));
+    replica(0)->scrape.tier_hits = 16; /* of which no event tells */
+    passes(2 * SECOND);
+    assert_false(node_router_events_are_live(world.node->router, 0));
+    replica(0)->scrape.tier_hits = 0;
+    passes(2 * SECOND);
+    assert_true(node_router_events_are_live(world.node->router, 0));
     replica(0)->health = NODE_HEALTH_DOWN; /* for this router alone, perhaps */
     proxy_world_wait(&world, SECOND);
     assert_int_equal(replica(0)->health, NODE_HEALTH_DOWN);

@@ -62,6 +62,7 @@ static void test_vllm_recorded(void **state)
     assert_near(s.block_tokens, 128, 0);
     assert_near(s.prefix_queries, 2684, 0);
     assert_near(s.prefix_hits, 1536 + 99, 0); /* its own, and those of a tier */
+    assert_near(s.tier_hits, 99, 0);
     assert_near(s.prompt_tokens, 2684, 0);
     assert_near(s.generation_tokens, 51, 0);
     assert_near(s.start_time_s, 1795273252.52, 1e-3);

@@ -414,6 +414,38 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     world_close(&w);
 }
 
+/* A router that begins to read hears again of what only this one had read of. */
+static void a_router_that_begins_to_read_hears_it_all(void **state)
+{
+    (void)state;
+    struct world w;
+    struct ear e;
+    static struct chain chain;
+    world_open(&w, 2, 1);
+    world_start(&w, 0);
+    world_start(&w, 1);
+    world_settle(&w);
+    for (unsigned n = 0; n < 2; n++) {
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+        assert_int_equal(world_replica(&w, n, "f:8000"), 1);
+    }
+    node_router_events_live(router_at(&w, 1), 0, true);
+    world_prompt(&chain, 1, 20000);
+    world_finish(&w, 1, world_choose(&w, 1, &chain), &no_usage);
+    listen_at(router_at(&w, 0), &e);
+    node_router_events_live(router_at(&w, 0), 1, true);
+    world_touch(&w.nodes[0]);
+    world_run(&w, 3 * S);
+    assert_int_equal(e.points, 0);
+    world_finish(&w, 1, world_choose(&w, 1, &chain), &no_usage);
+    world_run(&w, S);
+    assert_int_equal(e.points, chain.length);
+    world_finish(&w, 1, world_choose(&w, 1, &chain), &no_usage);
+    world_run(&w, S);
+    assert_int_equal(e.points, chain.length);
+    world_close(&w);
+}
+
 static void all_hear(struct world *w)
 {
     for (unsigned n = 0; n < ROUTERS; n++)
@@ -487,6 +519,7 @@ int main(void)
         cmocka_unit_test(no_size_is_learned_where_events_are_live),
         cmocka_unit_test(whose_tokens_may_be_asked_for),
         cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
+        cmocka_unit_test(a_router_that_begins_to_read_hears_it_all),
         cmocka_unit_test(those_that_read_stand_in_an_order),
         cmocka_unit_test(a_report_is_of_one_cache),
     };
