@@ -4,8 +4,8 @@
  * that is stored behind its last one. So it begins where a request left what was cached, and the
  * request's answer ends it; but the next turn of a conversation goes on behind that, maybe before
  * anybody told of the answer. So a run remembers the last KV_STOPS_MAX times that it went on, and
- * what a request has taken of it is cut off. Where there is no more room, the run that did not go on
- * for longest is forgotten.
+ * what a request has taken of it is cut off. Where there is no more room, the run that did not go
+ * on for longest is forgotten.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "node/kv/told.h"
 
 enum {
@@ -55,8 +56,8 @@ uint64_t kv_run_last_ms(const struct kv_run *run);
 /* A request took the run up to that stop: what follows is another's, and a run of its own. */
 void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop);
 
-/* The place among its stops where the run ended when that answer did, of an engine whose blocks have
- * `block` tokens; -1: it is not of that answer. */
-int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block);
+/* The place among its stops where the run ended when that answer did, of an engine whose blocks
+ * have `block` tokens; -1: it is not of that answer. */
+MUST_USE int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block);
 
 #endif

@@ -439,17 +439,13 @@ static void drawn(void **state)
         kv_readers_want(rs, slot, &w, now);
         unsigned feed = (unsigned)prng_below(&p, KV_READERS_MAX);
         if (open_at[feed][0] != '\0') {
-            switch (prng_below(&p, 4)) {
-            case 0:
+            uint64_t what = prng_below(&p, 4);
+            if (what == 0)
                 kv_readers_connected(rs, feed, now);
-                break;
-            case 1:
+            else if (what == 1)
                 kv_readers_lost(rs, feed, now);
-                break;
-            default:
+            else
                 kv_readers_live(rs, feed, prng_below(&p, 5), stored((uint8_t)i), now);
-                break;
-            }
         }
         kv_readers_tick(rs, now);
         if (i % 16 == 0)
@@ -525,7 +521,7 @@ static void without_a_replay_it_may_be_gone(void **state)
     buf_free(&kept);
 }
 
-static void what_is_of_another_cache_is_not_gone_on_with(void **state)
+static void another_cache_is_not_gone_on_with(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
@@ -549,7 +545,7 @@ static void what_is_of_another_cache_is_not_gone_on_with(void **state)
     buf_free(&kept);
 }
 
-static void an_engine_that_restarts_then_holds_nothing(void **state)
+static void an_engine_that_restarts_is_empty(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
@@ -595,10 +591,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_goes_on_in_the_next_life, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_replay_it_may_be_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_of_another_cache_is_not_gone_on_with, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(an_engine_that_restarts_then_holds_nothing, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(another_cache_is_not_gone_on_with, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engine_that_restarts_is_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(other_bytes_are_no_feed, setup, teardown),
         cmocka_unit_test_setup_teardown(drawn, setup, teardown),
     };

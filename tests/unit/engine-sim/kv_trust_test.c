@@ -1,0 +1,66 @@
+/* Answers that contradict events. */
+#include "tests/unit/engine-sim/kv_talks.h"
+
+/* What a tree says is compared with what answers found. One that says that all of each prompt was
+ * cached has half of its answers tied, and rightly: what it stores then are the answers alone. */
+static void test_events_that_contradict_are_not_believed(void **state)
+{
+    enum { EITHER = 2 };
+    static const struct {
+        struct setting setting;
+        unsigned disbelieved;
+    } cases[] = {
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true}, 0}, /* preempts */
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .losses = 1}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .untold = true}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ZERO}, 0},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ZERO_LATER}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ALL}, EITHER},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .lie = ROUNDED}, 1},
+        {{.form = "vllm-0.24", .block = 128, .cache_blocks = 200, .lie = ROUNDED}, 0},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .lie = ZERO_LATER}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true}, 1},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        play(40 + i, &cases[i].setting, STEPS / 2);
+        struct kv_reader_stats t = kv_reader_stats(w.reader);
+        if (cases[i].disbelieved != EITHER)
+            assert_int_equal(t.disbelieved, cases[i].disbelieved);
+        assert_int_equal(kv_reader_state(w.reader) == KV_READER_CONTRADICTS, t.believed_ms > 0);
+        assert_int_equal(w.said_in_vain, 0);
+        if (cases[i].setting.lie == ZERO) /* which is no lie: it does not tell */
+            assert_true(tied_share() >= 95);
+        if (t.believed_ms > 0) {
+            kv_reader_tick(w.reader, t.believed_ms);
+            assert_int_equal(kv_reader_state(w.reader), KV_READER_LIVE);
+            assert_false(kv_reader_stats(w.reader).tree.whole); /* it begins anew */
+        }
+        world_end();
+    }
+}
+
+/* Each conversation finds nothing once, and then what it stored anew. */
+static void test_a_cache_that_is_emptied_in_silence(void **state)
+{
+    static const struct setting setting = {
+        .form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .forgets = true};
+    (void)state;
+    play(50, &setting, STEPS / 2);
+    struct kv_reader_stats t = kv_reader_stats(w.reader);
+    assert_in_range(t.contradicted, 5, TALKS);
+    assert_int_equal(t.tied, t.told);
+    assert_true(right_share() >= 95);
+    world_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events_that_contradict_are_not_believed),
+        cmocka_unit_test(test_a_cache_that_is_emptied_in_silence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
