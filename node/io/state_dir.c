@@ -251,9 +251,7 @@ static void writing_end(struct writing *w, bool good)
     if (w->fd >= 0)
         (void)close(w->fd);
     w->fd = -1;
-    if (good && renameat(w->folder, w->name, w->folder, name_whole) != 0)
-        w->error = errno;
-    else if (good && fsync(w->folder) != 0)
+    if (good && (renameat(w->folder, w->name, w->folder, name_whole) != 0 || fsync(w->folder) != 0))
         w->error = errno;
     if (!good || w->error != 0)
         (void)unlinkat(w->folder, w->name, 0);

@@ -90,10 +90,10 @@ class Events(Clustered):
         sim = self.publisher()
         nodes = self.cluster(3, [sim])
         def roles():
-            return sorted((of(r, "speaks", sim.name), of(r, "read", sim.name)) for r in nodes)
+            return sorted((of(r, "speaks", sim.name), of(r, "read", sim.name), r.metric("events_feeds")) for r in nodes)
         def heard():
             return all(of(r, "live", sim.name) == 1 for r in nodes)
-        wait_for(lambda: roles() == [(0, 0), (0, 1), (1, 1)], "one speaks, one stands by")
+        wait_for(lambda: roles() == [(0, 0, 0), (0, 1, 1), (1, 1, 1)], "one speaks, one stands by")
         wait_for(heard, "all know it")
         Talk(self, 7).ask(nodes[0])
         for r in nodes:
@@ -105,7 +105,7 @@ class Events(Clustered):
         first.stopped = True
         first.kill()
         nodes.remove(first)
-        wait_for(lambda: roles() == [(0, 1), (1, 1)], "the next ones move up")
+        wait_for(lambda: roles() == [(0, 1, 1), (1, 1, 1)], "the next ones move up")
         wait_for(heard, "both know it")
         self.assertEqual(of(second, "speaks", sim.name), 1)
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
@@ -179,6 +179,8 @@ class Events(Clustered):
         sim = self.publisher("--cache-tokens", "65536", "--block-tokens", "16")
         nodes = self.cluster(3, [sim], "--kv-ask", "100")
         wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in nodes), "events are live")
+        wait_for(lambda: sum(of(r, "read", sim.name) for r in nodes) == sum(r.metric("events_feeds") for r in nodes) == 2,
+                 "two routers read")
         other = next(r for r in nodes if not of(r, "read", sim.name))
 
         def body(n, **more):

@@ -199,6 +199,8 @@ class Together(Kept):
                 client.post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [message("user", text)]})
             return all(of(r, "live", s.name) for r in nodes for s in sims)
         wait_for(are_live, "events are live")
+        wait_for(lambda: all(sum(of(r, "read", s.name) for r in nodes) == 2 for s in sims) and
+                 sum(r.metric("events_feeds") for r in nodes) == 4, "two routers read each")
         talks = [Talk(self, n) for n in range(6)]
         for turn in range(3):
             for i, talk in enumerate(talks):

@@ -73,14 +73,13 @@ static void on_delivered(void *context, struct world_event *e)
     struct delivery *d = e->object;
     struct reading *r = d->to;
     bool stands = r->readers != NULL && r->lives[d->feed] == d->life;
-    struct slice payload =
-        d->message != NULL ? slice_of(d->message->bytes, d->message->len) : SLICE("");
+    const struct message *m = d->message; /* of the two kinds that have one */
     if (stands && d->kind == CONNECTED)
         kv_readers_connected(r->readers, d->feed, now_ms(r));
-    if (stands && d->kind == LIVE)
-        kv_readers_live(r->readers, d->feed, d->message->number, payload, now_ms(r));
-    if (stands && d->kind == REPLAYED)
-        kv_readers_replayed(r->readers, d->feed, d->message->number, payload, now_ms(r));
+    if (stands && d->kind == LIVE && m != NULL)
+        kv_readers_live(r->readers, d->feed, m->number, slice_of(m->bytes, m->len), now_ms(r));
+    if (stands && d->kind == REPLAYED && m != NULL)
+        kv_readers_replayed(r->readers, d->feed, m->number, slice_of(m->bytes, m->len), now_ms(r));
     if (stands && d->kind == REPLAY_ENDED)
         kv_readers_replay_ended(r->readers, d->feed, now_ms(r));
     if (stands) /* the reader may have had something to say */
