@@ -213,8 +213,9 @@ static void test_long_answers(void **state)
     for (unsigned many = 0; many < 2; many++) {
         size_t len = (size_t)snprintf(answer, room, "data: {\"prompt_token_ids\":[1"), out_len = 0;
         for (unsigned i = 0; i < (many > 0 ? MANY : MANY / 2); i++) {
-            memcpy(answer + len, ",12", 3);
-            len += 3;
+            answer[len++] = ',';
+            answer[len++] = '1';
+            answer[len++] = '2';
         }
         len += (size_t)snprintf(answer + len, room - len, "]}\n\ndata: [DONE]\n\n");
         struct http_ids_cut c;
