@@ -28,7 +28,7 @@ class Kept(Clustered):
         return os.path.join(self.place(name), "state")
 
     def publisher(self, *args):
-        return self.sim(*SPEED, "--kv-events", "vllm-0.25", "--cache-tokens", "8192", "--block-tokens", "16", *args)
+        return self.sim(*SPEED, "--kv-events", "vllm-0.25", "--cache-tokens", "16384", "--block-tokens", "16", *args)
 
     def end(self, routers, how):
         for r in routers:
@@ -226,7 +226,7 @@ class Together(Kept):
     def crowd(self, sims):
         """Prompts past the routers: they take all of the caches."""
         for s in sims:
-            for n in range(5):
+            for n in range(9):
                 text = " ".join("crowd %d has word %d." % (n, i) for i in range(420))
                 got = self.client(s).post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [message("user", text)]})
                 self.assertEqual(got.status, 200)
