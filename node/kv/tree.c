@@ -54,19 +54,6 @@ static void attach(struct kv_tree *t, uint32_t at, uint32_t parent)
     t->blocks[parent].child = at;
 }
 
-static void detach(struct kv_tree *t, uint32_t at)
-{
-    struct kv_block *b = &t->blocks[at];
-    if (b->parent == KV_NONE)
-        return;
-    if (b->previous != KV_NONE)
-        t->blocks[b->previous].next = b->next;
-    else
-        t->blocks[b->parent].child = b->next;
-    if (b->next != KV_NONE)
-        t->blocks[b->next].previous = b->previous;
-}
-
 static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
 {
     uint32_t at = t->free, *place = kv_tree_hash_place(t, group, hash);
@@ -99,7 +86,7 @@ static void release(struct kv_tree *t, uint32_t at)
             from = &t->blocks[*from].by_hash;
         *from = b->by_hash;
         chain_drop(t, at);
-        detach(t, at);
+        kv_tree_detach(t, at);
         *b = (struct kv_block){.next = t->free};
         t->free = at;
         t->count--;

@@ -65,7 +65,7 @@ void kv_tree_run(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* --- who serves ------------------------------------------------------------------------------ */
+/* --- what is served -------------------------------------------------------------------------- */
 
 /* So many blocks a group needs that end there. */
 static uint32_t needed(const struct kv_group *g, uint32_t depth)

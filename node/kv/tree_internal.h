@@ -1,5 +1,5 @@
-/* The blocks of a tree, for its three files: tree.c changes them, tree_groups.c follows where a
- * model has several groups of layers, tree_ask.c looks. */
+/* The blocks of a tree, for its four files: tree.c changes them, tree_groups.c follows where a
+ * model has several groups of layers, tree_ask.c looks, tree_keep.c takes them over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 
@@ -145,6 +145,20 @@ static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint
 static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint32_t top)
 {
     return t->blocks[at].child != KV_NONE ? t->blocks[at].child : kv_tree_beyond(t, at, top);
+}
+
+/* Its parent no longer has it. */
+static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
+{
+    struct kv_block *b = &t->blocks[at];
+    if (b->parent == KV_NONE)
+        return;
+    if (b->previous != KV_NONE)
+        t->blocks[b->previous].next = b->next;
+    else
+        t->blocks[b->parent].child = b->next;
+    if (b->next != KV_NONE)
+        t->blocks[b->next].previous = b->previous;
 }
 
 /* --- tree_groups.c --- */

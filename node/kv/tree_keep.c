@@ -149,15 +149,7 @@ static bool is_needed(struct kv_tree *t, uint32_t at)
         return true;
     if (b->depth > 0)
         return false;
-    if (b->parent != KV_NONE) {
-        /* It is the last of its parent's children that is looked at, so none is behind it. */
-        if (b->previous != KV_NONE)
-            t->blocks[b->previous].next = b->next;
-        else
-            t->blocks[b->parent].child = b->next;
-        if (b->next != KV_NONE)
-            t->blocks[b->next].previous = b->previous;
-    }
+    kv_tree_detach(t, at);
     b->in_use = false;
     return true;
 }
