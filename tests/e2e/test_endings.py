@@ -192,8 +192,21 @@ class Streams(Case):
 
 
 class Aborted(Case):
-    def run_at(self, sim):
-        return sim.call("GET", "/sim/stats")["running"]
+    def start(self, *options):
+        """Two engines that crawl, so that no answer ends before all are under way."""
+        self.sims = [self.sim(*options) for _ in range(2)]
+        for sim in self.sims:
+            sim.call("POST", "/sim/fail", {"mode": "crawl", "factor": 50})
+        self.r = self.router([sim.url for sim in self.sims], "--policy", "round_robin", "--access-log", "all")
+        wait_for(lambda: len(self.r.events("replica_up")) == 2, "replicas up")
+
+    def abort_half(self):
+        """Each engine has two requests. One gives them up, and both work at their own speed from then on."""
+        def running():
+            return [sim.call("GET", "/sim/stats")["running"] for sim in self.sims]
+        wait_for(lambda: running() == [2, 2], "all to run")
+        for sim, mode in zip(self.sims, ("abort", "none")):
+            sim.call("POST", "/sim/fail", {"mode": mode})
 
     def asks(self, stream, path=CHAT):
         fields = {"model": "sim", "stream": stream, "ignore_eos": True}
@@ -206,14 +219,11 @@ class Aborted(Case):
     def test_what_an_engine_gives_up_another_one_answers(self):
         for engine in ("vllm", "sglang"):
             with self.subTest(engine):
-                one, two = (self.sim("--engine", engine) for _ in range(2))
-                self.r = self.router([one.url, two.url], "--policy", "round_robin", "--access-log", "all")
-                wait_for(lambda r=self.r: len(r.events("replica_up")) == 2, "replicas up")
+                self.start("--engine", engine)
                 asked = [self.asks(stream) for stream in (True, True, False, False)]
                 streams = [c.head() for c in asked[:2]]
                 self.assertEqual([head.status for head in streams], [200, 200])
-                wait_for(lambda: self.run_at(one) == self.run_at(two) == 2, "all to run")  # noqa: B023
-                one.call("POST", "/sim/fail", {"mode": "abort"})
+                self.abort_half()
                 ends = sorted(re.findall(r'"finish_reason": ?"(\w+)"', c.reader.chunked()[0].decode())[-1]
                               for c in asked[:2])
                 self.assertEqual(ends, ["abort", "length"])
@@ -222,7 +232,7 @@ class Aborted(Case):
                     self.assertEqual((got.status, got.json["choices"][0]["finish_reason"]), (200, "length"))
                     self.assertEqual(got.json["usage"]["completion_tokens"], 150)
                 errors = 'upstream_errors_total{replica="%s",kind="aborted"}'
-                self.assertEqual([self.r.metric(errors % s.name) for s in (one, two)], [2, 0])
+                self.assertEqual([self.r.metric(errors % s.name) for s in self.sims], [2, 0])
                 self.assertEqual(self.r.metric('retries_total{reason="aborted"}'), 1)
                 said = lambda r=self.r: [e["reason"] for e in r.events("request") if e["path"] == CHAT]  # noqa: E731
                 wait_for(lambda: len(said()) == 4, "four lines in the log")  # noqa: B023
@@ -232,14 +242,11 @@ class Aborted(Case):
         """A message of vLLM without a stop reason passed for whole."""
         for engine, path, kind in (("vllm", MESSAGES, "aborted"), ("sglang", RESPONSES, "error_event")):
             with self.subTest(path):
-                one, two = (self.sim("--engine", engine) for _ in range(2))
-                self.r = self.router([one.url, two.url], "--policy", "round_robin", "--access-log", "all")
-                wait_for(lambda r=self.r: len(r.events("replica_up")) == 2, "replicas up")
+                self.start("--engine", engine)
                 asked = [self.asks(stream, path) for stream in (True, True, False, False)]
                 for c in asked[:2]:
                     self.assertEqual(c.head().status, 200)
-                wait_for(lambda: self.run_at(one) == self.run_at(two) == 2, "all to run")  # noqa: B023
-                one.call("POST", "/sim/fail", {"mode": "abort"})
+                self.abort_half()
                 for c in asked[:2]:
                     c.reader.chunked()
                 whole = [c.read().json for c in asked[2:]]
@@ -248,7 +255,7 @@ class Aborted(Case):
                 else:
                     self.assertEqual(sorted(answer["status"] for answer in whole), ["failed", "incomplete"])
                 errors = 'upstream_errors_total{replica="%s",kind="%s"}'
-                self.assertEqual([self.r.metric(errors % (s.name, kind)) for s in (one, two)], [2, 0])
+                self.assertEqual([self.r.metric(errors % (s.name, kind)) for s in self.sims], [2, 0])
 
 
 class Counted(Case):
