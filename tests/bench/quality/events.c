@@ -194,6 +194,8 @@ static struct quality_case case_of(const struct scenario *s, const struct settin
     c.clients = leads ? LEADING_CLIENTS : (unsigned)set->clients;
     c.speed = speed;
     c.seed = seed;
+    c.displaced_weight = set->displaced_weight;
+    c.decode_weight = set->decode_weight;
     c.delay_ms = set->delay_ms;
     c.belief_each = BELIEF_EACH;
     c.events_delay_ms = set->events_delay_ms;
@@ -204,9 +206,11 @@ static struct quality_case case_of(const struct scenario *s, const struct settin
     return c;
 }
 
-/* Whether anything is promised of it. */
-static bool is_wanted(const struct scenario *s, enum row row)
+/* Whether anything is promised of it, or it was asked for. */
+static bool is_wanted(const struct scenario *s, const struct settings *set, enum row row)
 {
+    if (set->policy)
+        return strcmp(set->policy, row_names[row]) == 0;
     return row == ON || s->points > 0 || (row == OFF && (s->no_worse || s->gossip > 0));
 }
 
@@ -218,7 +222,7 @@ static void play_seed(const struct scenario *s, const struct settings *set, stru
     for (enum row row = OFF; row < ROWS; row++) {
         struct quality_case c = case_of(s, set, w, routers, seed);
         struct outcome o;
-        if (!is_wanted(s, row))
+        if (!is_wanted(s, set, row))
             continue;
         c.events = row == ON;
         play(&c, row == PERFECT ? &chooser_perfect : &chooser_cache_aware, &o);
@@ -325,14 +329,15 @@ static void scenario_run(const struct scenario *s, const struct settings *set, s
     struct quality_case c = case_of(s, set, w, routers, (uint64_t)set->seed);
     report_head(&c);
     for (enum row row = OFF; row < ROWS; row++) {
-        if (!is_wanted(s, row))
+        if (!is_wanted(s, set, row))
             continue;
         report_row(row_names[row], &r.rows[row], s->points > 0 ? &r.rows[PERFECT] : NULL);
         record_row(&c, row_names[row], row == PERFECT ? &chooser_perfect : &chooser_cache_aware,
                    &r.rows[row]);
     }
     print_seen(&r, routers);
-    promise(s, &r, routers);
+    if (set->policy == NULL)
+        promise(s, &r, routers);
 }
 
 void events_run(const struct settings *set)
