@@ -10,7 +10,15 @@
 #include "tests/lib/kv_believed.h"
 #include "tests/lib/test.h"
 
-enum { RANKS = 2, BLOCK = 4, PROMPTS = 12, CACHE_BLOCKS = 40, STEPS = 4000, KEPT = 5 };
+enum {
+    RANKS = 2,
+    BLOCK = 4,
+    PROMPTS = 12,
+    CACHE_BLOCKS = 40,
+    STEPS = 4000,
+    KEPT = 5,
+    ALL_KEPT = 10000, /* more than are sent until a reader hears, however slow that is */
+};
 
 /* One rank as it is read. */
 struct reading {
@@ -290,7 +298,7 @@ static void test_what_is_published_is_read(void **state)
 static void test_a_gap_is_filled(void **state)
 {
     (void)state;
-    begin("vllm-0.25", 100);
+    begin("vllm-0.25", ALL_KEPT);
     uint64_t gaps = stats(0).gaps;
     sim_publisher_drop(publisher, 0, 3, false);
     for (unsigned i = 0; i < 4; i++)
@@ -305,7 +313,7 @@ static void test_a_gap_stays(void **state)
 {
     for (unsigned lost = 0; lost < 2; lost++) {
         setup(state);
-        begin("vllm-0.24", lost == 1 ? 100 : KEPT);
+        begin("vllm-0.24", lost == 1 ? ALL_KEPT : KEPT);
         uint64_t missed = stats(0).missed;
         serve_many();
         until_read(0);
@@ -320,7 +328,7 @@ static void test_a_gap_stays(void **state)
 static void test_nobody_answers(void **state)
 {
     (void)state;
-    begin("vllm-0.24", 100);
+    begin("vllm-0.24", ALL_KEPT);
     sim_publisher_answer(publisher, false);
     sim_publisher_drop(publisher, 0, 1, false);
     serve(0, 0), serve(0, 4);
@@ -375,7 +383,7 @@ static void until_connected(unsigned rank, uint64_t times)
 static void test_a_restart(void **state)
 {
     (void)state;
-    begin("vllm-0.25", 10000);
+    begin("vllm-0.25", ALL_KEPT);
     serve_many();
     assert_int_equal(exact(0), PROMPTS);
     uint64_t before = sim_publisher_number(publisher, 0);
@@ -397,7 +405,7 @@ static void test_a_restart(void **state)
 static void test_a_cut(void **state)
 {
     (void)state;
-    begin("sglang-0.5.15", 10000);
+    begin("sglang-0.5.15", ALL_KEPT);
     serve_many();
     until_read(0);
     sim_publisher_cut(publisher);
