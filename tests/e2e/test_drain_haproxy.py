@@ -4,8 +4,10 @@ The clients never ask twice, and HAProxy connects once: what goes wrong is an er
 """
 
 import asyncio
+import csv
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,9 +23,12 @@ import load  # noqa: E402
 
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
 
+# Twenty checks: on a busy machine a few of them are late.
+DELAY = "4s"
 CONFIG = """
 global
     maxconn 4000
+    stats socket %s
 defaults
     mode tcp
     retries 0
@@ -50,7 +55,7 @@ class Restarted:
     def start(self):
         self.router = self.fleet.router(
             "--gossip-listen", "%s:%d" % (HOST, self.gossip), "--insecure-gossip", "on", "--node-name", self.name,
-            *(["--join", "%s:%d" % (HOST, self.seed)] if self.seed else []), "--drain-delay", "1s",
+            *(["--join", "%s:%d" % (HOST, self.seed)] if self.seed else []), "--drain-delay", DELAY,
             "--drain-timeout", "20s", listen="%s:%d" % (HOST, self.port), admin="%s:%d" % (HOST, self.admin))
 
     def ready(self):
@@ -86,8 +91,9 @@ class RollingRestart(unittest.TestCase):
         servers = "\n".join("    server %s %s:%d check port %d inter 200ms fall 1 rise 1" %
                             (n.name, HOST, n.port, n.admin) for n in self.nodes)
         path = os.path.join(self.folder, "haproxy.cfg")
+        self.stats = os.path.join(self.folder, "stats")
         with open(path, "w") as f:
-            f.write(CONFIG % (HOST, self.port, servers))
+            f.write(CONFIG % (self.stats, HOST, self.port, servers))
         self.haproxy = subprocess.Popen([HAPROXY, "-db", "-f", path], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         self.addCleanup(self.haproxy.wait)
@@ -100,6 +106,13 @@ class RollingRestart(unittest.TestCase):
             except OSError:
                 return False
         wait_for(connected, "the port of HAProxy")
+
+    def is_used(self, name):
+        """Whether HAProxy sends to that router, by its own word."""
+        with socket.socket(socket.AF_UNIX) as s, s.makefile() as answer:
+            s.connect(self.stats)
+            s.sendall(b"show stat\n")
+            return any(row["svname"] == name and row["status"] == "UP" for row in csv.DictReader(answer))
 
     async def restart_all(self, the_load):
         """Under load; ends a moment after the last one is back."""
@@ -117,8 +130,9 @@ class RollingRestart(unittest.TestCase):
         for n in self.nodes:
             status = await asyncio.to_thread(n.restart)
             self.assertEqual(status, 0)
-            await asyncio.sleep(0.5)  # until HAProxy has seen it
-        await asyncio.sleep(0.5)
+            await asyncio.to_thread(wait_for, lambda: self.is_used(n.name), "HAProxy sends to %s" % n.name)  # noqa: B023
+        before = len(the_load.results)
+        await asyncio.to_thread(wait_for, lambda: len(the_load.results) > before + 20, "requests since")
         until[0] = 0
         await asyncio.gather(*tasks)
         await the_load.finish()
