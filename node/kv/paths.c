@@ -13,7 +13,8 @@ enum { NONE = UINT32_MAX };
 struct point {
     uint64_t id;
     uint64_t chain;                         /* of its anchor; 0: it has none */
-    uint32_t depth;                         /* blocks of its anchor */
+    uint32_t depth;                         /* blocks of its anchor: of a prompt's last checkpoint,
+                                               those of the whole prompt */
     uint32_t parent, child, next, previous; /* NONE: there is none; `next` of free ones too */
     uint32_t by_id, by_chain;               /* the next one in the same place of a table */
     uint32_t at;                            /* blocks of text from the prompt's beginning */
@@ -236,13 +237,14 @@ struct tie {
     const struct kv_tree *tree;
     struct kv_tree_place place; /* of the last anchor that was set, from the prompt's end on */
     uint32_t block_tokens;
+    uint32_t whole; /* blocks of the prompt; as far as others with the same last checkpoint */
     int anchored;
 };
 
-static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely)
+/* Tokens and blocks from the prompt's beginning. */
+static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
     struct point *b = &t->p->points[at];
-    uint32_t depth = (uint32_t)tokens / t->block_tokens;
     if (depth > t->place.depth)
         depth = t->place.depth;
     b->tokens = (uint32_t)tokens;
@@ -263,7 +265,8 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely)
 }
 
 /* Checkpoints path.at[from .. to - 1] stand between the marks, `low` in front of them. A token has
- * one byte at least. */
+ * one byte at least. Who goes on behind a prompt's last checkpoint goes on behind the prompt, so
+ * that one counts as there if all of the prompt is. */
 static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
                            struct mark low, struct mark high)
 {
@@ -273,7 +276,8 @@ static void anchor_between(struct tie *t, const struct path *path, unsigned from
         double bytes = bytes_at(t->p, path->at[i]);
         double tokens = low.tokens + slope * (bytes - low.bytes);
         double surely = high.surely - (high.bytes - bytes);
-        anchor_at(t, path->at[i], tokens, surely > low.surely ? surely : low.surely);
+        anchor_at(t, path->at[i], tokens, surely > low.surely ? surely : low.surely,
+                  i == 0 ? t->whole : (uint32_t)tokens / t->block_tokens);
     }
 }
 
@@ -286,7 +290,7 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
                  uint32_t block_tokens, const struct kv_tree *tree, struct kv_tree_place place)
 {
     struct path path;
-    struct tie t = {p, tree, place, block_tokens, 0};
+    struct tie t = {p, tree, place, block_tokens, place.depth, 0};
     CHECK(block_tokens > 0);
     if (!kv_paths_takes(p, block_tokens)) {
         p->stats.foreign++;
@@ -311,13 +315,16 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
         if (parted == UINT32_MAX && other.depth > 0) {
             parted = base;
             limit = (common_depth(tree, place, other) + 1) * block_tokens - 1;
+            if (base == 0)
+                t.whole = limit / block_tokens;
         }
     }
     if (base < path.length) {
         const struct point *b = &p->points[path.at[base]];
         low = (struct mark){bytes_at(p, path.at[base]), b->tokens, b->surely};
     }
-    if (parted == UINT32_MAX || limit < low.tokens || limit > tokens) {
+    if (parted == UINT32_MAX || limit < low.tokens || limit >= p->points[path.at[parted]].tokens ||
+        limit > tokens) {
         anchor_between(&t, &path, 0, base, low, high);
         return t.anchored;
     }
@@ -334,7 +341,7 @@ bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree 
     for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
         const struct point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
-        if (b->chain == 0 || b->depth > place.depth || b->tokens > certain)
+        if (b->chain == 0 || b->depth > place.depth || b->depth * p->block_tokens > certain)
             continue;
         return kv_tree_up(tree, place, b->depth).chain == b->chain;
     }
@@ -376,7 +383,7 @@ struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
     for (uint32_t at = find(p, end); at != NONE && place.depth == 0; at = p->points[at].parent) {
         const struct point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
-        if (b->chain != 0 && b->tokens <= certain)
+        if (b->chain != 0 && b->depth * p->block_tokens <= certain)
             place = kv_tree_find(tree, b->chain);
     }
     return place;

@@ -7,7 +7,9 @@
  *
  * Checkpoints between two ties stand where their share of the bytes puts them, and each gets an
  * *anchor*: the chain of its whole blocks. Where prompts turn out to part before an anchor that
- * both have, the anchor moves back to where they part.
+ * both have, the anchor moves back to where they part. The anchor of a prompt's last checkpoint is
+ * that of the whole prompt: what routers expect of the next turn there is the prompt and its answer
+ * (node/replica/ruler.h), so the checkpoint is of no use to it without the text behind.
  *
  * One for all engines of a router. Bounded: KV_PATH_POINT_BYTES for each of `points_max`; the ones
  * that were not used for longest go first, from the ends of prompts on.

@@ -59,7 +59,8 @@ static void test_asking_for_tokens(void **state)
         play(7 + i / 2, &setting, STEPS);
         struct kv_reader_stats stats = kv_reader_stats(w.reader);
         right[i % 2] += right_share() / WORLDS;
-        assert_true(wrong_gone_share() <= 0.1);
+        /* A prompt's last checkpoint counts as gone where the text behind it is. */
+        assert_true(wrong_gone_share() <= 0.2);
         assert_true(i % 2 == 0 ? stats.asked == 0 : stats.asked >= 20 && stats.asked_wrong <= 1);
         assert_true((double)w.bytes_asked <= setting.ask * (double)w.bytes + 2 * BYTES);
         world_end();

@@ -110,6 +110,16 @@ static int tie(const char *text, unsigned tokens)
     return anchored;
 }
 
+/* A prompt of all those blocks that ends so many letters behind that text's last checkpoint. */
+static int tie_behind(const char *text, unsigned letters, const char *block_text)
+{
+    size_t len = strlen(block_text);
+    struct kv_tree_place place = kv_tree_find(tree, chain_of(block_text, len));
+    assert_true(place.depth > 0);
+    return kv_paths_tie(paths, id_of(text, strlen(text)), letters * LETTER_BYTES,
+                        (uint32_t)len * BLOCK, BLOCK, tree, place);
+}
+
 /* The checkpoint behind so many letters of a text stands behind so many blocks of another. */
 static void assert_anchor_is(const char *text, unsigned letters, const char *block_text,
                              unsigned blocks)
@@ -137,7 +147,7 @@ static void test_checkpoints_stand_where_their_bytes_do(void **state)
     assert_true(join("abcdefghij"));
     assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 2);
     assert_anchor("abcdefghij", 4, 4);
-    assert_anchor("abcdefghij", 8, 8);
+    assert_anchor("abcdefghij", 8, 10); /* the last one goes with the whole prompt */
     assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 0);
     assert_int_equal(kv_paths_stats(paths).anchors, 2);
     /* The next turn begins where this one ended. */
@@ -166,6 +176,25 @@ static void test_an_anchor_moves_to_where_prompts_part(void **state)
     assert_int_equal(kv_paths_tie(paths, id_of("ttttkkkk", 8), 0, 8 * BLOCK, BLOCK, tree, two), 2);
     assert_anchor_is("tttt", 4, "ab", 2);
     assert_anchor_is("ttttkkkk", 8, "abYYYYYY", 8);
+    assert_int_equal(kv_paths_stats(paths).moved, 1);
+    end();
+}
+
+/* Two prompts end behind the same checkpoint, each with a text of its own: it goes with what both
+ * have, and a third one changes nothing. */
+static void test_the_last_checkpoint_of_two_prompts(void **state)
+{
+    (void)state;
+    begin(1000);
+    store("abcdefgh");
+    store("abcdefXY");
+    store("abcdefZZ");
+    assert_true(join("abcd"));
+    assert_int_equal(tie_behind("abcd", 4, "abcdefgh"), 1);
+    assert_anchor_is("abcd", 4, "abcdefgh", 8);
+    assert_int_equal(tie_behind("abcd", 4, "abcdefXY"), 1);
+    assert_anchor_is("abcd", 4, "abcdef", 6);
+    assert_int_equal(tie_behind("abcd", 4, "abcdefZZ"), 0);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
     end();
 }
@@ -283,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoints_stand_where_their_bytes_do),
         cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
+        cmocka_unit_test(test_the_last_checkpoint_of_two_prompts),
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
