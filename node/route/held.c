@@ -362,10 +362,8 @@ static void fork_measured(struct node_router *r, const struct node_replica *repl
     }
     double tokens_per_block =
         (double)usage->prompt_tokens * CHECKPOINT_BLOCK_BYTES / (double)work->prompt_bytes;
-    /* One that had more found what nobody knew to be there. */
     if (cached + block > work->fork.after * tokens_per_block &&
-        cached < work->fork.before * tokens_per_block &&
-        (m == NULL || m->answer > 0 || cached < m->tokens))
+        cached < work->fork.before * tokens_per_block)
         node_ruler_note(r->ruler,
                         &(struct node_ruler_mark){.id = work->fork.id, .tokens = (uint32_t)cached});
 }
@@ -392,6 +390,22 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
 /* --- recording -----------------------------------------------------------------------------------
  */
 
+/* Where it leaves what is held there. If what follows was there once, that gave way, and nothing is
+ * learned of where texts part. */
+static void fork_find(const struct node_router *r, const struct chain *chain,
+                      struct node_work *work)
+{
+    unsigned k = work->replica, length = r->lengths[k];
+    uint32_t generation;
+    if (length == 0 || chain->chunks ||
+        (length < chain->length && recorded(r, chain, length, k, &generation)))
+        return;
+    const struct chain_point *held = &chain->points[length - 1];
+    work->fork.id = held->id;
+    work->fork.after = length > 1 ? held[-1].blocks : 0;
+    work->fork.before = length < chain->length ? held[1].blocks : UINT32_MAX;
+}
+
 void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
@@ -400,6 +414,7 @@ void node_router_record(struct node_router *r, const struct chain *chain,
      * nor answers would tell of the cache's size. */
     if (work->prompt_tokens > 0 && !chain->chunks && !node_router_has_events(r, k))
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
+    fork_find(r, chain, work);
     uint64_t before = crdt_index_blocks_total(r->index, k);
     /* Without room the index knows less, which it counts itself; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));
@@ -410,12 +425,6 @@ void node_router_record(struct node_router *r, const struct chain *chain,
     uint64_t covered = (uint64_t)last->blocks * CHECKPOINT_BLOCK_BYTES;
     uint64_t tail = chain->bytes > covered ? chain->bytes - covered : 0;
     work->prompt_id = last->id;
-    if (r->lengths[k] > 0 && !chain->chunks) {
-        const struct chain_point *held = &chain->points[r->lengths[k] - 1];
-        work->fork.id = held->id;
-        work->fork.after = r->lengths[k] > 1 ? held[-1].blocks : 0;
-        work->fork.before = held < last ? held[1].blocks : UINT32_MAX;
-    }
     work->tail_bytes = tail < UINT32_MAX ? (uint32_t)tail : UINT32_MAX;
     work->chunks = chain->chunks;
     node_router_late_sent(r, &work->rendered, k);

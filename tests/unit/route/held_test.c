@@ -284,6 +284,37 @@ static void where_prompts_part_is_known_to_the_token(void **state)
     alone_destroy(r);
 }
 
+static void parts_with(struct node_router *r, unsigned points, uint64_t other, int64_t told,
+                       uint64_t now_ms)
+{
+    struct node_decision d = choose(r, parted(points, other), now_ms);
+    done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, now_ms + 100);
+}
+
+/* With two real vLLM one answer that found half of a shared text made all others be expected to find
+ * half of it, for good. */
+static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    const unsigned points = prompt(1, 20000)->length / 2;
+    int64_t told = prompt(1, 20000)->points[points - 1].blocks * 64 + 17;
+    done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
+    parts_with(r, points, 1, told, START_MS + 1000);
+    /* The end of what they share had gone; the next one finds all of it again. */
+    parts_with(r, points, 2, told - 30, START_MS + 2000);
+    assert_near(cached(r, parted(points, 9), START_MS + 2500), (double)told - 30, 0);
+    parts_with(r, points, 3, told, START_MS + 3000);
+    assert_near(cached(r, parted(points, 9), START_MS + 3500), (double)told, 0);
+    /* Of the first one's own text some is left. Others go on from what they share as before. */
+    done(r, choose(r, prompt(2, 80000), START_MS + 30000), START_MS + 31000);
+    parts_with(r, points, 4, told, START_MS + 60000);
+    assert_near(cached(r, parted(points, 1), START_MS + 60500), (double)told, 0);
+    parts_with(r, points, 1, told + 40, START_MS + 61000);
+    assert_near(cached(r, parted(points, 9), START_MS + 61500), (double)told, 0);
+    alone_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +329,7 @@ int main(void)
         cmocka_unit_test(what_continues_a_stored_response_teaches_nothing),
         cmocka_unit_test(what_answers_told_is_known_to_the_token),
         cmocka_unit_test(where_prompts_part_is_known_to_the_token),
+        cmocka_unit_test(what_gave_way_says_nothing_of_where_prompts_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
