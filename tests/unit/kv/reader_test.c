@@ -4,20 +4,16 @@
 
 #include "tests/lib/test.h"
 
-#include <msgpack.h>
-
-#include "base/buf.h"
-#include "base/check.h"
 #include "base/checkpoint.h"
 #include "node/kv/asked.h"
 #include "node/kv/budget.h"
+#include "tests/lib/kv_messages.h"
 
 enum { BLOCK = 4, BLOCKS_MAX = 100000 };
 
 static struct hash_secret secret;
 static struct kv_paths *paths;
 static struct kv_reader *reader;
-static struct buf message;
 static uint64_t number;
 
 static void on_replay(void *context, uint64_t from)
@@ -61,31 +57,7 @@ static void end(void)
     kv_reader_check(reader);
     kv_reader_destroy(reader);
     kv_paths_destroy(paths);
-    buf_free(&message);
-}
-
-static int append(void *context, const char *bytes, size_t len)
-{
-    (void)context;
-    CHECK(buf_append(&message, bytes, len) == ERR_OK);
-    return 0;
-}
-
-static void text(msgpack_packer *p, const char *t)
-{
-    msgpack_pack_str(p, strlen(t));
-    msgpack_pack_str_body(p, t, strlen(t));
-}
-
-static msgpack_packer batch(unsigned events)
-{
-    msgpack_packer p;
-    buf_clear(&message);
-    msgpack_packer_init(&p, NULL, append);
-    msgpack_pack_array(&p, 2);
-    msgpack_pack_double(&p, 1);
-    msgpack_pack_array(&p, events);
-    return p;
+    buf_free(&kv_message);
 }
 
 /* Blocks `from` to `to` of a long prompt, each named by its number. */
@@ -93,7 +65,7 @@ static void stored_of(msgpack_packer *p, unsigned prompt, unsigned from, unsigne
 {
     unsigned first = prompt * BLOCKS_MAX;
     msgpack_pack_array(p, 5);
-    text(p, "BlockStored");
+    kv_message_text(p, "BlockStored");
     msgpack_pack_array(p, to - from);
     for (unsigned i = from; i < to; i++)
         msgpack_pack_uint64(p, first + i + 1);
@@ -115,14 +87,14 @@ static void stored(msgpack_packer *p, unsigned from, unsigned to)
 static void removed(msgpack_packer *p, unsigned block)
 {
     msgpack_pack_array(p, 2);
-    text(p, "BlockRemoved");
+    kv_message_text(p, "BlockRemoved");
     msgpack_pack_array(p, 1);
     msgpack_pack_uint64(p, block + 1);
 }
 
 static void publish(uint64_t now_ms)
 {
-    kv_reader_live(reader, number++, buf_slice(&message), now_ms);
+    kv_reader_live(reader, number++, buf_slice(&kv_message), now_ms);
 }
 
 /* The first block of a long prompt goes and comes again and again: each time all that stands behind
@@ -131,11 +103,11 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
 {
     (void)state;
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 50000);
     publish(0);
     assert_int_equal(kv_reader_stats(reader).tree.held, 50000);
-    p = batch(200);
+    p = kv_message_begin(200);
     for (unsigned i = 0; i < 100; i++) {
         removed(&p, 0);
         stored(&p, 0, 1);
@@ -143,7 +115,7 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
     publish(10);
     assert_int_equal(kv_reader_stats(reader).shed, 1);
     assert_int_equal(kv_reader_state(reader), KV_READER_DOUBTS);
-    p = batch(1);
+    p = kv_message_begin(1);
     stored(&p, 0, 10);
     publish(20); /* passed over */
     assert_true(kv_reader_due_ms(reader) <= KV_WINDOW_MS);
@@ -151,7 +123,7 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
     assert_int_equal(kv_reader_state(reader), KV_READER_LIVE);
     assert_int_equal(kv_reader_stats(reader).tree.held, 0);
     assert_false(kv_reader_stats(reader).tree.whole);
-    p = batch(1);
+    p = kv_message_begin(1);
     stored(&p, 0, 10);
     publish(KV_WINDOW_MS + 1);
     assert_int_equal(kv_reader_stats(reader).tree.held, 10);
@@ -163,7 +135,7 @@ static void test_many_gaps_cost_one_walk(void **state)
 {
     (void)state;
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 10);
     publish(0);
     number++;
@@ -186,7 +158,7 @@ static void test_answers_that_wait_are_bounded(void **state)
     const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10, .well = true};
     (void)state;
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 10);
     publish(0);
     for (unsigned i = 0; i < KV_TOLD_MAX + 5; i++)
@@ -207,7 +179,7 @@ static void test_the_turn_behind_an_unclear_answer(void **state)
     begin();
     for (unsigned i = 0; i < 2; i++)
         assert_true(kv_paths_join(paths, 0, &ids[i], &codes[i], 1));
-    msgpack_packer p = batch(2);
+    msgpack_packer p = kv_message_begin(2);
     stored_of(&p, 0, 0, 5);
     stored_of(&p, 1, 0, 5);
     publish(1000);
@@ -217,7 +189,7 @@ static void test_the_turn_behind_an_unclear_answer(void **state)
         kv_reader_told(reader, &told, 1100);
     kv_reader_tick(reader, 1100 + KV_TOLD_WAIT_MS);
     assert_int_equal(kv_reader_stats(reader).unclear, 2);
-    p = batch(3);
+    p = kv_message_begin(3);
     stored_of(&p, 0, 5, 9);
     stored_of(&p, 1, 5, 12);
     stored_of(&p, 2, 0, 3);
@@ -258,7 +230,7 @@ static void test_a_chain_that_is_told_ties(void **state)
                            .output_tokens = 1,
                            .well = true};
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 12);
     publish(0);
     assert_true(kv_paths_join(paths, 0, ids, codes, 3));
@@ -306,12 +278,12 @@ static void test_a_chain_that_is_told_measures_structure(void **state)
                            .well = true,
                            .asked_block = BLOCK};
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 12);
     publish(0);
-    p = batch(1); /* behind the fourth block, of other tokens */
+    p = kv_message_begin(1); /* behind the fourth block, of other tokens */
     msgpack_pack_array(&p, 5);
-    text(&p, "BlockStored");
+    kv_message_text(&p, "BlockStored");
     msgpack_pack_array(&p, 6);
     for (unsigned i = 0; i < 6; i++)
         msgpack_pack_uint64(&p, 1000 + i);
@@ -374,7 +346,7 @@ static void prompt_is_known(uint64_t now_ms)
     const uint64_t id = 7;
     const uint8_t code = checkpoint_code(0);
     assert_true(kv_paths_join(paths, 0, &id, &code, 1));
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 4);
     publish(now_ms);
     const struct kv_told told = {.end = id,
@@ -389,7 +361,7 @@ static void prompt_is_known(uint64_t now_ms)
 
 static void block_comes_and_goes(bool comes, uint64_t now_ms)
 {
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     if (comes)
         stored(&p, 0, 1);
     else
@@ -438,7 +410,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     const uint8_t code = 0;
     struct buf kept = {0};
     begin();
-    msgpack_packer p = batch(1);
+    msgpack_packer p = kv_message_begin(1);
     stored(&p, 0, 10);
     publish(0);
     const struct kv_tree *tree = kv_reader_tree(reader);
@@ -456,7 +428,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     kv_reader_tick(reader, 20);
     kv_reader_tick(reader, 20 + KV_SWEEP_MS);
     assert_int_equal(kv_reader_stats(reader).present, 0);
-    kv_reader_replayed(reader, 0, buf_slice(&message), 300);
+    kv_reader_replayed(reader, 0, buf_slice(&kv_message), 300);
     kv_reader_replay_ended(reader, 300);
     kv_reader_tick(reader, 300 + KV_SWEEP_MS);
     assert_int_equal(kv_reader_stats(reader).present, 1);
