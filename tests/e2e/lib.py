@@ -392,6 +392,11 @@ class Router(Process):
         since = time.monotonic()
         wait_for(lambda: not self.lists_awaited() or time.monotonic() > since + 1, "their lists")
 
+    def wait_listed(self, n):
+        """n replicas are up, and each has told its models: until then one may get no request that names a model."""
+        wait_for(lambda: sum(r["health"] == "up" and bool(r["models"]["names"]) for r in self.replicas_told()) == n,
+                 "%d replicas and their models" % n)
+
     def replicas_told(self):
         """As the admin port has them; empty where it listens elsewhere, speaks TLS or wants a token."""
         try:

@@ -198,7 +198,7 @@ class Aborted(Case):
         for sim in self.sims:
             sim.call("POST", "/sim/fail", {"mode": "crawl", "factor": 50})
         self.r = self.router([sim.url for sim in self.sims], "--policy", "round_robin", "--access-log", "all")
-        wait_for(lambda: len(self.r.events("replica_up")) == 2, "replicas up")
+        self.r.wait_listed(2)
 
     def abort_half(self):
         """Each engine has two requests. One gives them up, and both work at their own speed from then on."""

@@ -15,6 +15,7 @@ class Surge(drain.RollingRestart):
         self.fresh = [drain.Restarted(self.fleet, "new%d" % (i + 1), n.gossip) for i, n in enumerate(self.nodes)]
         for old, new in zip(self.nodes, self.fresh):
             old.restart = lambda old=old, new=new: self.replace(old, new)
+            old.now = new.name
         old = self.nodes
         self.nodes = old + self.fresh
         super().balance()

@@ -184,7 +184,7 @@ class Pause(Clustered):
         urls = [s.url for s in sims]
         routers = [self.router(urls, "--policy", "round_robin")] + self.cluster(3, sims, "--policy", "round_robin")
         for r in routers:
-            wait_for(lambda: len(r.events("replica_up")) == len(sims), "all up")
+            r.wait_listed(len(sims))
         results, stopping = [], threading.Event()
 
         def ask(i):

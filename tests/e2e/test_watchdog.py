@@ -64,7 +64,7 @@ class Watchdog(Case):
     def fleet(self, n, *args):
         sims = [self.sim("--model", "sim") for _ in range(n)]
         r = self.router([s.url for s in sims], "--policy", "round_robin", *args)
-        wait_for(lambda: len(r.events("replica_up")) == n, "replicas up")
+        r.wait_listed(n)
         return sims, r
 
     def judge(self, results):
@@ -111,7 +111,7 @@ class Watchdog(Case):
                                                 [("Content-Type", "application/json")]).status, 200)
         sims[0].call("POST", "/sim/fail", {"mode": "stuck"})
         r = self.router([s.url for s in sims], "--policy", "round_robin")
-        wait_for(lambda: len(r.events("replica_up")) == 3, "replicas up")
+        r.wait_listed(3)
         load = Load(r, 30)
         r.wait_event("replica_stalled")
         self.judge(load.stop())
@@ -175,7 +175,7 @@ class Scripted(Case):
             e.probes["/ping"] = lambda a: a.send(answer(200, b""))
         r = self.router([e.url + "#engine=sglang" for e in (sick, well)], "--policy", "round_robin",
                         "--health-interval", "60s", "--health-failures", "1", "--watchdog", "0")
-        wait_for(lambda: len(r.events("replica_up")) == 2, "both up")
+        r.wait_listed(2)
         release = threading.Event()
 
         def slow(asked):
@@ -208,7 +208,7 @@ class Scripted(Case):
             e.probes[path] = lambda asked: asked.send(answer(429, b""))
         r = self.router([a, b.url + "#health=/livez"], "--health-path", "/ready",
                         "--health-statuses", "200..299,429", wait_up=False)
-        wait_for(lambda: len(r.events("replica_up")) == 2, "both up")
+        r.wait_listed(2)
         self.assertEqual(r.events("replica_down"), [])
 
 
