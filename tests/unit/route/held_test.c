@@ -291,7 +291,7 @@ static void parts_with(struct node_router *r, unsigned points, uint64_t other, i
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, now_ms + 100);
 }
 
-/* With two real vLLM one answer that found half of a shared text made all others be expected to find
+/* With two real vLLM, one answer that found half of a shared text made all others expected to find
  * half of it, for good. */
 static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
 {
