@@ -446,6 +446,35 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
     world_close(&w);
 }
 
+/* With one engine the requests of the router that reads it were known to nobody when it died. */
+static void one_that_stands_by_hears_of_the_readers_requests(void **state)
+{
+    (void)state;
+    struct world w;
+    struct ear e;
+    static struct chain chain;
+    world_open(&w, 2, 1);
+    world_start(&w, 0);
+    world_start(&w, 1);
+    world_settle(&w);
+    for (unsigned n = 0; n < 2; n++) {
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+        node_router_probed(router_at(&w, n), 0, (struct node_check){.ok = true}, world_ms(&w));
+        node_router_events_reads(router_at(&w, n), 0, true);
+        world_touch(&w.nodes[n]);
+    }
+    listen_at(router_at(&w, 1), &e);
+    node_router_events_live(router_at(&w, 0), 0, true);
+    world_touch(&w.nodes[0]);
+    world_run(&w, 5 * S);
+    world_prompt(&chain, 1, 20000);
+    world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
+    world_run(&w, S);
+    assert_int_equal(e.points, chain.length);
+    assert_int_equal(e.told, 1);
+    world_close(&w);
+}
+
 static void all_hear(struct world *w)
 {
     for (unsigned n = 0; n < ROUTERS; n++)
@@ -520,6 +549,7 @@ int main(void)
         cmocka_unit_test(whose_tokens_may_be_asked_for),
         cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
         cmocka_unit_test(a_router_that_begins_to_read_hears_it_all),
+        cmocka_unit_test(one_that_stands_by_hears_of_the_readers_requests),
         cmocka_unit_test(those_that_read_stand_in_an_order),
         cmocka_unit_test(a_report_is_of_one_cache),
     };
