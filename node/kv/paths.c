@@ -413,7 +413,9 @@ void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
 
 struct kv_paths_stats kv_paths_stats(const struct kv_paths *p)
 {
-    return p->stats;
+    struct kv_paths_stats stats = p->stats;
+    stats.places = p->ever;
+    return stats;
 }
 
 /* --- to keep --------------------------------------------------------------------------------- */

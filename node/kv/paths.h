@@ -101,6 +101,7 @@ bool kv_paths_recall(struct kv_paths *p, struct slice kept);
 
 struct kv_paths_stats {
     uint32_t points, anchors; /* now */
+    uint32_t places;          /* that kv_paths_walk() goes over */
     uint64_t joined, orphans, dropped;
     uint64_t moved;   /* anchors that turned out to be too far on */
     uint64_t foreign; /* ties of another size of blocks than the first one's */

@@ -36,7 +36,8 @@ struct kv_reader {
     bool tells_cached;     /* some answer found something, so 0 of another one is nothing */
     bool sheds;            /* it cost too much: nothing is read until the next one */
     uint32_t cursor;       /* of the sweep, */
-    uint64_t sweep_ms;     /* which goes on then */
+    uint64_t sweep_ms;     /* which goes on then, */
+    uint32_t catch_up;     /* and says of so many places of the paths what is gone there, too */
     unsigned first, count; /* of those that wait */
     struct kv_trust trust;
     struct kv_reader_stats stats;
@@ -59,10 +60,14 @@ static void refused(struct kv_reader *r, uint64_t chain)
         r->refused[r->refused_count++] = chain;
 }
 
+static bool may_say(const struct kv_reader *r)
+{
+    return r->speaks && !r->doubtful && !r->sheds && !r->trust.lost && kv_feed_is_proven(r->feed);
+}
+
 static void say(struct kv_reader *r, uint64_t id, uint8_t code, uint64_t chain, enum kv_reach reach)
 {
-    if (!r->speaks || r->doubtful || r->sheds || r->trust.lost || reach == KV_UNSURE ||
-        !kv_feed_is_proven(r->feed))
+    if (!may_say(r) || reach == KV_UNSURE)
         return;
     if (reach == KV_GONE) {
         bool said = r->user->gone(r->user->context, id, code);
@@ -81,7 +86,8 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
-/* What is gone is said when it goes: an observation since may be of a prompt that is on its way. */
+/* What is gone is said when it goes, or when this reader begins to speak: an observation since may
+ * be of a prompt that is on its way. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -426,7 +432,13 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
         return;
     r->sweep_ms = now_ms + KV_SWEEP_MS;
     say_refused(r);
-    kv_paths_walk(r->paths, &r->cursor, KV_SWEEP_POINTS, &r->sweeper);
+    if (r->catch_up == 0 || !may_say(r)) {
+        kv_paths_walk(r->paths, &r->cursor, KV_SWEEP_POINTS, &r->sweeper);
+        return;
+    }
+    uint32_t count = r->catch_up < KV_CATCH_UP_POINTS ? r->catch_up : KV_CATCH_UP_POINTS;
+    kv_paths_walk(r->paths, &r->cursor, count, &r->sayer);
+    r->catch_up -= count;
 }
 
 void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms)
@@ -463,6 +475,8 @@ void kv_reader_restarted(struct kv_reader *r)
 
 void kv_reader_speaks(struct kv_reader *r, bool speaks)
 {
+    if (speaks && !r->speaks)
+        r->catch_up = kv_paths_stats(r->paths).places;
     r->speaks = speaks;
 }
 

@@ -40,6 +40,8 @@ enum {
     KV_TOLD_RETRIED = 16,  /* of these, the last ones are looked at with each message */
     KV_SWEEP_MS = 250,     /* between two looks at some checkpoints that are there, */
     KV_SWEEP_POINTS = 256, /* so many */
+    /* The same in the first sweeps of a reader that begins to speak: some 2 ms of work. */
+    KV_CATCH_UP_POINTS = 4096,
     /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one
      * walk over all of it in as long. */
     KV_STEPS_MAX = 1 << 20,
@@ -75,8 +77,9 @@ MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_use
                               uint32_t blocks_max, bool has_replay, uint64_t next);
 void kv_reader_destroy(struct kv_reader *r);
 void kv_reader_check(const struct kv_reader *r);
-/* Whether it says what it finds, or stands by (as it does at first). What it says at the change is
- * all that contradicts inference, over the next sweeps. */
+/* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one that
+ * spoke before may have been silent for a while, so the next sweeps say all that contradicts what
+ * routers believe. */
 void kv_reader_speaks(struct kv_reader *r, bool speaks);
 
 /* What is known, for the same engine's next reader: appends 1 and it, or 0 and nothing, if there is
