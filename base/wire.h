@@ -105,6 +105,15 @@ static inline uint64_t wire_read_u64(struct wire_reader *r)
     return wire_read_fixed(r, 8);
 }
 
+/* Any, also one that is no number. */
+static inline double wire_read_double(struct wire_reader *r)
+{
+    uint64_t bits = wire_read_u64(r);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 uint64_t wire_read_varint(struct wire_reader *r);
 
 /* A varint of at most `max`; a greater one is bad. */
@@ -166,6 +175,13 @@ static inline void wire_write_u48(struct wire_writer *w, uint64_t value)
 static inline void wire_write_u64(struct wire_writer *w, uint64_t value)
 {
     wire_write_fixed(w, value, 8);
+}
+
+static inline void wire_write_double(struct wire_writer *w, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    wire_write_u64(w, bits);
 }
 
 void wire_write_varint(struct wire_writer *w, uint64_t value);

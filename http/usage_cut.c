@@ -8,15 +8,13 @@
 
 void http_usage_cut_init(struct http_usage_cut *c)
 {
-    buf_init(&c->part, 0);
-    c->out = 0;
-    c->place = 0;
-    c->handed = c->passes = c->is_long = false;
+    *c = (struct http_usage_cut){0};
 }
 
 void http_usage_cut_free(struct http_usage_cut *c)
 {
     buf_free(&c->part);
+    buf_free(&c->finish);
     http_usage_cut_init(c);
 }
 
@@ -58,12 +56,91 @@ static enum what what_is(struct slice event)
     return empty ? ONLY_USAGE : USAGE_BESIDE_CONTENT;
 }
 
-/* --- the stream ----------------------------------------------------------------------------- */
-
 static bool has(struct slice s, struct slice what)
 {
     return memmem(s.at, s.len, what.at, what.len) != NULL;
 }
+
+static enum what what_if_any(struct slice event)
+{
+    return has(event, SLICE("\"usage\"")) ? what_is(event) : NO_USAGE;
+}
+
+/* --- the fingerprint ------------------------------------------------------------------------- */
+
+/* As vLLM writes it. Within a string its quotes would be escaped. */
+static const struct slice finish_mark = SLICE("\"finish_reason\":\"");
+
+/* Memory that was handed out. */
+enum { PART = 1, FINISH = 2 };
+
+struct slice http_usage_cut_finish(const struct http_usage_cut *c)
+{
+    return slice_skip(buf_slice(&c->finish), c->finish_out);
+}
+
+/* It ends a choice, has no fingerprint, and can be given one before its last brace. */
+static bool is_finish(struct slice event)
+{
+    if (event.len > HTTP_USAGE_CUT_MAX || !has(event, finish_mark) ||
+        has(event, SLICE("\"system_fingerprint\"")))
+        return false;
+    while (event.len > 0 && (event.at[event.len - 1] == '\n' || event.at[event.len - 1] == '\r'))
+        event.len--;
+    size_t line = event.len;
+    while (line > 0 && event.at[line - 1] != '\n' && event.at[line - 1] != '\r')
+        line--;
+    return slice_ends_with(event, SLICE("}")) &&
+           slice_starts_with(slice_skip(event, line), SLICE("data:"));
+}
+
+/* It waits for the event behind it. False: it can not, and goes on. */
+static bool hold(struct http_usage_cut *c, struct slice event)
+{
+    struct buf *finish = &c->finish;
+    CHECK(http_usage_cut_finish(c).len == 0);
+    if (!(c->handed & FINISH)) {
+        buf_clear(finish);
+        c->finish_out = 0;
+        /* For that of another choice behind it, and a fingerprint. */
+        if (buf_reserve(finish, 3 * event.len) != 0)
+            return false;
+    }
+    return finish->cap - finish->len >= event.len && buf_append_slice(finish, event) == 0;
+}
+
+/* Moves the fingerprint of that event of usage, if it has one, into the one that waits. */
+static void stamp(struct http_usage_cut *c, struct slice usage)
+{
+    static const struct slice mark = SLICE("\"system_fingerprint\":\"");
+    struct buf *finish = &c->finish;
+    usage = http_events_data(&usage);
+    const char *from = memmem(usage.at, usage.len, mark.at, mark.len);
+    if (from == NULL)
+        return;
+    const char *to = from + mark.len;
+    while (*to != '"') /* the object is whole */
+        to += *to == '\\' ? 2 : 1;
+    size_t len = (size_t)(to + 1 - from);
+    if (((c->handed & FINISH) && finish->cap - finish->len < len + 1) ||
+        buf_reserve(finish, len + 1) != 0)
+        return;
+    char *brace = memrchr(finish->at, '}', finish->len);
+    size_t behind = (size_t)(finish->at + finish->len - brace);
+    memmove(brace + 1 + len, brace, behind);
+    brace[0] = ',';
+    memcpy(brace + 1, from, len);
+    finish->len += 1 + len;
+}
+
+static void hand_finish(struct http_usage_cut *c, struct slice *out)
+{
+    *out = http_usage_cut_finish(c);
+    c->finish_out = c->finish.len;
+    c->handed |= FINISH;
+}
+
+/* --- the stream ----------------------------------------------------------------------------- */
 
 /* Length of the event at the front; a line end before it stands for itself. 0: it is not whole. */
 static size_t event_length(struct slice s)
@@ -110,20 +187,28 @@ static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
     return s.len;
 }
 
-/* Bytes at the front of `events`, which are whole, up to the one of usage; *cut bytes follow that
- * are to be left out. */
+/* Whether the event at the front of `rest` may be that of usage: it may if it has not come. */
+static bool may_be_usage(struct slice rest)
+{
+    return rest.len == 0 || has(slice_of(rest.at, event_length(rest)), SLICE("\"usage\""));
+}
+
+/* Bytes at the front of `events`, which are whole, up to the one of usage, or one that waits; *cut
+ * bytes follow that do not go on now. */
 static size_t until_usage(struct http_usage_cut *c, struct slice events, size_t *cut)
 {
     *cut = 0;
-    if (!has(events, SLICE("\"usage\"")))
+    if (!has(events, SLICE("\"usage\"")) && !has(events, finish_mark))
         return events.len;
     for (size_t at = 0, len; at < events.len; at += len) {
         len = event_length(slice_skip(events, at));
-        enum what what = what_is(slice_of(events.at + at, len));
+        struct slice event = slice_of(events.at + at, len);
+        enum what what = what_if_any(event);
         c->passes |= what == USAGE_BESIDE_CONTENT;
         if (c->passes)
             return events.len;
-        if (what == ONLY_USAGE) {
+        if (what == ONLY_USAGE ||
+            (is_finish(event) && may_be_usage(slice_skip(events, at + len)) && hold(c, event))) {
             *cut = len;
             return at;
         }
@@ -136,24 +221,29 @@ struct slice http_usage_cut_rest(const struct http_usage_cut *c)
     return slice_skip(buf_slice(&c->part), c->out);
 }
 
-/* All that waits in `part` goes on as it is. */
-static bool hand_rest(struct http_usage_cut *c, struct slice *out)
+/* All that waits goes on as it is. */
+static void hand_rest(struct http_usage_cut *c, struct slice *out)
 {
+    if (http_usage_cut_finish(c).len > 0) {
+        hand_finish(c, out);
+        return;
+    }
     *out = http_usage_cut_rest(c);
     c->out = c->part.len;
-    c->handed |= out->len > 0;
-    return out->len > 0;
+    c->whole = false;
+    c->handed |= PART;
 }
 
 /* The begin of an event waits: all of `in`. What is handed out stays where it is. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
     bool ended;
-    if (c->out == c->part.len && !c->handed) {
+    bool stays = c->handed & PART;
+    if (c->out == c->part.len && !stays) {
         buf_clear(&c->part);
         c->out = 0;
     }
-    if (in->len > HTTP_USAGE_CUT_MAX || (c->handed && c->part.cap - c->part.len < in->len) ||
+    if (in->len > HTTP_USAGE_CUT_MAX || (stays && c->part.cap - c->part.len < in->len) ||
         buf_append_slice(&c->part, *in) != 0)
         return false;
     c->place = AT_LINE;
@@ -164,16 +254,17 @@ static bool keep(struct http_usage_cut *c, struct slice *in)
 
 /* More of the event that waits. There is room behind it for the begin of another one that `in` may
  * end with. False: it is too long, or there is no memory. */
-static bool keep_more(struct http_usage_cut *c, struct slice *in, bool *ended)
+static bool keep_more(struct http_usage_cut *c, struct slice *in)
 {
-    CHECK(!c->handed);
+    CHECK(!(c->handed & PART));
     buf_consume(&c->part, c->out);
     c->out = 0;
     unsigned char place = c->place;
     bool room = buf_reserve(&c->part, in->len) == 0;
-    size_t n = event_rest(c, *in, ended);
+    size_t n = event_rest(c, *in, &c->whole);
     if (!room || c->part.len + n > HTTP_USAGE_CUT_MAX) {
         c->place = place;
+        c->whole = false;
         return false;
     }
     CHECK(buf_append(&c->part, in->at, n) == 0);
@@ -192,42 +283,63 @@ static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *
     return n > 0;
 }
 
-/* The whole events at the front of `from`. False: none of them goes on. */
+/* What goes on of whole events, or of the one that waited for them. False: nothing of both. */
 static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
                        struct slice *out)
 {
+    if (http_usage_cut_finish(c).len > 0) {
+        struct slice next = slice_of(events.at, event_length(events));
+        bool usage = what_if_any(next) == ONLY_USAGE;
+        if (usage)
+            stamp(c, next);
+        *used = usage ? next.len : 0;
+        hand_finish(c, out);
+        return true;
+    }
     size_t cut, len = until_usage(c, events, &cut);
     *out = slice_of(events.at, len);
     *used = len + cut;
     return len > 0;
 }
 
+/* What goes on of the event that came in parts, once it is whole. */
+static bool take_part(struct http_usage_cut *c, struct slice *in, struct slice *out)
+{
+    if (!c->whole)
+        c->is_long = !keep_more(c, in);
+    if (!c->whole)
+        return false;
+    size_t used;
+    bool waited = http_usage_cut_finish(c).len > 0;
+    bool goes = take_whole(c, http_usage_cut_rest(c), &used, out);
+    c->out += used;
+    c->whole = used == 0;
+    if (goes && !waited)
+        c->handed |= PART;
+    return goes;
+}
+
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     size_t used;
     for (;;) {
-        bool waits = c->out < c->part.len, ended;
-        if ((c->passes || c->is_long) && waits)
-            return hand_rest(c, out);
+        bool waits = c->out < c->part.len;
+        if ((c->passes || c->is_long) && (waits || http_usage_cut_finish(c).len > 0)) {
+            hand_rest(c, out);
+            return true;
+        }
         if (c->passes) {
             *out = *in;
             *in = slice_skip(*in, in->len);
             return out->len > 0;
         }
-        if (in->len == 0)
+        if (in->len == 0 && !c->whole)
             return false;
         if (c->is_long) {
             if (pass_long(c, in, out))
                 return true;
         } else if (waits) {
-            c->is_long = !keep_more(c, in, &ended);
-            if (c->is_long || !ended)
-                continue;
-            bool goes = take_whole(c, buf_slice(&c->part), &used, out);
-            c->out = used;
-            CHECK(used == c->part.len);
-            c->handed |= goes;
-            if (goes)
+            if (take_part(c, in, out))
                 return true;
         } else {
             size_t whole = events_whole(*in);

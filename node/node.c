@@ -298,10 +298,25 @@ static void on_kept_learned(void *context, unsigned slot, const struct crdt_lear
     node_router_recall(n->router, slot, learned);
 }
 
+static int on_keep_told(void *context, unsigned at[2], struct buf *out)
+{
+    const struct node *n = context;
+    return node_router_told(n->router, at, out);
+}
+
+static void on_kept_told(void *context, struct slice piece)
+{
+    const struct node *n = context;
+    node_router_told_recall(n->router, piece);
+}
+
 struct node_keep_source node_remembers(struct node *n)
 {
-    return (struct node_keep_source){
-        .state = n->state, .readers = n->kv_readers, .learned = on_keep_learned, .context = n};
+    return (struct node_keep_source){.state = n->state,
+                                     .readers = n->kv_readers,
+                                     .learned = on_keep_learned,
+                                     .told = on_keep_told,
+                                     .context = n};
 }
 
 int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, const char **why)
@@ -312,6 +327,7 @@ int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, c
     const struct node_replication_user user = node_router_replication_user(n->router);
     user.joined(user.context);
     node_kept_learned(kept, n->state, on_kept_learned, n);
+    node_kept_told(kept, on_kept_told, n);
     return ERR_OK;
 }
 

@@ -9,7 +9,7 @@
 #include "crdt/value.h"
 #include "node/kv/readers.h"
 
-enum kind { KIND_HEAD = 1, KIND_PATHS, KIND_FEED, KIND_LEARNED, KIND_STATE, KIND_END };
+enum kind { KIND_HEAD = 1, KIND_PATHS, KIND_FEED, KIND_LEARNED, KIND_TOLD, KIND_STATE, KIND_END };
 enum {
     FRAME_HEAD = 5,
     CHECK_BYTES = 8,
@@ -33,7 +33,8 @@ static uint64_t check_next(uint64_t before, const char *frame, size_t len)
 
 struct node_keep {
     struct node_keep_source of;
-    bool told; /* what was learned */
+    bool learned; /* that was written */
+    unsigned told_at[2];
     uint64_t now_ms, check, bytes, rewinds;
     enum kind stage;
     struct kv_keep feeds;
@@ -87,9 +88,9 @@ static int learned_put(struct node_keep *k, struct buf *out)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(k->of.state));
     union crdt_report_value v;
-    if (k->told)
+    if (k->learned)
         return 0;
-    k->told = true;
+    k->learned = true;
     for (unsigned slot = 0; slot < crdt_registry_count(registry); slot++) {
         uint8_t bytes[LEARNED_HEAD + CRDT_VALUE_BYTES_MAX];
         memset(&v, 0, sizeof v);
@@ -118,6 +119,8 @@ static int stage_put(struct node_keep *k, struct buf *out)
         return k->of.readers != NULL ? kv_readers_keep_feed(k->of.readers, &k->feeds, out) : 0;
     case KIND_LEARNED:
         return k->of.learned != NULL ? learned_put(k, out) : 0;
+    case KIND_TOLD:
+        return k->of.told != NULL ? k->of.told(k->of.context, k->told_at, out) : 0;
     case KIND_STATE:
         if (k->bytes >= NODE_KEEP_BYTES_MAX - END_ROOM)
             return 0;
@@ -347,5 +350,17 @@ void node_kept_learned(const struct node_kept *k, const struct node_state *s,
         crdt_value_read(&in, CRDT_REPORT_LEARNED, &v, &later);
         if (slot >= 0 && !in.bad)
             learned(context, (unsigned)slot, &v.learned);
+    }
+}
+
+void node_kept_told(const struct node_kept *k, void (*told)(void *context, struct slice piece),
+                    void *context)
+{
+    struct frames f = frames_of(k->file);
+    unsigned kind;
+    struct slice body;
+    while (frames_next(&f, &kind, &body) && kind != KIND_END) {
+        if (kind == KIND_TOLD)
+            told(context, body);
     }
 }

@@ -7,6 +7,7 @@
  *   FEED    what one engine holds, by its KV events (node/kv/reader.h)
  *   STATE   a chunk of the shared state (crdt/state.h)
  *   LEARNED what this router learned of replicas (crdt/learned.h)
+ *   TOLD    what answers told of models and prompts (node/route/recall.h)
  *   END     nothing; no byte follows
  *
  * The check of a frame is a hash of it and of the check before, so that each byte, and the order,
@@ -37,7 +38,7 @@ struct crdt_learned;
 struct kv_readers;
 
 enum {
-    NODE_KEEP_VERSION = 1,
+    NODE_KEEP_VERSION = 2,
     /* A longer file is refused. One that is written ends before that, with a part of the state. */
     NODE_KEEP_BYTES_MAX = 256 << 20,
     NODE_KEEP_FUTURE_MS = 60000, /* so far may a file be ahead of this machine's clock */
@@ -53,6 +54,9 @@ struct node_keep_source {
     const struct kv_readers *readers; /* NULL: none */
     /* What was learned of the replica; false: nothing. */
     bool (*learned)(void *context, unsigned slot, struct crdt_learned *out);
+    /* Appends the next piece of what answers told: 1, or 0 and nothing. `at` begins as zeroes.
+     * NULL: there is none. ERR_NOMEM. */
+    int (*told)(void *context, unsigned at[2], struct buf *out);
     void *context;
 };
 
@@ -87,5 +91,8 @@ void node_kept_learned(const struct node_kept *k, const struct node_state *s,
                        void (*learned)(void *context, unsigned slot,
                                        const struct crdt_learned *learned),
                        void *context);
+/* What answers told, piece by piece. */
+void node_kept_told(const struct node_kept *k, void (*told)(void *context, struct slice piece),
+                    void *context);
 
 #endif

@@ -35,6 +35,23 @@ void node_ratio_add(struct node_ratio *r, double above, double below)
     }
 }
 
+void node_ratio_keep(const struct node_ratio *r, struct wire_writer *w)
+{
+    wire_write_double(w, r->above);
+    wire_write_double(w, r->below);
+}
+
+bool node_ratio_recall(struct node_ratio *r, struct wire_reader *in)
+{
+    double above = wire_read_double(in), below = wire_read_double(in);
+    if (in->bad || !isnormal(above) || !isnormal(below) || !isnormal(above / below) || above < 0 ||
+        below < 0)
+        return false;
+    r->above = above;
+    r->below = below;
+    return true;
+}
+
 static int greatest_first(const void *a, const void *b)
 {
     double x = ((const struct node_vote *)a)->value, y = ((const struct node_vote *)b)->value;

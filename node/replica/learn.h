@@ -13,7 +13,10 @@
 #ifndef NODE_REPLICA_LEARN_H
 #define NODE_REPLICA_LEARN_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/wire.h"
 
 struct node_ratio {
     double above;
@@ -24,6 +27,10 @@ struct node_ratio {
 /* Starts at `value` as if `weight` units of the lower sum had been seen. */
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
+/* For the next life of this process; and back, with the horizon that it has now. False: it is none,
+ * and `r` is as it was. */
+void node_ratio_keep(const struct node_ratio *r, struct wire_writer *w);
+bool node_ratio_recall(struct node_ratio *r, struct wire_reader *in);
 
 /* Adds a sample, clamped to within a factor of RULE(TRUST) of the present value: a single absurd
  * sample does little, and a lasting change still gets through. Ignored unless `below` > 0. */

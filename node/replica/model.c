@@ -160,6 +160,14 @@ static unsigned row_find_or_make(struct node_models *m, struct slice name)
     return number;
 }
 
+struct node_model *node_models_row_made(struct node_models *m, struct slice name)
+{
+    if (name.len > NODE_MODEL_NAME_MAX)
+        return NULL;
+    unsigned number = name.len > 0 ? row_find_or_make(m, name) : ROW_NONE;
+    return name.len > 0 && number == ROW_NONE ? NULL : &m->rows[number];
+}
+
 static void serving_clear(struct node_models *m, unsigned replica)
 {
     for (unsigned i = 1; i <= m->used; i++)

@@ -44,7 +44,7 @@ struct node_model {
     struct node_tokens tokens;         /* of prompts, by what they are made of */
     struct node_ratio bytes_per_token; /* of the same, whatever they are made of */
     struct node_ratio output_tokens;   /* per answer */
-    uint64_t bytes_samples;            /* own ones */
+    uint64_t bytes_samples;            /* own ones, also of an earlier life */
     bool listed;                       /* a replica has listed it: no client made the name up */
     uint16_t name_len;                 /* 0: row 0 */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
@@ -151,6 +151,9 @@ struct node_model *node_models_row(struct node_models *m, struct slice name);
  * sample goes to the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
+/* That of the name itself, made if there was none; row 0 of an empty one. NULL: it is too long, or
+ * the table has no place. */
+struct node_model *node_models_row_made(struct node_models *m, struct slice name);
 /* The last row that has a name; 0: none has. */
 unsigned node_models_last(const struct node_models *m);
 

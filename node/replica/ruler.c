@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "node/replica/constants.h"
@@ -56,6 +57,50 @@ const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t
             return &p->mark[i];
     }
     return NULL;
+}
+
+enum { MARK_KEPT = 8 + 3 * 4 };
+
+/* In front of the marks: whether answers are repeated, 16. Of a place the oldest mark first, which
+ * gives way first. */
+int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct buf *out)
+{
+    uint8_t bytes[16 + MARK_KEPT * NODE_RULER_KEPT];
+    struct wire_writer w = wire_writer_of(bytes, sizeof bytes);
+    node_ratio_keep(&r->repeated, &w);
+    size_t head = wire_written(&w);
+    for (; *at < NODE_RULER_PLACES && wire_room(&w) >= NODE_RULER_WAYS * MARK_KEPT; (*at)++) {
+        const struct place *p = &r->places[*at];
+        for (unsigned i = 0; i < NODE_RULER_WAYS; i++) {
+            const struct node_ruler_mark *m = &p->mark[(p->next + i) % NODE_RULER_WAYS];
+            if (m->id == 0)
+                continue;
+            wire_write_u64(&w, m->id);
+            wire_write_u32(&w, m->tail_bytes);
+            wire_write_u32(&w, m->tokens);
+            wire_write_u32(&w, m->answer);
+        }
+    }
+    CHECK(!w.bad);
+    if (wire_written(&w) == head)
+        return 0;
+    int err = buf_append(out, bytes, wire_written(&w));
+    return err == ERR_OK ? 1 : err;
+}
+
+void node_ruler_recall(struct node_ruler *r, struct slice kept)
+{
+    struct wire_reader in = wire_reader_of(kept.at, kept.len);
+    if (!node_ratio_recall(&r->repeated, &in))
+        return;
+    while (wire_left(&in) > 0) {
+        struct node_ruler_mark m = {.id = wire_read_u64(&in)};
+        m.tail_bytes = wire_read_u32(&in);
+        m.tokens = wire_read_u32(&in);
+        m.answer = wire_read_u32(&in);
+        if (!in.bad && m.id != 0 && node_ruler_at(r, m.id) == NULL)
+            node_ruler_note(r, &m);
+    }
 }
 
 double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark)

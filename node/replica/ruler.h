@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "node/replica/learn.h"
 
@@ -39,6 +40,13 @@ void node_ruler_destroy(struct node_ruler *r);
 void node_ruler_note(struct node_ruler *r, const struct node_ruler_mark *mark);
 /* The last one that was noted of that checkpoint; NULL: none is. Valid until the next note. */
 const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t id);
+
+/* Appends the next marks, at most NODE_RULER_KEPT, as bytes for the next life of this process.
+ * Begin with *at = 0. 1, or 0 and nothing: there are no more. ERR_NOMEM. */
+enum { NODE_RULER_KEPT = 1024 };
+MUST_USE int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct buf *out);
+/* Notes what one such call appended. */
+void node_ruler_recall(struct node_ruler *r, struct slice kept);
 
 /* Tokens that a prompt which goes on behind the mark finds, where all of it is held. */
 double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark);

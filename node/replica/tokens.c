@@ -164,3 +164,52 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
     }
     step(t, amount, tokens);
 }
+
+/* --- for the next life ----------------------------------------------------------------------- */
+
+/* Tokens of a byte of English, by which the others are believed; of each kind its factor, and its
+ * variances with itself and those behind it. */
+void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w)
+{
+    wire_write_double(w, t->first[NODE_KIND_LETTER]);
+    for (unsigned i = 0; i < NODE_KINDS; i++) {
+        wire_write_double(w, t->factor[i]);
+        for (unsigned k = i; k < NODE_KINDS; k++)
+            wire_write_double(w, t->variance[i][k]);
+    }
+}
+
+/* Cholesky's: what is a matrix of variances has one. */
+static bool has_root(double v[NODE_KINDS][NODE_KINDS])
+{
+    double root[NODE_KINDS][NODE_KINDS];
+    for (unsigned i = 0; i < NODE_KINDS; i++) {
+        for (unsigned k = 0; k <= i; k++) {
+            double left = v[i][k];
+            for (unsigned n = 0; n < k; n++)
+                left -= root[i][n] * root[k][n];
+            if (i == k && !(left > 0 && isfinite(left)))
+                return false;
+            root[i][k] = i == k ? sqrt(left) : left / root[k][k];
+        }
+    }
+    return true;
+}
+
+bool node_tokens_recall(struct node_tokens *t, struct wire_reader *in)
+{
+    struct node_tokens was;
+    double letter = wire_read_double(in);
+    bool good = isnormal(letter) && letter > 0;
+    for (unsigned i = 0; i < NODE_KINDS; i++) {
+        was.first[i] = is_text(i) ? prior[i].tokens * letter : prior[i].tokens;
+        was.factor[i] = wire_read_double(in);
+        good &= was.factor[i] >= 1 / RULE(TOKENS_MAX) && was.factor[i] <= RULE(TOKENS_MAX);
+        for (unsigned k = i; k < NODE_KINDS; k++)
+            was.variance[i][k] = was.variance[k][i] = wire_read_double(in);
+    }
+    if (!good || in->bad || !has_root(was.variance))
+        return false;
+    *t = was;
+    return true;
+}

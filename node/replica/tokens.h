@@ -9,7 +9,10 @@
 #ifndef NODE_REPLICA_TOKENS_H
 #define NODE_REPLICA_TOKENS_H
 
+#include <stdbool.h>
+
 #include "base/chain.h"
+#include "base/wire.h"
 
 enum node_kind {
     NODE_KIND_LETTER,
@@ -49,6 +52,12 @@ double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
  * above 0. */
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,
                      double tokens, const int64_t media_tokens[CHAIN_MEDIA]);
+
+/* What was learned, for the next life of this process; and back. False: that is no state of the
+ * filter, and `t` is as it was. */
+enum { NODE_TOKENS_KEPT = 8 * (1 + NODE_KINDS + NODE_KINDS * (NODE_KINDS + 1) / 2) }; /* bytes */
+void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w);
+bool node_tokens_recall(struct node_tokens *t, struct wire_reader *in);
 
 /* Tokens of a byte of that kind, of a medium, of a million pixels. */
 static inline double node_tokens_each(const struct node_tokens *t, enum node_kind kind)

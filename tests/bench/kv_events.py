@@ -46,6 +46,22 @@ def wait(what, condition, limit=20):
         time.sleep(0.1)
 
 
+def settled(admin):
+    """What the router read and what it made of it no longer change. Nothing says that an answer still waits for its blocks,
+    which it does for half a second (KV_TOLD_WAIT_MS)."""
+    names = tuple(b"grapevine_replica_events_%s_total" % n for n in (b"messages", b"answers", b"tied", b"unmatched", b"unclear",
+                                                                     b"gone", b"present"))
+    seen = {"figures": None, "since": 0}
+
+    def still():
+        figures = [line for line in ask(admin, "GET", "/metrics")[1].splitlines() if line.startswith(names)]
+        if figures != seen["figures"]:
+            seen.update(figures=figures, since=time.monotonic())
+        return time.monotonic() - seen["since"] > 0.6
+
+    wait("end of events", still)
+
+
 class Programs:
     def __init__(self, build):
         self.build, self.running = build, []
@@ -77,7 +93,7 @@ def free_port():
 class Ledger:
     """What each engine holds, by its events and nothing else: chains of blocks of tokens."""
 
-    def __init__(self, ports):
+    def __init__(self, ports, model):
         import msgspec
         import zmq
         self.read, self.ports = msgspec.msgpack.decode, ports
@@ -89,7 +105,17 @@ class Ledger:
             feed.setsockopt(zmq.SUBSCRIBE, b"")
             feed.connect("tcp://%s:%s" % (HOST, at.rsplit(":", 1)[1]))
             threading.Thread(target=self.follow, args=(port, feed), daemon=True).start()
-        time.sleep(1)  # a subscription takes a moment, and nothing says when it stands
+        for port in ports:
+            wait("subscription", lambda port=port: self.heard(port, model))
+
+    def heard(self, port, model):
+        """A new prompt's blocks are told, once the subscription stands."""
+        prompt = " ".join("%06d" % random.randrange(1000000) for _ in range(200))
+        status, got = ask(port, "POST", "/v1/completions", {"model": model, "prompt": prompt, "max_tokens": 1})
+        if status != 200:
+            sys.exit("an engine answers %d: %s" % (status, got))
+        with self.lock:
+            return bool(self.held[port])
 
     def follow(self, port, feed):
         while True:
@@ -247,7 +273,7 @@ def main():
             wait("replica up", lambda: sum(r["health"] == "up" for r in ask(admin, "GET", "/replicas")[1]) == len(engines))
             if events != "off":
                 wait("feed open", lambda: b"events_feeds %d\n" % len(engines) in ask(admin, "GET", "/metrics")[1])
-            ledger = Ledger(engines) if o.ledger else None
+            ledger = Ledger(engines, o.model) if o.ledger else None
             for engine in engines if o.engines else []:  # wants VLLM_SERVER_DEV_MODE=1
                 if ask(engine, "POST", "/reset_prefix_cache")[0] != 200:
                     print("the cache of %d could not be reset: what it holds already is not known" % engine)
@@ -256,7 +282,7 @@ def main():
             print("\revents %-4s %s" % (events, figures(outcomes(rows), o.warm, o.requests + o.warm)), flush=True)
             if ledger:
                 print("ledger      %s" % figures(ledger.done, o.warm, o.requests + o.warm))
-                time.sleep(2)
+                settled(admin)
                 print("checkpoints believed right: %d of %d" % ledger.beliefs(admin, play.bodies[-200:]), flush=True)
             programs.stop()
     finally:

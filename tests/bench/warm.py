@@ -85,11 +85,16 @@ class Clients:
                 continue
             usage = got["usage"]
             cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-            self.rows.append((began, cached, usage["prompt_tokens"]))
+            self.rows.append((number, began, cached, usage["prompt_tokens"]))
             talk.append({"role": "assistant", "content": got["choices"][0]["message"]["content"] or ""})
             if len(talk) > 24:
                 talks.remove(talk)
             time.sleep(drawn.random() * 2 * self.o.think)
+
+    def wait_until(self, when):
+        """Each of them has an answer to a request that began after that time."""
+        left = max(0, when - time.monotonic())
+        wait("answers", lambda: len({number for number, began, _, _ in list(self.rows) if began >= when}) == len(self.threads), left + 60)
 
     def end(self):
         self.stop = True
@@ -97,7 +102,7 @@ class Clients:
             t.join()
 
     def share(self, since, until):
-        rows = [(c, p) for began, c, p in self.rows if since <= began < until]
+        rows = [(c, p) for _, began, c, p in self.rows if since <= began < until]
         return "%5.1f %% of %4d" % (100 * sum(c for c, _ in rows) / max(1, sum(p for _, p in rows)), len(rows))
 
 
@@ -112,12 +117,12 @@ def measure(o, keeps, replay):
             routers = Routers(o, engines, folder, keeps)
             routers.start()
             clients = Clients(o, [front for front, _, _ in routers.ports])
-            time.sleep(o.before)
+            clients.wait_until(time.monotonic() + o.before)
             ended = time.monotonic()
             routers.end(getattr(signal, "SIG" + o.signal))
             routers.start()
             ready = time.monotonic()
-            time.sleep(30)
+            clients.wait_until(ready + 30)
             clients.end()
             print("state %-3s replay %-3s before %s, 0 to 10 s %s, 10 to 30 s %s; ready after %.1f s" % (
                 "on" if keeps else "off", "yes" if replay else "no", clients.share(ended - 20, ended), clients.share(ended, ready + 10),

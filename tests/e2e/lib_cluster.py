@@ -54,6 +54,11 @@ class Talk:
         self.case.assertEqual(got.status, 200, got)
         return {r["replica"]: r["cached_tokens"] for r in got.json["replicas"]}
 
+    def counted(self, router):
+        """Tokens of the next turn and of its answer, as the router estimates them."""
+        got = router.admin("POST", "/explain", json.dumps(self.body()).encode()).json
+        return round(got["prompt_tokens"], 3), round(got["output_tokens"], 3)
+
 
 class Clustered(Case):
     def setUp(self):

@@ -108,8 +108,12 @@ class Surface(SimCase):
         reasons = [d["choices"][0]["finish_reason"] for d in data[:-2]]
         self.assertEqual(reasons, [None] * (len(reasons) - 1) + ["length"])
         self.assertEqual(len({d["id"] for d in data[:-1]}), 1)
+        self.assertEqual([i for i, d in enumerate(data[:-1]) if "system_fingerprint" in d], [len(data) - 2])
         r = self.c.post("/v1/chat/completions", chat(stream=True))
         self.assertNotIn(b"usage", r.body)
+        data = [d for _, d in events(r.body)]
+        self.assertEqual([i for i, d in enumerate(data[:-1]) if "system_fingerprint" in d], [len(data) - 2])
+        self.assertEqual(data[-2]["choices"][0]["finish_reason"], "length")
 
     def test_completions(self):
         r = self.c.post("/v1/completions", {"prompt": TEXT})

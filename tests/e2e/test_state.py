@@ -60,6 +60,7 @@ class Alone(Kept):
         for talk in talks:
             talk.ask(r)
             talk.ask(r)
+        self.counted = [talk.counted(r) for talk in talks]
         if how == "kill" and args:
             self.wait_written([r])
         self.end([r], how)
@@ -69,6 +70,7 @@ class Alone(Kept):
         r, talks = self.restart("end", self.state("a"))
         said = r.wait_event("state_read")
         self.assertGreater(said["bytes"], 1000)
+        self.assertEqual([talk.counted(r) for talk in talks], self.counted)  # as before, by what answers told
         for talk in talks:
             held = talk.believed(r)
             self.assertGreater(held[talk.where[-1]], talk.prompt[-1] / 2, held)

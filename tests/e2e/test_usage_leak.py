@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import unittest
 import zlib
 
@@ -11,6 +12,7 @@ from test_codings import zstd
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 MARK = b'"choices":[],"usage"'
+FINGERPRINT = b',"system_fingerprint":"vllm-0.32.0-39c297dc"'  # in the last event, as vLLM has it
 # Streams of APIs that always tell usage: nothing is asked for, and nothing taken out.
 TELLING = {
     "/v1/messages": [b'event: %s\ndata: {"type":"%s"%s}\n\n' % (t, t, more) for t, more in (
@@ -32,9 +34,11 @@ def events(usage, n=3, path=CHAT):
     if path in TELLING:
         return TELLING[path]
     said = b'"text":"word %d"' if path == COMPLETIONS else b'"delta":{"content":"word %d"}'
-    out = [b'data: {"id":"c","choices":[{"index":0,%s}]}\n\n' % (said % i) for i in range(n)]
+    out = [b'data: {"id":"c","choices":[{"index":0,%s,"finish_reason":%s}]%s}\n\n' % (
+        said % i, b'"stop"' if i == n - 1 else b"null", b"" if usage or i < n - 1 else FINGERPRINT) for i in range(n)]
     if usage:
-        out.append(b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3,"total_tokens":6}}\n\n')
+        out.append(b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3,"total_tokens":6}%s}\n\n'
+                   % FINGERPRINT)
     return out + [b"data: [DONE]\n\n"]
 
 
@@ -144,6 +148,25 @@ class UsageLeak(Case):
             for coding, least in (("gzip", 30), ("zstd", 10)):
                 self.assertGreaterEqual(figures['grapevine_answers_decoded_total{coding="%s"}' % coding], least)
             self.assertLess(figures["grapevine_body_bytes_held"], 1 << 20)
+
+    def test_the_client_has_the_bytes_of_the_engine(self):
+        """Of a stream that tells usage vLLM has its fingerprint in another event."""
+        for kind in ((), ("--engine", "sglang")):
+            e = self.sim("--speed-up", "50", *kind)
+            r = self.router([e.url])
+            long = "hi " * 500  # SGLang tells only of what was cached
+            for path, said in ((CHAT, {"messages": [{"role": "user", "content": long}]}), (COMPLETIONS, {"prompt": long})):
+                body = body_of(path, model="sim", max_tokens=1, **said)  # more come in chunks as the engine finds time
+
+                def ask(port, body=body, path=path):
+                    got = self.client(port).ask("POST", path, body, [("Content-Type", "application/json")])
+                    return re.sub(rb'("id":"[^"]*"|"created":\d+)', b"", got.body)
+
+                wait_for(lambda: ask(r) and [v for k, v in r.metrics().items() if "answered_cached_tokens" in k and v],
+                         "a router that asks")
+                direct = ask(e.port)
+                self.assertEqual(ask(r), direct)
+                self.assertEqual((MARK in direct, direct.count(FINGERPRINT)), (False, 0 if kind else 1))
 
     def test_where_it_cannot_be_read_it_is_not_asked_again(self):
         """The first answer is thrown away, and asked for again without; another replica is asked as ever."""

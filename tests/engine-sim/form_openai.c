@@ -43,6 +43,13 @@ static void put_finish(const struct sim_job *job, struct buf *out)
         sim_put(out, ",\"logprobs\":null,\"finish_reason\":null");
 }
 
+/* The last chunk has the fingerprint: the one of usage, if there will be one. */
+static void put_chunk_end(const struct sim_job *job, struct buf *out)
+{
+    bool last = job->request.state == SIM_DONE && !job->include_usage;
+    sim_put(out, last ? "}],\"system_fingerprint\":\"" SIM_FINGERPRINT "\"}\n\n" : "}]}\n\n");
+}
+
 static void put_usage_chunk(const struct sim_job *job, const char *object, const char *created,
                             struct buf *out)
 {
@@ -129,7 +136,7 @@ static void chat_piece(struct sim_job *job, struct slice text, struct buf *out)
     put_finish(job, out);
     sim_put(out, ",\"token_ids\":");
     put_output_ids(job, job->told_tokens, out);
-    sim_put(out, "}]}\n\n");
+    put_chunk_end(job, out);
 }
 
 static void chat_end(struct sim_job *job, struct buf *out)
@@ -203,7 +210,7 @@ static void completions_piece(struct sim_job *job, struct slice text, struct buf
         sim_put(out, "null");
     sim_put(out, ",\"token_ids\":");
     put_output_ids(job, job->told_tokens, out);
-    sim_put(out, "}]}\n\n");
+    put_chunk_end(job, out);
 }
 
 static void completions_end(struct sim_job *job, struct buf *out)

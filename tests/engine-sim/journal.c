@@ -52,6 +52,7 @@ void sim_entry_request(struct sim_journal *j, struct sim_entry *e, uint64_t now_
     if (j->write == NULL || (op.len == 0 && !for_output(head->path)))
         return;
     e->number = ++j->last;
+    e->fingerprint = j->fingerprint;
     (void)slice_to_cstr(op, e->op, sizeof e->op);
     CHECK(crypto_hash_sha256_init(&e->body.hash) == 0);
     CHECK(crypto_hash_sha256_init(&e->plain.hash) == 0);
@@ -84,9 +85,30 @@ static void digest_add(struct sim_digest *d, struct slice bytes)
     CHECK(crypto_hash_sha256_update(&d->hash, (const unsigned char *)bytes.at, bytes.len) == 0);
 }
 
+static bool has(struct slice s, struct slice what)
+{
+    return memmem(s.at, s.len, what.at, what.len) != NULL;
+}
+
+/* An event as it would be if nobody had asked for usage. */
+static void plain_add(struct sim_entry *e, struct slice event)
+{
+    if (has(event, SLICE("\"choices\":[],\"usage\":")))
+        return;
+    const char *brace = event.len == 0 ? NULL : memrchr(event.at, '}', event.len);
+    if (!e->fingerprint || brace == NULL || !has(event, SLICE("\"finish_reason\":\"")) ||
+        has(event, SLICE("\"system_fingerprint\":\""))) {
+        digest_add(&e->plain, event);
+        return;
+    }
+    size_t at = (size_t)(brace - event.at);
+    digest_add(&e->plain, slice_of(event.at, at));
+    digest_add(&e->plain, SLICE(",\"system_fingerprint\":\"" SIM_FINGERPRINT "\""));
+    digest_add(&e->plain, slice_skip(event, at));
+}
+
 void sim_entry_body(struct sim_entry *e, struct slice bytes)
 {
-    static const struct slice usage = SLICE("\"choices\":[],\"usage\":");
     static const struct slice ends[] = {SLICE("\r\n\r\n"), SLICE("\n\n")};
     if (e->number == 0)
         return;
@@ -99,8 +121,7 @@ void sim_entry_body(struct sim_entry *e, struct slice bytes)
         struct slice event =
             slice_of(bytes.at, at == NULL ? bytes.len : (size_t)(at - bytes.at) + end.len);
         bytes = slice_skip(bytes, event.len);
-        if (memmem(event.at, event.len, usage.at, usage.len) == NULL)
-            digest_add(&e->plain, event);
+        plain_add(e, event);
     }
 }
 

@@ -4,8 +4,9 @@
  *   request   it came whole: number, op (its header x-jepsen-op), method, path
  *   first     its first token is made, and the cache holds its prompt: prompt_tokens, cached_tokens
  *   end       how (below), status, bytes and hash (SHA-256) of the body that it was sent: before
- *             chunking; of a stream, the bytes of its events. `plain`: both, without the event that
- *             tells the usage, if there was one
+ *             chunking; of a stream, the bytes of its events. `plain`: both, as the
+ *             answer would be without the event that tells the usage, if there was one: its
+ *             fingerprint stands in the event before then
  *
  * and of the engine itself `begin`, and `restart` (POST /sim/restart: its cache is empty again).
  * Requests for output are in it, and whatever has the header. Pure: a line goes to `write`.
@@ -30,7 +31,8 @@ enum sim_how {
 struct sim_journal {
     void (*write)(void *context, struct slice line); /* all of it, at once; NULL: no journal */
     void *context;
-    uint64_t last; /* number */
+    uint64_t last;    /* number */
+    bool fingerprint; /* streams end with one */
 };
 
 struct sim_digest {
@@ -49,6 +51,7 @@ struct sim_entry {
     uint64_t cached_tokens;
     struct sim_digest body;
     struct sim_digest plain; /* without the event of usage */
+    bool fingerprint;        /* a stream ends with one */
 };
 
 /* Of the engine. */

@@ -156,7 +156,10 @@ static void journal_open(struct daemon *d)
         perror(path);
         exit(1);
     }
-    *j = (struct sim_journal){.write = on_line, .context = d, .last = (uint64_t)size};
+    *j = (struct sim_journal){.write = on_line,
+                              .context = d,
+                              .last = (uint64_t)size,
+                              .fingerprint = !d->engine.options.sglang};
     sim_journal_event(j, uv_hrtime(), "begin");
 }
 

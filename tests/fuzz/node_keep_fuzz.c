@@ -7,11 +7,13 @@
 #include "crdt/state.h"
 #include "node/cluster/keep.h"
 #include "node/kv/readers.h"
+#include "node/replica/model_keep.h"
+#include "node/replica/ruler.h"
 #include "tests/lib/keep_help.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { END = 6, SLOTS = 16, FEED_KIND = 3 };
+enum { SLOTS = 16, FEED_KIND = 3 };
 
 static struct hash_secret secret;
 
@@ -65,6 +67,64 @@ static void write_whole(const struct node_state *s, const struct kv_readers *rs,
     node_keep_end(k);
 }
 
+/* Of what answers told: the router's two parts of it. */
+struct told {
+    struct node_models *models;
+    struct node_ruler *ruler;
+};
+
+static void on_told(void *context, struct slice piece)
+{
+    const struct told *t = context;
+    bool models = piece.len > 0 && piece.at[0] % 2 == 0;
+    if (models)
+        node_models_recall(t->models, slice_skip(piece, 1));
+    else if (piece.len > 0)
+        node_ruler_recall(t->ruler, slice_skip(piece, 1));
+}
+
+static void on_any(void *context, struct slice piece)
+{
+    bool *any = context;
+    *any |= piece.len > 1;
+}
+
+/* What came of it is believed, and comes back the same. */
+static void told_again(const struct node_kept *k)
+{
+    struct told t, again;
+    struct buf kept[2] = {{0}}, twice[2] = {{0}};
+    struct told *all[] = {&t, &again};
+    bool any = false;
+    node_kept_told(k, on_any, &any);
+    if (!any) /* tables of models are large */
+        return;
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(node_models_create(&all[i]->models, &secret, 4, 100) == ERR_OK);
+        CHECK(node_ruler_create(&all[i]->ruler) == ERR_OK);
+    }
+    node_kept_told(k, on_told, &t);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned at[2] = {0, 0};
+        struct buf *out = i == 0 ? kept : twice;
+        size_t from = 0;
+        node_models_check(all[i]->models);
+        for (; node_models_keep(all[i]->models, &at[0], &out[0]) == 1; from = out[0].len)
+            node_models_recall(again.models, slice_skip(buf_slice(&out[0]), from));
+        from = 0;
+        for (; node_ruler_keep(all[i]->ruler, &at[1], &out[1]) == 1; from = out[1].len)
+            node_ruler_recall(again.ruler, slice_skip(buf_slice(&out[1]), from));
+    }
+    CHECK(slice_equal(buf_slice(&kept[0]), buf_slice(&twice[0])));
+    CHECK(slice_equal(buf_slice(&kept[1]), buf_slice(&twice[1])));
+    for (unsigned i = 0; i < 2; i++) {
+        node_models_destroy(all[i]->models);
+        node_ruler_destroy(all[i]->ruler);
+        buf_free(&kept[i]);
+        buf_free(&twice[i]);
+    }
+}
+
 static void learned(void *context, unsigned slot, const struct crdt_learned *l)
 {
     (void)context, (void)l;
@@ -88,9 +148,9 @@ static void make_file(const uint8_t *data, size_t size, struct buf *out)
         kind = wire_read_u8(&r);
         size_t len = wire_read_u16(&r);
         size_t left = wire_left(&r);
-        keep_frame(out, &check, 2 + kind % 4, wire_read_bytes(&r, len < left ? len : left));
+        keep_frame(out, &check, 2 + kind % 5, wire_read_bytes(&r, len < left ? len : left));
     }
-    keep_frame(out, &check, END, slice_of(NULL, 0));
+    keep_frame(out, &check, KEEP_END, slice_of(NULL, 0));
     node_state_destroy(s);
     buf_free(&whole);
 }
@@ -101,7 +161,7 @@ static void open_feeds(struct kv_readers *rs, struct slice file)
     size_t at = KEEP_MAGIC;
     unsigned slot = 0;
     uint8_t kind = 0;
-    while (kind != END && slot < SLOTS) {
+    while (kind != KEEP_END && slot < SLOTS) {
         struct slice body = keep_body(file, &at, &kind);
         struct wire_reader r = wire_reader_of(body.at, body.len);
         if (kind == FEED_KIND)
@@ -127,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(kv_readers_create(&rs, SLOTS, &secret, &shell, NULL) == ERR_OK);
     CHECK(node_kept_join(&k, s, rs, 1, &why) == ERR_OK);
     node_kept_learned(&k, s, learned, NULL);
+    told_again(&k);
     open_feeds(rs, buf_slice(&file));
     node_state_check(s);
     kv_readers_check(rs);

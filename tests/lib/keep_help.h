@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/wire.h"
 
-enum { KEEP_MAGIC = 16, KEEP_FRAME = 5, KEEP_CHECK = 8 };
+enum { KEEP_MAGIC = 16, KEEP_FRAME = 5, KEEP_CHECK = 8, KEEP_END = 7 };
 
 static inline void keep_frame(struct buf *out, uint64_t *check, uint8_t kind, struct slice body)
 {

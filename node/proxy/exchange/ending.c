@@ -110,6 +110,17 @@ static void flush(struct exchange *x, bool last)
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, last);
 }
 
+/* The whole event that waited for one behind it, which does not come. */
+static void gather_finish(struct exchange *x)
+{
+    struct slice finish = http_usage_cut_finish(&x->now.cut);
+    if (!x->now.cuts_usage || finish.len == 0 || !exchange_is_committed(x))
+        return;
+    if (client_gather_full(x->client))
+        flush(x, false);
+    client_gather(x->client, finish);
+}
+
 void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
 {
     struct http_error error = {.form = exchange_error_form(x),
@@ -121,6 +132,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     exchange_event_say(x, &error, words);
     struct buf event;
     buf_init(&event, 0);
+    gather_finish(x);
     if (client_gather_full(x->client))
         flush(x, false);
     /* Of the answer behind a sign of life the client has whole events. */

@@ -46,6 +46,21 @@ static bool on_learned(void *context, unsigned slot, struct crdt_learned *out)
     return slot != 1;
 }
 
+/* What answers told, in two pieces. */
+static int on_told(void *context, unsigned at[2], struct buf *out)
+{
+    (void)context;
+    if (at[1] == 2)
+        return 0;
+    int err = buf_append_cstr(out, at[1]++ == 0 ? "told" : "more");
+    return err == ERR_OK ? 1 : err;
+}
+
+static void on_kept_told(void *context, struct slice piece)
+{
+    assert_int_equal(buf_append_slice(context, piece), ERR_OK);
+}
+
 /* Two replicas with some prompts, and what another router reports of them. */
 static void write_file(struct node_state_config config)
 {
@@ -59,7 +74,7 @@ static void write_file(struct node_state_config config)
         assert_int_equal(crdt_state_bind(c, hash_mix(i + 1), i % 2), 1);
     struct crdt_load load = {.requests = 4};
     crdt_state_load(c, 0, &load);
-    const struct node_keep_source source = {.state = state, .learned = on_learned};
+    const struct node_keep_source source = {.state = state, .learned = on_learned, .told = on_told};
     struct node_keep *keep;
     int more;
     buf_clear(&file);
@@ -118,6 +133,10 @@ static void the_next_life_knows_the_same(void **context)
     learned_of = 0;
     node_kept_learned(&k, next, on_kept_learned, NULL);
     assert_int_equal(learned_of, 1);
+    struct buf told = {0};
+    node_kept_told(&k, on_kept_told, &told);
+    assert_true(slice_equal(buf_slice(&told), SLICE("toldmore")));
+    buf_free(&told);
     assert_int_equal(node_kept_join(&k, next, NULL, 1, &why), ERR_OK); /* again: no change */
     struct crdt_digest again = digest_of(next);
     assert_true(again.index == after.index && again.registry == after.registry);
@@ -255,7 +274,7 @@ static void frames_in_another_order_are_refused(void **context)
         for (unsigned i = 0; i < orders[n].count; i++) {
             unsigned which = orders[n].frame[i];
             bool is_end = which == 3;
-            keep_frame(&made, &check, is_end ? 6 : kind[which],
+            keep_frame(&made, &check, is_end ? KEEP_END : kind[which],
                        is_end ? slice_of(NULL, 0) : body[which]);
         }
         assert_int_equal(node_kept_read(&k, buf_slice(&made), &why), orders[n].err);

@@ -1,4 +1,5 @@
-/* Usage is taken out of a stream, and nothing else, however the stream is cut into pieces. */
+/* Usage is taken out of a stream, and nothing else, however the stream is cut into pieces; what of
+ * it belongs into the event before goes back there. */
 #include "http/usage_cut.h"
 
 #include <stdio.h>
@@ -16,6 +17,14 @@
 #define USAGE_CR "data:{ \"usage\" : { } , \"choices\" : [ ] }\r\n\r\n"
 #define BESIDE   "data: {\"choices\":[{\"text\":\"y\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
 #define DONE     "data: [DONE]\n\n"
+/* The end of a choice, and usage with a fingerprint behind it. */
+#define END_HEAD    "data: {\"choices\":[{\"text\":\"}\",\"finish_reason\":\"stop\",\"a\":[]}]"
+#define END_CHOICE  END_HEAD "}\n\n"
+#define PRINT       ",\"system_fingerprint\":\"v\\\"0.32\""
+#define END_PRINT   END_HEAD PRINT "}\n\n"
+#define USAGE_PRINT "data: {\"id\":1,\"choices\":[],\"usage\":{\"prompt_tokens\":3}" PRINT "}\n\n"
+#define BESIDE_END                                                                                 \
+    "data: {\"choices\":[{\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
 
 /* What comes out, if the stream comes in pieces of random length up to `most`. It is read when the
  * piece is used up, so that ASan sees memory that was handed out and did not stay. */
@@ -69,6 +78,25 @@ static void only_usage_goes(void **state)
         {"data: {\"usage\":{},\"cho\n\n" DONE, "data: {\"usage\":{},\"cho\n\n" DONE},
         {"data: {\"choices\":[],\"usage\":{}\n\n" DONE,
          "data: {\"choices\":[],\"usage\":{}\n\n" DONE},
+        /* vLLM's fingerprint */
+        {EVENT_X END_CHOICE USAGE_PRINT DONE, EVENT_X END_PRINT DONE},
+        {END_CHOICE USAGE_PRINT, END_PRINT},
+        {": x\r\n" END_HEAD "}\r\n\r\n" USAGE_CR DONE, ": x\r\n" END_HEAD "}\r\n\r\n" DONE},
+        {": x\n" END_CHOICE ": y\n" USAGE_PRINT DONE, ": x\n" END_PRINT DONE},
+        {EVENT_X END_CHOICE DONE, EVENT_X END_CHOICE DONE},
+        {EVENT_X END_CHOICE, EVENT_X END_CHOICE},
+        {EVENT_X END_CHOICE "data: {\"cho", EVENT_X END_CHOICE "data: {\"cho"},
+        {EVENT_X END_CHOICE USAGE DONE, EVENT_X END_CHOICE DONE},
+        {END_CHOICE ": ping\n\n" USAGE_PRINT DONE, END_CHOICE ": ping\n\n" DONE},
+        {END_PRINT USAGE_PRINT DONE, END_PRINT DONE},
+        {EVENT_X USAGE_PRINT DONE, EVENT_X DONE},
+        {BESIDE_END USAGE_PRINT DONE, BESIDE_END USAGE_PRINT DONE},
+        {END_CHOICE BESIDE USAGE_PRINT, END_CHOICE BESIDE USAGE_PRINT},
+        {"data: {\ndata: \"choices\":[{\"finish_reason\":\"stop\"}]\ndata: }\n\n" USAGE_PRINT DONE,
+         "data: {\ndata: \"choices\":[{\"finish_reason\":\"stop\"}]\ndata: " PRINT "}\n\n" DONE},
+        /* of several choices the last one */
+        {END_CHOICE EVENT_X END_CHOICE USAGE_PRINT DONE, END_CHOICE EVENT_X END_PRINT DONE},
+        {END_CHOICE END_CHOICE USAGE_PRINT DONE, END_CHOICE END_PRINT DONE},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         for (uint64_t seed = 0; seed < 400; seed++) {
@@ -131,6 +159,65 @@ static void whole_events_do_not_wait(void **state)
     http_usage_cut_free(&c);
 }
 
+/* Only the end of a choice waits for the event behind it, and no longer than for its end. */
+static void the_end_of_a_choice_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *next, *out;
+    } cases[] = {{USAGE_PRINT, END_PRINT},
+                 {USAGE, END_CHOICE},
+                 {DONE, END_CHOICE},
+                 {": ping\n\n", END_CHOICE}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_usage_cut c;
+        struct slice in = SLICE(EVENT_X END_CHOICE), out;
+        http_usage_cut_init(&c);
+        assert_true(http_usage_cut_next(&c, &in, &out));
+        assert_true(slice_equal(out, SLICE(EVENT_X)));
+        assert_int_equal(c.handed, 0);
+        assert_false(http_usage_cut_next(&c, &in, &out));
+        assert_true(slice_equal(http_usage_cut_finish(&c), SLICE(END_CHOICE)));
+        assert_int_equal(http_usage_cut_rest(&c).len, 0);
+        in = slice_of_cstr(cases[i].next);
+        assert_true(http_usage_cut_next(&c, &in, &out));
+        assert_true(slice_equal(out, slice_of_cstr(cases[i].out)));
+        assert_true(c.handed);
+        assert_int_equal(http_usage_cut_finish(&c).len, 0);
+        http_usage_cut_free(&c);
+    }
+    /* Where the next one is there as well, and is none of usage, nothing is copied. */
+    struct http_usage_cut c;
+    struct slice in = SLICE(END_CHOICE EVENT_X DONE), out;
+    http_usage_cut_init(&c);
+    assert_true(http_usage_cut_next(&c, &in, &out));
+    assert_true(slice_equal(out, SLICE(END_CHOICE EVENT_X DONE)));
+    assert_int_equal(c.handed, 0);
+    http_usage_cut_free(&c);
+}
+
+/* What was handed out stays where it is while the same piece brings the begin of more usage. */
+static void usage_behind_an_end_that_went_is_cut_too(void **state)
+{
+    (void)state;
+    struct http_usage_cut c;
+    struct slice out,
+        pieces[] = {SLICE(EVENT_X "data: {"), SLICE("}\n\n" END_CHOICE),
+                    SLICE(EVENT_X "data: {\"choices\":[],\"usage\":"), SLICE("{}}\n\n" DONE)};
+    struct buf all;
+    buf_init(&all, 0);
+    http_usage_cut_init(&c);
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        while (http_usage_cut_next(&c, &pieces[i], &out))
+            assert_int_equal(buf_append_slice(&all, out), 0);
+        http_usage_cut_settled(&c);
+    }
+    assert_true(
+        slice_equal(buf_slice(&all), SLICE(EVENT_X "data: {}\n\n" END_CHOICE EVENT_X DONE)));
+    buf_free(&all);
+    http_usage_cut_free(&c);
+}
+
 /* Memory is bounded: what is no event passes in the end. */
 static void what_never_ends_passes(void **state)
 {
@@ -159,6 +246,8 @@ int main(void)
         cmocka_unit_test(only_usage_goes),
         cmocka_unit_test(after_long_events_too),
         cmocka_unit_test(whole_events_do_not_wait),
+        cmocka_unit_test(the_end_of_a_choice_waits),
+        cmocka_unit_test(usage_behind_an_end_that_went_is_cut_too),
         cmocka_unit_test(what_never_ends_passes),
     };
     return cmocka_run_group_tests_name("http/usage_cut", tests, NULL, NULL);

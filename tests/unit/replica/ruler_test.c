@@ -63,12 +63,53 @@ static void test_old_checkpoints_give_way(void **state)
     node_ruler_destroy(ruler);
 }
 
+static void test_the_next_life_knows_the_same(void **state)
+{
+    const struct node_ruler_mark answer = {.id = 1, .tokens = 1000, .answer = 101};
+    unsigned at = 0, known = 0, pieces = 0;
+    struct node_ruler *next;
+    struct buf out = {0};
+    (void)state;
+    begin();
+    assert_int_equal(node_ruler_keep(ruler, &at, &out), 0);
+    assert_int_equal(node_ruler_create(&next), 0);
+    for (unsigned i = 0; i < 20; i++)
+        node_ruler_found(ruler, &answer, 992, 16); /* answers are not repeated */
+    for (uint64_t id = 1; id <= 60000; id++)
+        node_ruler_note(ruler, &(struct node_ruler_mark){id, (uint32_t)id % 7, (uint32_t)id, 5});
+    node_ruler_note(next, &(struct node_ruler_mark){.id = 60000, .tokens = 3}); /* its own word */
+    size_t from = 0;
+    for (at = 0; node_ruler_keep(ruler, &at, &out) == 1; from = out.len, pieces++)
+        node_ruler_recall(next, slice_skip(buf_slice(&out), from));
+    assert_true(pieces >= 60000 / NODE_RULER_KEPT / 2 && out.len == from);
+    for (uint64_t id = 1; id < 60000; id++) {
+        const struct node_ruler_mark *a = node_ruler_at(ruler, id), *b = node_ruler_at(next, id);
+        known += a != NULL;
+        assert_int_equal(a == NULL, b == NULL);
+        assert_true(a == NULL || (a->tail_bytes == b->tail_bytes && a->tokens == b->tokens &&
+                                  a->answer == b->answer));
+    }
+    assert_true(known > 10000);
+    assert_int_equal(node_ruler_at(next, 60000)->tokens, 3);
+    assert_float_equal(node_ruler_tokens(next, &answer), 1000, 0);
+    for (size_t len = 0; len < 200; len++) { /* a piece that was cut */
+        struct node_ruler *other;
+        assert_int_equal(node_ruler_create(&other), 0);
+        node_ruler_recall(other, slice_of(out.at, len));
+        node_ruler_destroy(other);
+    }
+    buf_free(&out);
+    node_ruler_destroy(next);
+    node_ruler_destroy(ruler);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_last_word_on_a_checkpoint_counts),
         cmocka_unit_test(test_the_next_prompt_repeats_the_answer),
         cmocka_unit_test(test_old_checkpoints_give_way),
+        cmocka_unit_test(test_the_next_life_knows_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
