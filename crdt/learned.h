@@ -53,7 +53,7 @@
     X(u32, engine_work, CHANGED)   /* how often this router saw it work: node/replica/scraped.h */ \
     X(u32, events_rkey, CHANGED)   /* the cache whose KV-cache events it reads, and are live; */   \
     X(u32, events_floor, CHANGED)  /* generation of the oldest that gave way there; 0: none */     \
-    X(u32, events_reads, CHANGED)  /* 1: it reads them where it is its turn (node/replica/turn.h) */
+    X(u32, events_reads, CHANGED)  /* whether it reads them (enum node_reads) */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)

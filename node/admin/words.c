@@ -84,6 +84,9 @@ static const struct words {
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
      "{minutes#minute|minutes} what its cache holds is inferred."},
+    {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
+     "KV-cache events from {from}[, topic {topic}], are dropped: {reason}[ ({replica})].[ Wanted: "
+     "{want}.]"},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},

@@ -314,7 +314,7 @@ int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq, struct 
         if (topic.len > 0)
             memcpy(f->topic_bytes, topic.at, topic.len);
         f->topic = slice_of(f->topic_bytes, topic.len);
-        err = subscribe(f);
+        err = endpoint.len > 0 ? subscribe(f) : ERR_OK;
     }
     if (err != ERR_OK) {
         io_kv_feed_close(f);

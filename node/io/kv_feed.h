@@ -47,7 +47,8 @@ MUST_USE int io_kv_open(void **zmq);
 /* All feeds are closed, and the loop has run since. */
 void io_kv_close(void *zmq);
 
-/* Endpoints as "tcp://host:port"; an empty `replay`: there is none. `user` is borrowed.
+/* Endpoints as "tcp://host:port"; an empty one: nothing is subscribed to, and replays can be asked
+ * for; an empty `replay`: there is none. `user` is borrowed.
  * ERR_SYNTAX if libzmq does not take an endpoint; ERR_NOMEM, also for want of files. */
 MUST_USE int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq,
                              struct slice endpoint, struct slice replay, struct slice topic,

@@ -12,7 +12,7 @@ enum { SPARE_FILES = 16 };
 
 struct feed {
     struct kv_feeds *all;
-    struct io_kv_feed *open; /* NULL: it is closed */
+    struct io_kv_feed *open; /* NULL: it is closed, or has no sockets */
 };
 
 struct kv_feeds {
@@ -89,6 +89,8 @@ static int feed_open(void *context, unsigned feed, struct slice endpoint, struct
     struct kv_feeds *fs = context;
     struct feed *f = &fs->feeds[feed];
     CHECK(f->open == NULL);
+    if (endpoint.len == 0 && replay.len == 0)
+        return ERR_OK; /* the engine connects, and answers no replays */
     if (!files_left())
         return ERR_LIMIT;
     int err = fs->zmq == NULL ? io_kv_open(&fs->zmq) : ERR_OK;
@@ -108,7 +110,8 @@ static int feed_open(void *context, unsigned feed, struct slice endpoint, struct
 static void feed_close(void *context, unsigned feed)
 {
     struct kv_feeds *fs = context;
-    io_kv_feed_close(fs->feeds[feed].open);
+    if (fs->feeds[feed].open != NULL)
+        io_kv_feed_close(fs->feeds[feed].open);
     fs->feeds[feed].open = NULL;
 }
 
@@ -121,7 +124,8 @@ static int feed_replay(void *context, unsigned feed, uint64_t from)
 static uint64_t feed_malformed(void *context, unsigned feed)
 {
     struct kv_feeds *fs = context;
-    return io_kv_feed_stats(fs->feeds[feed].open).malformed;
+    const struct io_kv_feed *open = fs->feeds[feed].open;
+    return open != NULL ? io_kv_feed_stats(open).malformed : 0;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

@@ -35,6 +35,7 @@ static const struct {
     [PROXY_PORT_CLIENT] = {"clients", "listen"},
     [PROXY_PORT_ADMIN] = {"admin", "admin-listen"},
     [PROXY_PORT_PROBE] = {"probes", "probe-listen"},
+    [PROXY_PORT_EVENTS] = {"kv_events", "kv-events-listen"},
 };
 
 static void pause_accepting(struct listener *l, const char *error)
@@ -86,7 +87,8 @@ static bool accept_one(struct listener *l)
     }
     /* The kernel gives the lowest number that is free: from here on files are for the admin port,
      * for probes and for the other routers. */
-    if (l->port == PROXY_PORT_CLIENT && (uint64_t)fd >= l->shell->files->client_max) {
+    bool gives_way = l->port == PROXY_PORT_CLIENT || l->port == PROXY_PORT_EVENTS;
+    if (gives_way && (uint64_t)fd >= l->shell->files->client_max) {
         (void)close(fd);
         pause_accepting(l, "what is left of open files is kept for the admin port");
         return false;

@@ -377,6 +377,16 @@ static void start_loop(struct shell *shell)
     CHECK(uv_prepare_start(&shell->prepare, on_prepare) == 0);
 }
 
+/* A port that need not be there. */
+static int open_more(struct shell *shell, enum proxy_port port, const char *listen)
+{
+    struct node_address at;
+    if (listen[0] == '\0')
+        return ERR_OK;
+    CHECK(node_address_parse(slice_of_cstr(listen), &at) == 0); /* it was checked when it was set */
+    return listener_open(&shell->listeners[port], shell, port, &at);
+}
+
 int shell_start(struct shell *shell, struct node *node)
 {
     const struct node_options *options = shell->options;
@@ -400,12 +410,10 @@ int shell_start(struct shell *shell, struct node *node)
     if (err == 0)
         err = listener_open(&shell->listeners[PROXY_PORT_ADMIN], shell, PROXY_PORT_ADMIN,
                             &options->admin_listen);
-    struct node_address probes;
-    if (err == 0 && options->probe_listen[0] != '\0') {
-        /* It was checked when it was set. */
-        CHECK(node_address_parse(slice_of_cstr(options->probe_listen), &probes) == 0);
-        err = listener_open(&shell->listeners[PROXY_PORT_PROBE], shell, PROXY_PORT_PROBE, &probes);
-    }
+    if (err == 0)
+        err = open_more(shell, PROXY_PORT_PROBE, options->probe_listen);
+    if (err == 0)
+        err = open_more(shell, PROXY_PORT_EVENTS, options->kv_events_listen);
     if (err != 0)
         return err;
     judge_admin_port(shell);

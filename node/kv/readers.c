@@ -251,8 +251,8 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                                want->replay.len > 0, 0);
     if (err != ERR_OK)
         return err;
-    err = rs->shell->open(rs->shell->context, number_of(f), want->endpoint, want->replay,
-                          want->topic);
+    struct slice endpoint = want->connects ? SLICE("") : want->endpoint;
+    err = rs->shell->open(rs->shell->context, number_of(f), endpoint, want->replay, want->topic);
     if (err != ERR_OK) {
         kv_reader_destroy(f->reader);
         f->reader = NULL;
@@ -379,6 +379,12 @@ enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *
 }
 
 /* --- messages -------------------------------------------------------------------------------- */
+
+int kv_readers_feed(const struct kv_readers *rs, unsigned slot)
+{
+    CHECK(slot < rs->slots);
+    return rs->places[slot].feed - 1;
+}
 
 static struct feed *feed_at(struct kv_readers *rs, unsigned number)
 {

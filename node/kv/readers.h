@@ -47,11 +47,13 @@ struct kv_wanted {
     uint32_t rkey;                 /* of its present cache (crdt/registry.h) */
     double blocks;                 /* of its cache; 0: not known */
     bool has_tier;                 /* it found blocks behind its own memory */
+    bool connects;                 /* the engine does: `endpoint` is the address that it has */
     struct slice endpoint, replay; /* "tcp://host:port"; empty `replay`: there is none */
     struct slice topic;
 };
 
 /* Sockets (node/io/kv_feeds.h). `feed` is below KV_READERS_MAX. Nothing is called back from within.
+ * An empty endpoint: nothing is subscribed to, for the engine connects.
  */
 struct kv_readers_shell {
     int (*open)(void *context, unsigned feed, struct slice endpoint, struct slice replay,
@@ -113,7 +115,10 @@ MUST_USE int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k
 bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept);
 void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept);
 
-/* --- from the shell, of a feed that is open --- */
+/* The feed of a replica; -1: none is open. */
+MUST_USE int kv_readers_feed(const struct kv_readers *rs, unsigned slot);
+
+/* --- from the shell, of a feed that is open, or from whoever took the engine's connection --- */
 
 void kv_readers_connected(struct kv_readers *rs, unsigned feed, uint64_t now_ms);
 /* The subscription ended; it is opened again by itself. */

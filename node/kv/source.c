@@ -120,22 +120,30 @@ static bool is_host(struct slice host)
     return inner.len > 0;
 }
 
-const char *kv_named_parse(struct slice text, struct kv_named *out)
+/* tcp://HOST:PORT */
+static bool is_address(struct slice at, struct kv_named *out)
 {
-    static const char wrong[] =
-        "after # want kv-events=tcp://HOST:PORT, and maybe ?replay=PORT and &topic=TEXT behind it";
-    struct kv_named named = {0};
-    if (text.len > KV_NAMED_MAX || !slice_starts_with(text, SLICE("tcp://")))
-        return wrong;
-    struct slice more = slice_skip(text, strlen("tcp://"));
-    struct slice at = slice_cut(&more, '?');
+    if (!slice_starts_with(at, SLICE("tcp://")))
+        return false;
+    at = slice_skip(at, strlen("tcp://"));
     size_t colon = at.len;
     while (colon > 0 && at.at[colon - 1] != ':')
         colon--;
-    if (colon == 0 || !number_is_port(slice_skip(at, colon), &named.port))
-        return wrong;
-    named.host = slice_of(at.at, colon - 1);
-    if (!is_host(named.host))
+    if (colon == 0 || !number_is_port(slice_skip(at, colon), &out->port))
+        return false;
+    out->host = slice_of(at.at, colon - 1);
+    return is_host(out->host);
+}
+
+const char *kv_named_parse(struct slice text, struct kv_named *out)
+{
+    static const char wrong[] = "after # want kv-events=tcp://HOST:PORT or kv-events=listen, and "
+                                "maybe ?replay=PORT and &topic=TEXT behind it";
+    struct kv_named named = {0};
+    struct slice more = text;
+    struct slice at = slice_cut(&more, '?');
+    named.connects = slice_equal(at, SLICE("listen"));
+    if (text.len > KV_NAMED_MAX || (!named.connects && !is_address(at, &named)))
         return wrong;
     while (more.len > 0) {
         struct slice value = slice_cut(&more, '&');

@@ -8,6 +8,7 @@
 #ifndef NODE_KV_SOURCE_H
 #define NODE_KV_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -33,10 +34,12 @@ struct kv_source {
 MUST_USE int kv_sources_read(struct slice json, struct kv_source *out, unsigned max,
                              unsigned *count);
 
-/* As an operator names it: tcp://HOST:PORT?replay=PORT&topic=TEXT. Both parts behind the `?` may be
- * left out. `host` (IPv6 in brackets) and `topic` borrow from the text. */
+/* As an operator names it: tcp://HOST:PORT?replay=PORT&topic=TEXT, or `listen` in place of the
+ * address: the engine connects to kv-events-listen. Both parts behind the `?` may be left out.
+ * `host` (IPv6 in brackets) and `topic` borrow from the text. */
 struct kv_named {
     struct slice host, topic;
+    bool connects; /* the engine does; no host and no port */
     uint16_t port;
     uint16_t replay_port; /* 0: there is none */
 };

@@ -1,6 +1,7 @@
 /* What /metrics says of the data path. */
 #include "base/check.h"
 #include "node/proxy/engine/feeds.h"
+#include "node/proxy/engine/publishers.h"
 #include "node/proxy/engine/shortage.h"
 #include "node/proxy/proxy_internal.h"
 #include "node/route/poison.h"
@@ -201,6 +202,7 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     write_labelled(proxy, p);
     write_shortages(proxy, p);
     feeds_metrics(proxy, p);
+    publishers_metrics(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_histograms(p, "queue_wait_seconds",
                           "Time in the queue of requests that found room at a replica.");

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/feeds.h"
 #include "node/proxy/engine/prober.h"
+#include "node/proxy/engine/publishers.h"
 #include "node/proxy/engine/shortage.h"
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/guard/door.h"
@@ -143,6 +144,8 @@ int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port por
                  uint64_t now_ms)
 {
     p->now_ms = now_ms;
+    if (port == PROXY_PORT_EVENTS)
+        return publishers_accept(p, stream, peer);
     struct client *c = client_new(p, stream, port, peer);
     if (c == NULL)
         return ERR_NOMEM;
@@ -380,6 +383,7 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
 {
     struct pool *pool = &p->engines.pools[replica];
+    publishers_forget(p, replica);
     feeds_forget(p, replica);
     if (pool->proxy == NULL)
         return true;
@@ -433,6 +437,7 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     if (!p->paused) {
         prober_tick(p);
         watch_tick(p);
+        publishers_tick(p);
         feeds_tick(p);
     }
 }
@@ -464,7 +469,8 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     segment_pool_init(&p->segments, config->options->buffered_bytes_max);
     buf_init(&p->scratch, 0);
     proxy_limits_begin(p);
-    if (door_init(p) != 0 || feeds_open(p) != 0) {
+    if (door_init(p) != 0 || feeds_open(p) != 0 || publishers_open(p) != 0) {
+        feeds_close(p);
         door_free(p);
         free(p->engines.pools);
         free(p);
@@ -510,6 +516,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
     prober_stop(p);
+    publishers_stop(p);
     exchange_queue_stop(p);
     for (struct client *c = p->clients.all; c != NULL; c = c->next) {
         if (c->exchange != NULL && (exchange_is_committed(c->exchange) || c->exchange->alive))
@@ -530,6 +537,7 @@ void proxy_destroy(struct proxy *p)
         return;
     CHECK(p->clients.all == NULL && p->engines.prober == NULL);
     door_free(p);
+    publishers_close(p);
     feeds_close(p);
     exchange_pool_free(p);
     models_forget(p);

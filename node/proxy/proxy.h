@@ -51,7 +51,8 @@ enum {
 enum proxy_port {
     PROXY_PORT_CLIENT,
     PROXY_PORT_ADMIN,
-    PROXY_PORT_PROBE, /* what the admin port has for probes, alone */
+    PROXY_PORT_PROBE,  /* what the admin port has for probes, alone */
+    PROXY_PORT_EVENTS, /* engines that publish KV events (node/proxy/engine/publishers.h) */
     PROXY_PORTS,
 };
 

@@ -1,5 +1,6 @@
 /* What holds between events. */
 #include "base/check.h"
+#include "node/proxy/engine/publishers.h"
 #include "node/proxy/exchange/exchange.h"
 
 static void upstream_check(const struct upstream *u)
@@ -95,4 +96,5 @@ void proxy_check(const struct proxy *p)
             CHECK(u->state == UPSTREAM_IDLE && (u->next == NULL || u->next->prev == u));
     }
     CHECK(without_place == p->engines.without_place);
+    publishers_check(p);
 }

@@ -37,10 +37,13 @@ void node_router_events_live(struct node_router *r, unsigned replica, bool live)
     node_router_events_follow(r);
 }
 
-void node_router_events_reads(struct node_router *r, unsigned replica, bool reads)
+void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads)
 {
     CHECK(replica < r->replica_count);
+    if (r->slots[replica].events.reads == reads)
+        return;
     r->slots[replica].events.reads = reads;
+    r->reports_taken = UINT64_MAX; /* its place in the order may be another one */
 }
 
 bool node_router_events_are_live(const struct node_router *r, unsigned replica)

@@ -36,9 +36,13 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 /* This router reads the feed of the replica, and what it says counts, or no longer does. Holds
  * until the next call, also where the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
-/* This router reads the replica's feed where it is its turn: the others count on it. At first it
- * does not. */
-void node_router_events_reads(struct node_router *r, unsigned replica, bool reads);
+/* How the others count on this router for the replica's feed. */
+enum node_reads {
+    NODE_READS_NOT,  /* at first */
+    NODE_READS_TURN, /* where it is its turn */
+    NODE_READS_HELD, /* the engine connected to it: it goes before all that do not have that */
+};
+void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 

@@ -78,9 +78,9 @@ struct node_slot {
     uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
-    struct {                  /* KV-cache events: kv_events.c, share.c */
-        bool live;            /* this router reads them, and they count, */
-        bool reads;           /* or would where it is its turn */
+    struct {       /* KV-cache events: kv_events.c, share.c */
+        bool live; /* this router reads them, and they count, */
+        enum node_reads reads;
         uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
         uint32_t floor_heard; /* and how old is what gave way there */
         struct node_events_floor {

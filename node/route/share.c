@@ -167,6 +167,15 @@ static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t rou
     return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
+/* One that the engine connected to goes before all others that read. */
+static void add_reader(struct heard *h, bool up, const struct crdt_learned *learned, uint64_t rank)
+{
+    bool holds = learned && learned->events_reads >= NODE_READS_HELD;
+    bool self_holds = h->r->slots[h->slot].events.reads >= NODE_READS_HELD;
+    uint64_t self = holds == self_holds ? h->rank : self_holds ? UINT64_MAX : 0;
+    node_turn_add(&h->turn_events, up && learned && learned->events_reads, rank, self);
+}
+
 static bool hear(void *context, uint64_t router, const struct crdt_load *load,
                  const struct crdt_sight *sight, const struct crdt_learned *learned)
 {
@@ -190,7 +199,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         h->found_still = h->found_still || (sight->still & NODE_STILL_FOUND) != 0;
         bool up = sight->health == NODE_HEALTH_UP;
         node_turn_add(&h->turn, up, rank, h->rank);
-        node_turn_add(&h->turn_events, up && learned && learned->events_reads, rank, h->rank);
+        add_reader(h, up, learned, rank);
         if (sight->engine <= NODE_ENGINE_OTHER && h->engine == NODE_ENGINE_AUTO)
             h->engine = (enum node_engine)sight->engine;
     }

@@ -216,8 +216,9 @@ struct node_options {
     uint64_t watchdog_ms;   /* 0: off */
     uint64_t stall_cut_ms;  /* 0: never */
     uint64_t scrape_interval_ms;
-    unsigned kv_events; /* enum node_kv_events */
-    double kv_ask;      /* % of the prompts' bytes whose tokens engines are asked for */
+    unsigned kv_events;     /* enum node_kv_events */
+    char *kv_events_listen; /* HOST:PORT, "" = no such port */
+    double kv_ask;          /* % of the prompts' bytes whose tokens engines are asked for */
 
     /* Operation */
     unsigned log_level;  /* enum log_level */

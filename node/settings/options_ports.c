@@ -37,7 +37,7 @@ bool node_options_apart(const struct node_options *o)
     return !here;
 }
 
-enum { PORTS = 4 };
+enum { PORTS = 5 };
 
 struct port {
     const char *setting;
@@ -54,6 +54,9 @@ static void list_ports(const struct node_options *o, struct port out[PORTS])
     out[3] = (struct port){.setting = "probe-listen", .open = o->probe_listen[0] != '\0'};
     if (out[3].open)
         CHECK(node_address_parse(slice_of_cstr(o->probe_listen), &out[3].at) == 0);
+    out[4] = (struct port){.setting = "kv-events-listen", .open = o->kv_events_listen[0] != '\0'};
+    if (out[4].open)
+        CHECK(node_address_parse(slice_of_cstr(o->kv_events_listen), &out[4].at) == 0);
 }
 
 /* One address would take the other's port: the same host, or all of them. */

@@ -368,6 +368,14 @@ const struct node_option node_option_requests[] = {
              "one stands by. vLLM is asked for `GET /kv_event_sources`, SGLang says it in "
              "`/server_info`; the [label](operations.md#labels) `kv-events` names what they do "
              "not. Give all routers the same. [KV-cache events](engines.md#kv-cache-events)."},
+    {.name = "kv-events-listen",
+     TEXT(kv_events_listen, "HOST:PORT"),
+     .wrong = node_allowed_address_not,
+     .help = "engines connect here to publish KV events",
+     .more = "For engines whose endpoint names the router "
+             "(`tcp://router:5557`) instead of a port of their own. Nothing checks who connects: "
+             "use an address that engines alone reach. Give all routers the same port. [Engines "
+             "that connect](engines.md#engines-that-connect)."},
     {.name = "kv-ask",
      FIELD(kv_ask, FLOAT, "PERCENT", LIVE),
      .fallback = "2",

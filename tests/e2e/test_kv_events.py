@@ -97,6 +97,12 @@ class Events(Clustered):
             return all(of(r, "live", sim.name) == 1 for r in nodes)
         wait_for(lambda: roles() == [(0, 0, 0), (0, 1, 1), (1, 1, 1)], "one speaks, one stands by")
         wait_for(heard, "all know it")
+
+        def settled():
+            before = [(r.pid, of(r, "speaks", sim.name), of(r, "read", sim.name)) for r in nodes]
+            quiet_for(3, "the last router to start may go first, and says only within two seconds that it reads")
+            return before == [(r.pid, of(r, "speaks", sim.name), of(r, "read", sim.name)) for r in nodes]
+        wait_for(settled, "an order")
         Talk(self, 7).ask(nodes[0])
         for r in nodes:
             if of(r, "read", sim.name):

@@ -29,6 +29,9 @@ struct sim_kv_config {
     unsigned port;      /* of the first rank; the next ones have the next. 0: none yet */
     unsigned again;     /* the same where one asks; 0: none, or none yet */
     bool answers_again; /* there is such a port */
+    /* tcp://HOST:PORT to which the first rank connects; the next ones have the next port. NULL: it
+     * waits at `port`. */
+    const char *connect;
 };
 
 struct sim_publisher;

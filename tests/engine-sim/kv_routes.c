@@ -18,6 +18,7 @@ void sim_kv_init(struct sim_engine *e)
         .kept = o->kv_kept,
         .port = (unsigned)(o->kv_port == 0 ? 0 : o->kv_port + o->data_parallel_start),
         .answers_again = answers,
+        .connect = o->kv_connect,
     };
     if (answers && o->kv_replay != 0)
         config.again = (unsigned)(o->kv_replay + o->data_parallel_start);
@@ -42,10 +43,13 @@ void sim_kv_sources(struct sim_engine *e, struct sim_conn *c, struct slice body)
     }
     const struct sim_kv_config *kv = sim_publisher_config(e->kv);
     for (unsigned i = 0; i < e->ranks.count; i++) {
-        sim_put(&out,
-                "%s\"%u\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\","
-                "\"endpoint\":\"tcp://*:%u\",\"replay_endpoint\":",
-                i == 0 ? "{" : ",", kv->first + i, kv->port + i);
+        sim_put(&out, "%s\"%u\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\",",
+                i == 0 ? "{" : ",", kv->first + i);
+        if (kv->connect != NULL)
+            sim_put(&out, "\"endpoint\":\"%s\"", kv->connect);
+        else
+            sim_put(&out, "\"endpoint\":\"tcp://*:%u\"", kv->port + i);
+        sim_put(&out, ",\"replay_endpoint\":");
         if (kv->answers_again)
             sim_put(&out, "\"tcp://*:%u\"", kv->again + i);
         else

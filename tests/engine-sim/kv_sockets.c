@@ -163,6 +163,16 @@ static int bind_at(const struct sim_kv_sockets *s, void *zmq, unsigned *port)
     return 0;
 }
 
+/* Where vLLM's endpoint names a host, each rank adds its number to the port. */
+static int connect_at(void *zmq, const char *endpoint, unsigned rank)
+{
+    const char *colon = strrchr(endpoint, ':');
+    char at[320];
+    (void)snprintf(at, sizeof at, "%.*s:%lu", (int)(colon - endpoint), endpoint,
+                   strtoul(colon + 1, NULL, 10) + rank);
+    return zmq_connect(zmq, at) == 0 ? 0 : zmq_errno();
+}
+
 static void *socket_of(struct sim_kv_sockets *s, int type)
 {
     void *zmq = zmq_socket(s->zmq, type);
@@ -194,13 +204,16 @@ static int router_open(struct sim_kv_sockets *s, unsigned rank, unsigned *port)
 /* Those of all ranks, from these ports on. */
 static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, unsigned *again)
 {
+    const struct sim_kv_config *config = sim_publisher_config(s->publisher);
     int err = 0;
     s->zmq = zmq_ctx_new();
     CHECK(s->zmq != NULL);
     for (unsigned i = 0; i < s->ranks && err == 0; i++) {
         unsigned at = *port + i, again_at = *again + i;
         s->publish[i] = socket_of(s, ZMQ_PUB);
-        err = bind_at(s, s->publish[i], i == 0 ? port : &at);
+        err = config->connect != NULL
+                  ? connect_at(s->publish[i], config->connect, config->first + i)
+                  : bind_at(s, s->publish[i], i == 0 ? port : &at);
         if (err == 0 && answers)
             err = router_open(s, i, i == 0 ? again : &again_at);
     }

@@ -118,7 +118,10 @@ static void announce(struct daemon *d)
     printf("listening on http://%s:%u\n", d->tcp.host, d->tcp.port);
     if (d->kv != NULL) {
         const struct sim_kv_config *kv = sim_publisher_config(d->engine.kv);
-        printf("KV events at tcp://%s:%u", d->tcp.host, kv->port);
+        if (kv->connect != NULL)
+            printf("KV events to %s", kv->connect);
+        else
+            printf("KV events at tcp://%s:%u", d->tcp.host, kv->port);
         if (kv->answers_again)
             printf(", and again at tcp://%s:%u", d->tcp.host, kv->again);
         printf("\n");

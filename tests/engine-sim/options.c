@@ -130,6 +130,8 @@ static const struct option table[] = {
      "-0.17, -0.20, -0.22, -0.24, -0.25, sglang-0.5, -0.5.15 (none)"},
     {"kv-events-port", PORT, AT(kv_port), 0, "PORT",
      "where; each rank adds its number. 0: the kernel picks (0)"},
+    {"kv-events-connect", TEXT, AT(kv_connect), 0, "tcp://HOST:PORT",
+     "connect there instead, as where vLLM's endpoint names a host; each rank adds its number"},
     {"kv-replay-port", PORT, AT(kv_replay), 0, "PORT|none",
      "where messages can be asked for again, the same (none)"},
     {"kv-kept", WHOLE, AT(kv_kept), 1, "N", "so many of each rank (10000)"},
@@ -305,6 +307,8 @@ static int kv_finish(const struct sim_options *o)
         return 0;
     if (of != (o->sglang ? SIM_KV_SGLANG : SIM_KV_VLLM))
         what = "--kv-events: --engine has no such form";
+    else if (o->kv_connect != NULL && strncmp(o->kv_connect, "tcp://", 6) != 0)
+        what = "--kv-events-connect: want tcp://HOST:PORT";
     else if (o->kv_port == SIM_NO_PORT)
         what = "--kv-events needs a port";
     else if (o->kv_kept > SIM_KV_KEPT_MAX)

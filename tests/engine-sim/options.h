@@ -107,6 +107,7 @@ struct sim_options {
     uint64_t interim;
     const char *kv_events; /* the form of the release whose events it publishes; NULL: none */
     const char *kv_topic;
+    const char *kv_connect; /* tcp://HOST:PORT; NULL: others connect */
     bool kv_bytes;
     uint64_t kv_port;   /* of rank 0, as in vLLM: each rank adds its number. 0: the kernel picks */
     uint64_t kv_replay; /* the same; SIM_NO_PORT: none */

@@ -19,7 +19,8 @@
 static const struct convert_row plugins[] = {
     NEEDLESS("prefix-cache-scorer", "policy: cache_aware. " NOTE_WEIGHT),
     NEEDLESS("precise-prefix-cache-scorer",
-             "engines' KV events are read where they are published (kv-events)"),
+             "engines' KV events are read where they are published (kv-events), or from engines "
+             "that connect (kv-events-listen)"),
     NEEDLESS("no-hit-lru-scorer", "the cost includes what a prompt pushes out"),
     NEEDLESS("session-affinity-scorer", "a session's prefix is where it was"),
     NEEDLESS("lora-affinity-scorer", "loading an adapter is a term of the cost, in seconds"),

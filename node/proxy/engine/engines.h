@@ -26,7 +26,8 @@ struct proxy_engines {
     bool pools_missing;        /* there was no memory for one */
     struct http_limits limits; /* of the heads of their answers */
     struct prober *prober;
-    struct feeds *feeds; /* of KV events; NULL: none is read */
+    struct feeds *feeds;           /* of KV events; NULL: none is read */
+    struct publishers *publishers; /* engines that connect to publish them; NULL with `feeds` */
     struct proxy_shortage shortages[NET_SHORTAGES];
     unsigned without_place; /* pools to which no connection is opened now */
     uint64_t place_ms;      /* not before then to any: files or memory are short */

@@ -13,6 +13,7 @@ enum {
     LOOK_MS = 1000,
     READERS = 2,       /* of one engine: one speaks, one stands by */
     FAILED_MS = 10000, /* without a subscription: another router is to read it */
+    KEPT_MS = 60000,   /* what is known of an engine that was connected to this router */
 };
 
 struct feeds {
@@ -21,9 +22,13 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
-        uint64_t well_ms; /* it was to be read, and was, or was not to be */
-        uint8_t reading;  /* as the log was told last, */
-        bool live;        /* and the router */
+        uint64_t well_ms;        /* it was to be read, and was, or was not to be */
+        uint8_t reading;         /* as the log was told last, */
+        bool live;               /* and the router */
+        bool held;               /* the engine is connected to this router, */
+        bool connects;           /* and is to be read so */
+        uint64_t left_ms;        /* since when it no longer is */
+        char from[NET_IP_BYTES]; /* from where it was last; "": it never was */
     } of[NODE_REPLICAS_MAX];
 };
 
@@ -32,6 +37,7 @@ struct feeds {
 struct endpoint {
     char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
+    bool connects; /* the engine does, from `at` */
 };
 
 /* False: there is no such port. */
@@ -77,13 +83,37 @@ static struct slice host_of(const struct proxy *p, unsigned server, char room[NE
     return slice_of_cstr(room);
 }
 
+/* False: no label says so. */
+static bool named_find(const struct proxy *p, const struct node_replica *k, struct kv_named *out)
+{
+    struct slice said = node_router_replica(p->config.router, k->rank.server)->said.kv_events;
+    if (said.len > 0)
+        CHECK(kv_named_parse(said, out) == NULL); /* it was checked */
+    return said.len > 0;
+}
+
+/* An engine that connects; `named` has more of it. */
+static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
+                            struct endpoint *out)
+{
+    const struct feeds_of *of = &p->engines.feeds->of[slot];
+    char room[NET_IP_BYTES];
+    if (of->from[0] == '\0' || (!of->held && p->now_ms >= of->left_ms + KEPT_MS))
+        return false;
+    out->connects = true;
+    out->topic = named->topic;
+    (void)write_at(out->replay, host_of(p, slot, room), named->replay_port);
+    return slice_to_cstr(slice_of_cstr(of->from), out->at, sizeof out->at);
+}
+
 static bool endpoint_find(const struct proxy *p, const struct node_replica *k, struct endpoint *out)
 {
     unsigned server = k->rank.server, rank = k->rank.is_one ? k->rank.number : 0;
-    struct slice said = node_router_replica(p->config.router, server)->said.kv_events;
-    struct kv_named named;
-    if (said.len > 0) {
-        CHECK(kv_named_parse(said, &named) == NULL); /* it was checked */
+    struct kv_named named = {.connects = true};
+    bool is_named = named_find(p, k, &named);
+    if (is_named && named.connects)
+        return !k->rank.is_one && connection_find(p, server, &named, out);
+    if (is_named) {
         out->topic = named.topic;
         bool replays = named.replay_port > 0;
         (void)write_at(out->replay, named.host, replays ? named.replay_port + rank : 0);
@@ -91,7 +121,7 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
     }
     const struct kv_source *source = source_of(&p->engines.feeds->of[server], &k->rank);
     if (source == NULL)
-        return false;
+        return !k->rank.is_one && connection_find(p, server, &named, out);
     char room[NET_IP_BYTES];
     struct slice host = host_of(p, server, room);
     out->topic = slice_of_cstr(source->topic);
@@ -101,13 +131,18 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
 
-static bool is_off(const struct proxy *p)
+bool feeds_joins(const struct proxy *p)
 {
-    bool joins = p->config.replication != NULL && !node_replication_ready(p->config.replication);
-    return p->engines.feeds == NULL || joins || p->config.options->kv_events == NODE_KV_EVENTS_OFF;
+    return p->config.replication != NULL && !node_replication_ready(p->config.replication);
 }
 
-static enum kv_role role_of(const struct proxy *p, unsigned slot)
+static bool is_off(const struct proxy *p)
+{
+    return p->engines.feeds == NULL || feeds_joins(p) ||
+           p->config.options->kv_events == NODE_KV_EVENTS_OFF;
+}
+
+static enum kv_role role_of(const struct proxy *p, unsigned slot, bool connects)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
     const struct node_replica *server = node_router_process(p->config.router, slot);
@@ -118,7 +153,10 @@ static enum kv_role role_of(const struct proxy *p, unsigned slot)
         return kv_readers_reading(p->engines.feeds->readers, slot) != KV_READING_NOT
                    ? KV_ROLE_STANDS_BY
                    : KV_ROLE_NONE;
-    if (server->health != NODE_HEALTH_UP || k->turn_events.ahead >= READERS)
+    bool up = server->health == NODE_HEALTH_UP, held = p->engines.feeds->of[slot].held;
+    if (connects) /* it publishes to nobody else, and may begin before it counts as up */
+        return held && up && k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
+    if (!up || k->turn_events.ahead >= READERS)
         return KV_ROLE_NONE;
     return k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
 }
@@ -149,6 +187,8 @@ void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sourc
 void feeds_forget(struct proxy *p, unsigned replica)
 {
     feeds_told(p, replica, NULL, 0);
+    if (p->engines.feeds != NULL)
+        p->engines.feeds->of[replica].from[0] = '\0';
 }
 
 /* --- the tick -------------------------------------------------------------------------------- */
@@ -206,36 +246,80 @@ static void tell_router(const struct proxy *p, unsigned slot)
 }
 
 /* The others count on this router, but where it is to read a feed and has no subscription for long:
- * then the next one moves up, while this one goes on trying. */
-static void tell_reads(const struct proxy *p, unsigned slot, bool off, bool wanted)
+ * then the next one moves up, while this one goes on trying. For an engine that connects they count
+ * on the router that has its connection. */
+static enum node_reads reads_of(const struct proxy *p, unsigned slot, bool wanted)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
     enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
+    struct kv_named named = {.connects = false};
+    (void)named_find(p, node_router_replica(p->config.router, slot), &named);
+    if (of->connects || named.connects)
+        return of->held && reading != KV_READING_NOT ? NODE_READS_HELD : NODE_READS_NOT;
     bool up = node_router_process(p->config.router, slot)->health == NODE_HEALTH_UP;
     if (!wanted || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
         of->well_ms = p->now_ms;
-    bool reads = !off && p->now_ms < of->well_ms + FAILED_MS;
-    node_router_events_reads(p->config.router, slot, reads);
+    return p->now_ms < of->well_ms + FAILED_MS ? NODE_READS_TURN : NODE_READS_NOT;
+}
+
+/* The engine is connected already when its feed is opened. */
+static void connect_held(const struct proxy *p, unsigned slot)
+{
+    struct kv_readers *readers = p->engines.feeds->readers;
+    bool away = kv_readers_reading(readers, slot) == KV_READING_AWAY;
+    const struct feeds_of *of = &p->engines.feeds->of[slot];
+    if (of->connects && of->held && away)
+        kv_readers_connected(readers, (unsigned)kv_readers_feed(readers, slot), p->now_ms);
 }
 
 static void look(struct proxy *p, unsigned slot, bool off)
 {
     struct feeds *f = p->engines.feeds;
-    struct kv_wanted want = {.role = off ? KV_ROLE_NONE : role_of(p, slot)};
+    struct kv_wanted want = {.role = KV_ROLE_NONE};
     struct endpoint e = {.at = ""};
     const struct node_replica *k = node_router_replica(p->config.router, slot);
-    if (want.role != KV_ROLE_NONE && endpoint_find(p, k, &e)) {
+    if (!off && endpoint_find(p, k, &e))
+        want.role = role_of(p, slot, e.connects);
+    if (want.role != KV_ROLE_NONE) {
         want.rkey = k->rkey;
         want.blocks = blocks_of(k);
         want.has_tier = k->scrape.tier_hits > 0;
         want.endpoint = slice_of_cstr(e.at);
         want.replay = slice_of_cstr(e.replay);
         want.topic = e.topic;
-    } else {
-        want.role = KV_ROLE_NONE;
+        want.connects = e.connects;
     }
+    f->of[slot].connects = want.connects;
     kv_readers_want(f->readers, slot, &want, p->now_ms);
-    tell_reads(p, slot, off, want.role != KV_ROLE_NONE);
+    connect_held(p, slot);
+    enum node_reads reads = reads_of(p, slot, want.role != KV_ROLE_NONE);
+    node_router_events_reads(p->config.router, slot, off ? NODE_READS_NOT : reads);
+}
+
+void feeds_held(struct proxy *p, unsigned replica, const char *from)
+{
+    struct feeds *f = p->engines.feeds;
+    struct feeds_of *of = &f->of[replica];
+    int feed = kv_readers_feed(f->readers, replica);
+    of->held = from != NULL;
+    if (from == NULL) {
+        of->left_ms = p->now_ms;
+        if (of->connects && feed >= 0)
+            kv_readers_lost(f->readers, (unsigned)feed, p->now_ms);
+        return;
+    }
+    (void)slice_to_cstr(slice_of_cstr(from), of->from, sizeof of->from);
+    look(p, replica, is_off(p));
+}
+
+bool feeds_live(struct proxy *p, unsigned replica, uint64_t number, struct slice payload)
+{
+    const struct feeds *f = p->engines.feeds;
+    int feed = kv_readers_feed(f->readers, replica);
+    if (!f->of[replica].connects || feed < 0)
+        return false;
+    kv_readers_live(f->readers, (unsigned)feed, number, payload, p->now_ms);
+    return true;
 }
 
 void feeds_tick(struct proxy *p)

@@ -5,6 +5,9 @@
  * routers that see the replica up the first one reads and speaks, the second one stands by
  * (node/replica/turn.h). One that is down is followed on, and nothing is said of it.
  *
+ * Where the engine connects to the router (publishers.h), the router that has its connection reads
+ * it, and no other one can. For a while it keeps what it knows of an engine whose connection ended.
+ *
  * Nothing of this is there without proxy_config.kv_readers.
  */
 #ifndef NODE_PROXY_ENGINE_FEEDS_H
@@ -27,6 +30,13 @@ bool feeds_ask(const struct proxy *p, unsigned replica);
 void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sources, unsigned count);
 /* Its name is forgotten. */
 void feeds_forget(struct proxy *p, unsigned replica);
+
+/* The engine connected to this router, from that IP address; NULL: its connection ended. */
+void feeds_held(struct proxy *p, unsigned replica, const char *from);
+/* A message over that connection. False: it is not read. */
+MUST_USE bool feeds_live(struct proxy *p, unsigned replica, uint64_t number, struct slice payload);
+/* This router joins a cluster, and reads nothing yet. */
+bool feeds_joins(const struct proxy *p);
 
 void feeds_metrics(const struct proxy *p, struct prometheus *out);
 

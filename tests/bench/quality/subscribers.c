@@ -225,7 +225,7 @@ static void look(struct reading *r, unsigned slot)
         want.endpoint = want.replay = slice_of_cstr(at);
     }
     kv_readers_want(r->readers, slot, &want, now_ms(r));
-    node_router_events_reads(router, slot, true);
+    node_router_events_reads(router, slot, NODE_READS_TURN);
 }
 
 static void on_tick(void *context, struct world_event *e)

@@ -300,7 +300,7 @@ static void test_what_is_too_large_ends_the_connection(void **state)
 static void test_no_endpoint(void **state)
 {
     (void)state;
-    static const char *const none[] = {"", "engine", "tcp://", "tcp://127.0.0.1", "udp://a:1"};
+    static const char *const none[] = {"engine", "tcp://", "tcp://127.0.0.1", "udp://a:1"};
     for (unsigned i = 0; i < sizeof none / sizeof *none; i++) {
         assert_int_equal(io_kv_feed_open(&feed, &loop, ours, slice_of_cstr(none[i]), SLICE(""),
                                          SLICE(""), &user),
@@ -308,6 +308,19 @@ static void test_no_endpoint(void **state)
         while (uv_run(&loop, UV_RUN_NOWAIT) != 0)
             ;
     }
+}
+
+/* The engine connects elsewhere, and answers replays. */
+static void test_replays_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        io_kv_feed_open(&feed, &loop, ours, SLICE(""), slice_of_cstr(asked_at), SLICE(""), &user),
+        0);
+    assert_int_equal(io_kv_feed_replay(feed, 3), 0);
+    until_answered(4, true);
+    until(is_heard, "r3 r4 e ");
+    end_feed();
 }
 
 int main(void)
@@ -320,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_too_large_ends_the_connection, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replays_alone, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

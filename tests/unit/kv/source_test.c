@@ -101,8 +101,16 @@ static void test_named_by_an_operator(void **state)
     assert_slice_equal(n.host, "[fe80::1%eth0]");
     assert_slice_equal(n.topic, "kv@a@org/b:c");
     assert_true(n.port == 1 && n.replay_port == 65535);
+    assert_true(!n.connects && kv_named_parse(SLICE("listen"), &n) == NULL && n.connects);
+    assert_true(n.host.len == 0 && n.port == 0 && n.replay_port == 0 && n.topic.len == 0);
+    assert_null(kv_named_parse(SLICE("listen?topic=kv@a&replay=65535"), &n));
+    assert_slice_equal(n.topic, "kv@a");
+    n.port = 1;
     static const char *const wrong[] = {
         "",
+        "listen:5557",
+        "listen?port=1",
+        "tcp://listen",
         "10.0.0.1:5557",
         "ipc://a:1",
         "tcp://a",

@@ -6,10 +6,12 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/kv/readers.h"
 #include "node/route/policy.h"
 #include "tests/lib/proxy_hosts.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/memory.h"
+#include "tests/lib/zmtp.h"
 
 static struct proxy_world world;
 static size_t answered[WORLD_WIRES_MAX]; /* so much of what went to a replica */
@@ -235,6 +237,60 @@ static void models(bool may_fail)
     proxy_world_close(&world);
 }
 
+static int kv_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
+                   struct slice topic)
+{
+    (void)context, (void)feed, (void)endpoint, (void)replay, (void)topic;
+    return ERR_OK;
+}
+
+static void kv_close(void *context, unsigned feed)
+{
+    (void)context, (void)feed;
+}
+
+static uint64_t kv_malformed(void *context, unsigned feed)
+{
+    (void)context, (void)feed;
+    return 0;
+}
+
+static const struct kv_readers_shell kv_shell = {
+    .open = kv_open, .close = kv_close, .malformed = kv_malformed};
+
+static void with_events(void *context, struct node_config *node)
+{
+    (void)context;
+    node->kv = &kv_shell;
+}
+
+/* It publishes two messages. */
+static void an_engine_that_connects(bool may_fail)
+{
+    static const struct proxy_world_config config = {
+        .replicas = 2, .quiet = true, .settings = no_limits, .seed = 1, .shape = with_events};
+    open_world(&config);
+    struct kv_reading_row row;
+    (void)snprintf(world.peer, sizeof world.peer, "10.0.0.1");
+    struct wire *engine = proxy_world_connect(&world, PROXY_PORT_EVENTS);
+    world.peer[0] = '\0';
+    struct buf bytes = {.at = NULL};
+    failmalloc_spare(true);
+    assert_int_equal(buf_append(&bytes, ZMTP_GREETING, ZMTP_GREETING_BYTES), 0);
+    assert_int_equal(buf_append_slice(&bytes, ZMTP_READY), 0);
+    zmtp_message(&bytes, SLICE(""), 0, SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\x00\x00\x90\x00"));
+    zmtp_message(&bytes, SLICE(""), 1, SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\x00\x00\x90\x00"));
+    failmalloc_spare(false);
+    if (engine != NULL)
+        proxy_world_send(&world, engine, buf_slice(&bytes));
+    bool reads = kv_readers_row(world.node->kv_readers, 0, &row);
+    assert_true(may_fail || (reads && row.stats.feed.messages == 2));
+    buf_free(&bytes);
+    failmalloc_enough();
+    proxy_world_wait(&world, 1000);
+    proxy_world_close(&world);
+}
+
 /* The proxy itself, and clients beyond memory. */
 static void created(bool may_fail)
 {
@@ -268,6 +324,7 @@ EACH(an_unknown_model)
 EACH(errors_of_its_own)
 EACH(models)
 EACH(created)
+EACH(an_engine_that_connects)
 
 int main(void)
 {
@@ -275,7 +332,7 @@ int main(void)
         cmocka_unit_test(test_created),           cmocka_unit_test(test_a_chat),
         cmocka_unit_test(test_an_upload),         cmocka_unit_test(test_an_unknown_model),
         cmocka_unit_test(test_errors_of_its_own), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_a_packed_answer),
+        cmocka_unit_test(test_a_packed_answer),   cmocka_unit_test(test_an_engine_that_connects),
     };
     world_spare_by = failmalloc_spare;
     return cmocka_run_group_tests(tests, NULL, NULL);

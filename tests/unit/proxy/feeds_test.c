@@ -250,7 +250,7 @@ static void others_read_where_it_is_their_turn(void **state)
 static void the_others_count_on_one_that_reads(void **state)
 {
     (void)state;
-    const bool *reads = &world.node->router->slots[0].events.reads;
+    const enum node_reads *reads = &world.node->router->slots[0].events.reads;
     assert_false(*reads);
     passes(5 * SECOND);
     assert_true(*reads);

@@ -498,7 +498,7 @@ static void those_that_read_stand_in_an_order(void **state)
     world_settle(&w);
     for (unsigned n = 0; n < ROUTERS; n++) {
         assert_int_equal(world_replica(&w, n, "e:8000"), 0);
-        node_router_events_reads(router_at(&w, n), 0, true);
+        node_router_events_reads(router_at(&w, n), 0, NODE_READS_TURN);
     }
     all_hear(&w);
     unsigned first = 0, last = 0;
@@ -507,11 +507,35 @@ static void those_that_read_stand_in_an_order(void **state)
         first = ahead_of(&w, n) == 0 ? n : first;
         last = ahead_of(&w, n) == ROUTERS - 1 ? n : last;
     }
-    node_router_events_reads(router_at(&w, first), 0, false);
+    node_router_events_reads(router_at(&w, first), 0, NODE_READS_NOT);
     all_hear(&w);
     assert_int_equal(ahead_of(&w, last), ROUTERS - 2);
     assert_int_equal(router_at(&w, last)->replicas[0].turn.ahead, ROUTERS - 1);
     assert_int_equal(ahead_of(&w, first), 0); /* it goes on trying */
+    world_close(&w);
+}
+
+/* The one that the engine connected to goes first, whatever its hash. */
+static void one_that_has_the_connection_goes_first(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, ROUTERS, 1);
+    for (unsigned n = 0; n < ROUTERS; n++)
+        world_start(&w, n);
+    world_settle(&w);
+    for (unsigned n = 0; n < ROUTERS; n++) {
+        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
+        node_router_events_reads(router_at(&w, n), 0, NODE_READS_TURN);
+    }
+    all_hear(&w);
+    for (unsigned held = 0; held < ROUTERS; held++) {
+        node_router_events_reads(router_at(&w, held), 0, NODE_READS_HELD);
+        all_hear(&w);
+        for (unsigned n = 0; n < ROUTERS; n++)
+            assert_true((ahead_of(&w, n) == 0) == (n == held));
+        node_router_events_reads(router_at(&w, held), 0, NODE_READS_TURN);
+    }
     world_close(&w);
 }
 
@@ -551,6 +575,7 @@ int main(void)
         cmocka_unit_test(a_router_that_begins_to_read_hears_it_all),
         cmocka_unit_test(one_that_stands_by_hears_of_the_readers_requests),
         cmocka_unit_test(those_that_read_stand_in_an_order),
+        cmocka_unit_test(one_that_has_the_connection_goes_first),
         cmocka_unit_test(a_report_is_of_one_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

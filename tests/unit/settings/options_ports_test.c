@@ -42,6 +42,8 @@ static void test_no_port_takes_another_one(void **state)
         {"probe-listen", "0.0.0.0:9090", "admin-listen"},
         {"probe-listen", "[::]:8080", "listen"},
         {"probe-listen", "10.0.0.1:7490", "gossip-listen"},
+        {"kv-events-listen", "127.0.0.1:9090", "admin-listen"},
+        {"kv-events-listen", "10.0.0.1:5557", NULL},
         {"gossip-listen", "10.0.0.1:8080", "listen"},
         {"gossip-listen", "[::]:9090", "admin-listen"},
         {"probe-listen", "127.0.0.1:9091", NULL},
