@@ -77,9 +77,9 @@ MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_use
                               uint32_t blocks_max, bool has_replay, uint64_t next);
 void kv_reader_destroy(struct kv_reader *r);
 void kv_reader_check(const struct kv_reader *r);
-/* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one that
- * spoke before may have been silent for a while, so the next sweeps say all that contradicts what
- * routers believe. */
+/* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one
+ * that spoke before may have been silent for a while, so the next sweeps say all that contradicts
+ * what routers believe. */
 void kv_reader_speaks(struct kv_reader *r, bool speaks);
 
 /* What is known, for the same engine's next reader: appends 1 and it, or 0 and nothing, if there is
