@@ -37,7 +37,10 @@ struct crdt_reports {
     uint64_t self, load_version, version;
     unsigned routers_max; /* this one too */
     unsigned count;
-    struct reporter **reporter; /* by router; own one too */
+    /* By router, own one too; behind `count` those that are no router's. All are there from the
+     * start: of a router that there is no memory for, nothing would count in its whole life. */
+    struct reporter **reporter;
+    struct reporter *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
     uint64_t waiting[CRDT_REPORTS][WORDS];
@@ -370,10 +373,8 @@ static int supersede(struct crdt_reports *r, struct reporter *own, const struct 
 
 static struct reporter *add(struct crdt_reports *r, uint64_t router)
 {
-    struct reporter *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return NULL;
-    p->router = router;
+    struct reporter *p = r->reporter[r->count];
+    *p = (struct reporter){.router = router};
     unsigned at = place_of(r, router);
     memmove(&r->reporter[at + 1], &r->reporter[at], (r->count - at) * sizeof(struct reporter *));
     r->reporter[at] = p;
@@ -406,9 +407,9 @@ void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router)
         return;
     struct reporter *p = r->reporter[at];
     drop_rows(r, p);
-    free(p);
     r->count--;
     memmove(&r->reporter[at], &r->reporter[at + 1], (r->count - at) * sizeof(struct reporter *));
+    r->reporter[r->count] = p;
 }
 
 int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in)
@@ -538,10 +539,14 @@ int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *r
     r->self = self;
     r->routers_max = routers_max;
     r->reporter = calloc(routers_max, sizeof(struct reporter *));
-    if (r->reporter == NULL || add(r, self) == NULL) {
+    r->pool = calloc(routers_max, sizeof *r->pool);
+    if (r->reporter == NULL || r->pool == NULL) {
         crdt_reports_destroy(r);
         return ERR_NOMEM;
     }
+    for (unsigned i = 0; i < routers_max; i++)
+        r->reporter[i] = &r->pool[i];
+    (void)add(r, self);
     *out = r;
     return 0;
 }
@@ -550,11 +555,10 @@ void crdt_reports_destroy(struct crdt_reports *r)
 {
     if (r == NULL)
         return;
-    for (unsigned i = 0; i < r->count; i++) {
+    for (unsigned i = 0; i < r->count; i++)
         free_rows(r->reporter[i]);
-        free(r->reporter[i]);
-    }
     free(r->reporter);
+    free(r->pool);
     free(r);
 }
 
