@@ -37,10 +37,8 @@ struct crdt_reports {
     uint64_t self, load_version, version;
     unsigned routers_max; /* this one too */
     unsigned count;
-    /* By router, own one too; behind `count` those that are no router's. All are there from the
-     * start: of a router that there is no memory for, nothing would count in its whole life. */
-    struct reporter **reporter;
-    struct reporter *pool;
+    /* By router, own one too; behind `count` free ones, so that none ever lacks memory. */
+    struct reporter **reporter, *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
     uint64_t waiting[CRDT_REPORTS][WORDS];

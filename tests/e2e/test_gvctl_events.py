@@ -161,7 +161,9 @@ class Routers(Case):
             before = wait_for(kept, "they have ended")
             p = Follower(self, "--admin", admin, *command, "--follow", "--last", "2", "-o", "json")
             wait_for(lambda: len(p.lines) >= 2, "the last ones")
-            self.assertEqual([json.loads(line)["id"] for line in p.lines[:2]], [t["id"] for t in before[-2:]])
+            after = kept()  # on a busy machine one more may have come by itself
+            last = [json.loads(line)["id"] for line in p.lines[:2]]
+            self.assertIn(last, [[a["id"], b["id"]] for a, b in zip(after, after[1:]) if b["id"] >= before[-1]["id"]])
             happen()
             wait_for(lambda: len(p.lines) >= 3, "what comes")
             self.assertGreater(json.loads(p.lines[2])["change"], before[-1]["change"])

@@ -96,7 +96,7 @@ void service_judge_shortage(struct service *s)
             router->draining || router->began_us + 3 * SERVICE_S > s->world.now_us)
             of->used = 0;
         for (unsigned i = 0; of->used != 0 && i < s->engine_count; i++) {
-            if ((of->used & UINT64_C(1) << i) != 0 && service_is_blamed(s, r, i))
+            if ((of->used & UINT64_C(1) << i) != 0 && service_blames(s, r, i))
                 service_broken(s, "charged", "router %u was short of something, engine %u pays", r,
                                i);
         }

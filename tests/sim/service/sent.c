@@ -84,6 +84,38 @@ static bool is_streamed_text(const struct service_ask *a)
     return a->stream && (a->kind == SERVICE_CHAT || a->kind == SERVICE_COMPLETIONS);
 }
 
+static const char *find(struct slice s, struct slice what)
+{
+    return s.len > 0 ? memmem(s.at, s.len, what.at, what.len) : NULL;
+}
+
+/* Takes the event of usage out, from `from` to `end`. The event right before it gets its fingerprint,
+ * where the engine would have put it if nobody had asked for usage. */
+static void cut_usage(struct buf *body, size_t from, size_t end)
+{
+    static const struct slice mark = SLICE("\"system_fingerprint\":\"");
+    struct slice all = buf_slice(body), usage = slice_of(all.at + from, end - from);
+    size_t before = from > 0 ? from - 1 : 0;
+    while (before > 0 && !service_between_events(all, before))
+        before--;
+    struct slice event = slice_of(all.at + before, from - before);
+    const char *print = find(usage, mark);
+    bool moves = print != NULL && find(event, mark) == NULL &&
+                 find(event, SLICE("\"finish_reason\":\"")) != NULL;
+    size_t at = moves ? (size_t)((char *)memrchr(event.at, '}', event.len) - all.at) : from;
+    struct buf out = {0};
+    CHECK(buf_append(&out, all.at, at) == 0);
+    if (moves) {
+        struct slice rest = slice_skip(usage, (size_t)(print - usage.at) + mark.len);
+        size_t len = mark.len + slice_find(rest, '"') + 1;
+        CHECK(buf_append(&out, ",", 1) == 0 && buf_append(&out, print, len) == 0);
+    }
+    CHECK(buf_append(&out, all.at + at, from - at) == 0);
+    CHECK(buf_append_slice(&out, slice_skip(all, end)) == 0);
+    buf_free(body);
+    *body = out;
+}
+
 bool service_sent(const struct service_attempt *t, unsigned *status, struct buf *body)
 {
     const struct service_ask *a = t->ask;
@@ -100,8 +132,7 @@ bool service_sent(const struct service_attempt *t, unsigned *status, struct buf 
         end++;
     if (end > body->len)
         return false;
-    memmove(body->at + from, body->at + end, body->len - end);
-    body->len -= end - from;
+    cut_usage(body, from, end);
     return whole;
 }
 

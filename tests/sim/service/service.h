@@ -504,6 +504,9 @@ void service_judge_pause(const struct service_ask *a);
 bool service_judge_use(struct service *s);
 /* A router holds an engine for down, or is in a back-off from it: something was charged to it. */
 bool service_is_blamed(const struct service *s, unsigned router, unsigned engine);
+/* The same by failures that it saw itself: not for what another router reports, nor because the
+ * engine was silent for longer than usual, with requests that it had before. */
+bool service_blames(const struct service *s, unsigned router, unsigned engine);
 /* Whether a probe of the router waits for that engine's answer. */
 bool service_owes_answer(const struct service *s, unsigned router, unsigned engine);
 /* Rule "charged": a failure of a connection to an engine that is well. */

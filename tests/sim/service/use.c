@@ -46,13 +46,24 @@ static unsigned replica_of(const struct service_router *r, const struct service_
     return (unsigned)node_router_replica_find(r->node->node->router, slice_of_cstr(e->name));
 }
 
-bool service_is_blamed(const struct service *s, unsigned router, unsigned engine)
+static bool is_against(const struct service *s, unsigned router, unsigned engine, unsigned what)
 {
     const struct service_router *r = &s->routers[router];
     const struct node_replica *k =
         &r->node->node->router->replicas[replica_of(r, &s->engines[engine])];
     return !node_replica_usable(k, NODE_HEALTH_UP) ||
-           (node_replica_against(k, world_mono_us(r->node) / 1000) & NODE_IN_TROUBLE) != 0;
+           (node_replica_against(k, world_mono_us(r->node) / 1000) & what) != 0;
+}
+
+bool service_is_blamed(const struct service *s, unsigned router, unsigned engine)
+{
+    return is_against(s, router, engine, NODE_IN_TROUBLE);
+}
+
+bool service_blames(const struct service *s, unsigned router, unsigned engine)
+{
+    unsigned seen = 1U << NODE_STANDING_QUIET | 1U << NODE_STANDING_REPORTED;
+    return is_against(s, router, engine, NODE_IN_TROUBLE & ~seen);
 }
 
 bool service_owes_answer(const struct service *s, unsigned router, unsigned engine)

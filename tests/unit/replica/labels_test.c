@@ -27,8 +27,8 @@ static void labels_are_read(void **state)
     assert_null(node_labels_parse(SLICE("kv-events=tcp://a:5557?replay=5558#weight=2"), &l));
     assert_slice_equal(l.kv_events, "tcp://a:5557?replay=5558");
     assert_string_equal(node_labels_parse(SLICE("kv-events=a:5557"), &l),
-                        "after # want kv-events=tcp://HOST:PORT, and maybe ?replay=PORT and "
-                        "&topic=TEXT behind it");
+                        "after # want kv-events=tcp://HOST:PORT or kv-events=listen, and maybe "
+                        "?replay=PORT and &topic=TEXT behind it");
     static const struct {
         const char *text;
         double weight;
