@@ -241,7 +241,7 @@ static const struct {
     {BUG_DEED_TWICE, 5},           {BUG_SLOW_READER_KEPT, 5},   {BUG_REJECT_COUNTS_AS_SPARE, 2},
     {BUG_HOST_OF_CLIENT, 8},       {BUG_ERROR_EVENT_ENDS, 71},  {BUG_FINDING_KEPT, 26},
     {BUG_SHORTAGE_CHARGED, 4},     {BUG_INTERIM_BUYS_TIME, 22}, {BUG_PIPELINE_LOST, 3},
-    {BUG_STALE_BY_CLOCK, 17},      {BUG_UNASKED_SERVED, 3},
+    {BUG_STALE_BY_CLOCK, 17},      {BUG_UNASKED_SERVED, 3},     {BUG_STALE_ANSWER, 8},
 };
 
 static uint64_t known_seed(enum bug bug)
