@@ -89,8 +89,8 @@ static const char *find(struct slice s, struct slice what)
     return s.len > 0 ? memmem(s.at, s.len, what.at, what.len) : NULL;
 }
 
-/* Takes the event of usage out, from `from` to `end`. The event right before it gets its fingerprint,
- * where the engine would have put it if nobody had asked for usage. */
+/* Takes the event of usage out, from `from` to `end`. The event right before it gets its
+ * fingerprint, where the engine would have put it if nobody had asked for usage. */
 static void cut_usage(struct buf *body, size_t from, size_t end)
 {
     static const struct slice mark = SLICE("\"system_fingerprint\":\"");
