@@ -20,9 +20,7 @@ void node_router_events_follow(struct node_router *r)
             continue;
         v->any = true;
         v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
-        /* One that stands by needs the requests of this router, too, if this one is the reader. */
-        v->others |= r->slots[k].events.rkey_heard == r->replicas[k].rkey ||
-                     r->replicas[k].turn_events.others > 0;
+        v->others |= r->replicas[k].turn_events.others > 0; /* the next one stands by */
     }
     if (v->any && v->told == NULL) /* without room for it prompts go whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);

@@ -196,6 +196,11 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     assert_anchor_is("abcd", 4, "abcdef", 6);
     assert_int_equal(tie_behind("abcd", 4, "abcdefZZ"), 0);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
+    /* Where its own text stands is as before, and so is what stands behind it. */
+    store("abcdefXYijklmnop");
+    assert_true(join("abcdefXYijklmnop"));
+    assert_true(tie("abcdefXYijklmnop", 16 * BLOCK) > 0);
+    assert_anchor("abcdefXYijklmnop", 8, 8);
     end();
 }
 

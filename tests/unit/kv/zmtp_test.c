@@ -121,6 +121,8 @@ static void test_commands(void **state)
     assert_string_equal(events(SLICE("\1\0\4\4\3ABC")), "S"); /* within a message */
     begin(64);
     assert_string_equal(events(SLICE("\6\0\0\0\0\0\0\4\1")), "L");
+    begin(64);
+    assert_string_equal(events(SLICE("\x08\1x")), "S"); /* a flag that nobody has defined */
 }
 
 /* What is no PUB that speaks ZMTP 3 is refused at its first bytes. */

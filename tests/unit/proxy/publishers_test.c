@@ -237,6 +237,34 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
+static unsigned said;
+
+static void on_event(void *context, enum log_level level, const char *event,
+                     const struct log_field *fields, unsigned count, uint64_t now_ms)
+{
+    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    said += strcmp(event, "kv_events_dropped") == 0;
+}
+
+/* Of many connections the log says one every few seconds, and each once. */
+static void the_log_says_so_once(void **state)
+{
+    (void)state;
+    said = 0;
+    world.log.tap = on_event;
+    struct wire *one = engine("203.0.113.9"), *other = engine("203.0.113.10");
+    publish(one, SLICE(""), 0);
+    publish(other, SLICE(""), 0);
+    assert_int_equal(said, 1);
+    for (unsigned i = 1; i < 30; i++) {
+        proxy_world_wait(&world, 2 * SECOND);
+        publish(one, SLICE(""), i);
+        publish(other, SLICE(""), i);
+    }
+    assert_true(said == 2 && dropped("address") == 60);
+    world.log.tap = NULL;
+}
+
 /* If two could be meant neither is. */
 static void two_that_could_be_meant(void **state)
 {
@@ -437,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(by_its_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(by_its_address, setup, teardown),
         cmocka_unit_test_setup_teardown(nobodys_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_log_says_so_once, setup, teardown),
         cmocka_unit_test_setup_teardown(two_that_could_be_meant, setup, teardown),
         cmocka_unit_test_setup_teardown(one_connection_cannot_tell_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_connection_is_read, setup, teardown),

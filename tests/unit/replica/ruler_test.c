@@ -92,6 +92,15 @@ static void test_the_next_life_knows_the_same(void **state)
     assert_true(known > 10000);
     assert_int_equal(node_ruler_at(next, 60000)->tokens, 3);
     assert_float_equal(node_ruler_tokens(next, &answer), 1000, 0);
+    /* The same ones give way in both, but in the place of the next one's own word. */
+    unsigned others = 0;
+    for (uint64_t id = 100001; id <= 120000; id++) {
+        node_ruler_note(ruler, &(struct node_ruler_mark){.id = id, .tokens = 1});
+        node_ruler_note(next, &(struct node_ruler_mark){.id = id, .tokens = 1});
+    }
+    for (uint64_t id = 1; id < 60000; id++)
+        others += (node_ruler_at(ruler, id) == NULL) != (node_ruler_at(next, id) == NULL);
+    assert_true(others <= NODE_RULER_WAYS);
     for (size_t len = 0; len < 200; len++) { /* a piece that was cut */
         struct node_ruler *other;
         assert_int_equal(node_ruler_create(&other), 0);

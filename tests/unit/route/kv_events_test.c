@@ -341,6 +341,27 @@ static struct node_router *router_at(struct world *w, unsigned router)
     return w->nodes[router].node->router;
 }
 
+static void all_hear(struct world *w, unsigned routers)
+{
+    for (unsigned n = 0; n < routers; n++)
+        world_touch(&w->nodes[n]);
+    world_run(w, 3 * S);
+}
+
+/* So many routers, of which each would read the events of the one engine. */
+static void readers_open(struct world *w, unsigned routers)
+{
+    world_open(w, routers, 1);
+    for (unsigned n = 0; n < routers; n++)
+        world_start(w, n);
+    world_settle(w);
+    for (unsigned n = 0; n < routers; n++) {
+        assert_int_equal(world_replica(w, n, "e:8000"), 0);
+        node_router_events_reads(router_at(w, n), 0, NODE_READS_TURN);
+    }
+    all_hear(w, routers);
+}
+
 static void one_reads_and_all_tell_it_and_believe_it(void **state)
 {
     (void)state;
@@ -361,6 +382,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     world_run(&w, S);
     assert_int_equal(e.paths + e.told, 0);
 
+    node_router_events_reads(reader, 0, NODE_READS_TURN);
     node_router_events_live(reader, 0, true);
     world_touch(&w.nodes[0]);
     world_run(&w, 3 * S);
@@ -433,6 +455,7 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
     world_prompt(&chain, 1, 20000);
     world_finish(&w, 1, world_choose(&w, 1, &chain), &no_usage);
     listen_at(router_at(&w, 0), &e);
+    node_router_events_reads(router_at(&w, 0), 1, NODE_READS_TURN);
     node_router_events_live(router_at(&w, 0), 1, true);
     world_touch(&w.nodes[0]);
     world_run(&w, 3 * S);
@@ -453,33 +476,16 @@ static void one_that_stands_by_hears_of_the_readers_requests(void **state)
     struct world w;
     struct ear e;
     static struct chain chain;
-    world_open(&w, 2, 1);
-    world_start(&w, 0);
-    world_start(&w, 1);
-    world_settle(&w);
-    for (unsigned n = 0; n < 2; n++) {
-        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
-        node_router_probed(router_at(&w, n), 0, (struct node_check){.ok = true}, world_ms(&w));
-        node_router_events_reads(router_at(&w, n), 0, true);
-        world_touch(&w.nodes[n]);
-    }
+    readers_open(&w, 2);
     listen_at(router_at(&w, 1), &e);
     node_router_events_live(router_at(&w, 0), 0, true);
-    world_touch(&w.nodes[0]);
-    world_run(&w, 5 * S);
+    all_hear(&w, 2);
     world_prompt(&chain, 1, 20000);
     world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
     world_run(&w, S);
     assert_int_equal(e.points, chain.length);
     assert_int_equal(e.told, 1);
     world_close(&w);
-}
-
-static void all_hear(struct world *w)
-{
-    for (unsigned n = 0; n < ROUTERS; n++)
-        world_touch(&w->nodes[n]);
-    world_run(w, 3 * S);
 }
 
 static unsigned ahead_of(struct world *w, unsigned router)
@@ -492,15 +498,7 @@ static void those_that_read_stand_in_an_order(void **state)
 {
     (void)state;
     struct world w;
-    world_open(&w, ROUTERS, 1);
-    for (unsigned n = 0; n < ROUTERS; n++)
-        world_start(&w, n);
-    world_settle(&w);
-    for (unsigned n = 0; n < ROUTERS; n++) {
-        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
-        node_router_events_reads(router_at(&w, n), 0, NODE_READS_TURN);
-    }
-    all_hear(&w);
+    readers_open(&w, ROUTERS);
     unsigned first = 0, last = 0;
     for (unsigned n = 0; n < ROUTERS; n++) {
         assert_int_equal(router_at(&w, n)->replicas[0].turn_events.others, ROUTERS - 1);
@@ -508,7 +506,7 @@ static void those_that_read_stand_in_an_order(void **state)
         last = ahead_of(&w, n) == ROUTERS - 1 ? n : last;
     }
     node_router_events_reads(router_at(&w, first), 0, NODE_READS_NOT);
-    all_hear(&w);
+    all_hear(&w, ROUTERS);
     assert_int_equal(ahead_of(&w, last), ROUTERS - 2);
     assert_int_equal(router_at(&w, last)->replicas[0].turn.ahead, ROUTERS - 1);
     assert_int_equal(ahead_of(&w, first), 0); /* it goes on trying */
@@ -520,18 +518,10 @@ static void one_that_has_the_connection_goes_first(void **state)
 {
     (void)state;
     struct world w;
-    world_open(&w, ROUTERS, 1);
-    for (unsigned n = 0; n < ROUTERS; n++)
-        world_start(&w, n);
-    world_settle(&w);
-    for (unsigned n = 0; n < ROUTERS; n++) {
-        assert_int_equal(world_replica(&w, n, "e:8000"), 0);
-        node_router_events_reads(router_at(&w, n), 0, NODE_READS_TURN);
-    }
-    all_hear(&w);
+    readers_open(&w, ROUTERS);
     for (unsigned held = 0; held < ROUTERS; held++) {
         node_router_events_reads(router_at(&w, held), 0, NODE_READS_HELD);
-        all_hear(&w);
+        all_hear(&w, ROUTERS);
         for (unsigned n = 0; n < ROUTERS; n++)
             assert_true((ahead_of(&w, n) == 0) == (n == held));
         node_router_events_reads(router_at(&w, held), 0, NODE_READS_TURN);
