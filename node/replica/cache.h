@@ -59,7 +59,6 @@ struct node_scrape_window {
 struct node_cache {
     struct node_ratio bytes_per_token; /* of all prompts, whatever model and form */
     uint64_t bytes_samples;            /* taken here or by other routers, each once */
-    struct node_evidence evidence;     /* of its size, by this router's requests */
     bool size_learned;                 /* the belief's factor is of this cache, by any router */
     struct node_size_held {            /* what others knew when this router began, or the engine */
         double log, weight;            /* shows; it fades */
@@ -69,8 +68,9 @@ struct node_cache {
     unsigned told_block;      /* what divides all that they said; 0: nothing said */
     unsigned told_block_seen; /* how often they said something else than before */
     uint64_t told_last;
-    uint64_t usage_impossible; /* answers whose usage cannot be true (node/replica/usage.h) */
-    struct node_sums sums;     /* own */
+    struct node_evidence evidence; /* of its size, by this router's requests */
+    uint64_t usage_impossible;     /* answers whose usage cannot be true (node/replica/usage.h) */
+    struct node_sums sums;         /* own */
     struct node_others others;
     struct node_scrape_window window;
     struct node_prediction_sums by_usage, by_scrape;

@@ -109,6 +109,8 @@ struct node_replica {
     unsigned kept; /* for requests that may be poison (node_router_keep) */
     struct node_rank rank;
     struct node_server server;
+    uint64_t name_hash; /* keyed; the same at all routers */
+    struct node_sizes_told told;
     struct node_trouble trouble;
     struct node_reject reject;   /* what it rejects and others accept: of a process */
     struct node_signs signs;     /* of life, or of none: health.c */
@@ -119,11 +121,9 @@ struct node_replica {
     struct node_foreign foreign; /* what else it does, and what it has no room for */
     struct node_belief belief;
     struct node_believed believed; /* fleet.c */
-
-    struct node_shown shown; /* speed.c */
     struct node_cache cache;
-    struct node_sizes_told told;
 
+    struct node_shown shown;      /* speed.c */
     struct node_scrape scrape;    /* the last metrics */
     uint64_t scraped_ms;          /* 0: never */
     struct node_turn turn;        /* to read it for all, */
@@ -135,7 +135,6 @@ struct node_replica {
     uint16_t era;        /* which name in turn has this slot */
     uint32_t life;       /* which engine in turn: a name, one added again, a restart */
     uint32_t rkey;       /* of its present cache (crdt/registry.h) */
-    uint64_t name_hash;  /* keyed; the same at all routers */
     uint16_t name_len;   /* 0: a free slot */
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
     char name[NODE_NAME_MAX];

@@ -78,8 +78,9 @@ struct node_slot {
     uint32_t rkey_scraped, rkey_probed; /* of its cache at the last scrape, the last good probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
-    struct {       /* KV-cache events: kv_events.c, share.c */
-        bool live; /* this router reads them, and they count, */
+    struct node_fading placed_tokens; /* of prompts, by this router, lately (due.c) */
+    struct {                          /* KV-cache events: kv_events.c, share.c */
+        bool live;                    /* this router reads them, and they count, */
         enum node_reads reads;
         uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
         uint32_t floor_heard; /* and how old is what gave way there */
@@ -96,12 +97,11 @@ struct node_slot {
     } told;
 
     /* Requests: book.c, state.c, serving.c, adapters.c */
-    uint64_t used_ms;    /* when one was placed there last, or others had some there; 0: never */
-    uint64_t guessed_ms; /* when it was chosen on a guess last; 0: never */
-    struct node_fading placed_tokens; /* of prompts, by this router, lately (due.c) */
-    uint32_t adapter_last;            /* that this router used there; 0: none */
-    uint32_t adapter_uses;            /* by this router; begins anew at CRDT_LOAD_USES_MAX */
-    uint32_t adapter_uses_heard;      /* sum of the same of all others */
+    uint64_t used_ms;      /* when one was placed there last, or others had some there; 0: never */
+    uint64_t guessed_ms;   /* when it was chosen on a guess last; 0: never */
+    uint32_t adapter_last; /* that this router used there; 0: none */
+    uint32_t adapter_uses; /* by this router; begins anew at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard; /* sum of the same of all others */
 
     /* Counted since the name has the slot, whether in use or not: book.c, learning.c */
     uint64_t chosen;
