@@ -62,6 +62,7 @@ struct kv_decoder {
     unsigned depth;
     struct frame frames[DEPTH_MAX];
     void (*each)(void *context, const struct kv_event *event);
+    void (*ahead)(void *context, uint64_t hash); /* or NULL */
     void *context;
 };
 
@@ -294,6 +295,8 @@ static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
             d->err = ERR_SYNTAX;
         else
             append(d, &r->hashes, handle_of(v), KV_EVENT_BLOCKS_MAX);
+        if (d->first && d->ahead != NULL && d->err == 0)
+            d->ahead(d->context, r->hashes.at[r->hashes.count - 1]);
         break;
     case PLACE_TOKENS:
     case PLACE_TOKEN:
@@ -561,6 +564,11 @@ int kv_decoder_create(struct kv_decoder **out, const struct hash_secret *secret)
         return ERR_NOMEM;
     (*out)->secret = secret;
     return ERR_OK;
+}
+
+void kv_decoder_ahead(struct kv_decoder *d, void (*ahead)(void *context, uint64_t hash))
+{
+    d->ahead = ahead;
 }
 
 void kv_decoder_destroy(struct kv_decoder *d)

@@ -78,6 +78,9 @@ struct kv_decoder;
 /* `secret` is borrowed; routers that compare digests share it. ERR_NOMEM. */
 MUST_USE int kv_decoder_create(struct kv_decoder **out, const struct hash_secret *secret);
 void kv_decoder_destroy(struct kv_decoder *d);
+/* Before `each` is called for any event, `ahead` is called for the hash of every block, with the
+ * same context, to bring memory into the processor's caches. The batch may be malformed yet. */
+void kv_decoder_ahead(struct kv_decoder *d, void (*ahead)(void *context, uint64_t hash));
 
 /* Calls `each` for every event, in the engine's order. ERR_SYNTAX if the payload is no batch;
  * ERR_LIMIT if it has more events or blocks than the limits above; ERR_NOMEM. After an error `each`

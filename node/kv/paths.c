@@ -400,6 +400,29 @@ void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_ancho
     }
 }
 
+static void at_next(const struct kv_paths *p, struct kv_paths_later *l,
+                    const struct kv_anchor_user *user)
+{
+    l->count--;
+    kv_paths_at(p, l->chains[l->first++ % KV_AHEAD], user);
+}
+
+void kv_paths_at_later(const struct kv_paths *p, struct kv_paths_later *l, uint64_t chain,
+                       const struct kv_anchor_user *user)
+{
+    __builtin_prefetch(place_of(p, p->by_chain, chain));
+    if (l->count == KV_AHEAD)
+        at_next(p, l, user);
+    l->chains[(l->first + l->count++) % KV_AHEAD] = chain;
+}
+
+void kv_paths_at_last(const struct kv_paths *p, struct kv_paths_later *l,
+                      const struct kv_anchor_user *user)
+{
+    while (l->count > 0)
+        at_next(p, l, user);
+}
+
 void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
                    const struct kv_anchor_user *user)
 {

@@ -88,6 +88,16 @@ struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
 
 /* Calls `anchored` for each checkpoint whose anchor is that chain. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
+/* The same KV_AHEAD chains later, when the processor's caches have the memory; and for all that are
+ * left. Starts zeroed. */
+struct kv_paths_later {
+    unsigned first, count;
+    uint64_t chains[KV_AHEAD];
+};
+void kv_paths_at_later(const struct kv_paths *p, struct kv_paths_later *l, uint64_t chain,
+                       const struct kv_anchor_user *user);
+void kv_paths_at_last(const struct kv_paths *p, struct kv_paths_later *l,
+                      const struct kv_anchor_user *user);
 /* The same for all that have an anchor, of the next `count` places from *cursor on, which moves. */
 void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
                    const struct kv_anchor_user *user);

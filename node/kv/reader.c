@@ -45,6 +45,8 @@ struct kv_reader {
     unsigned refused_count;
     struct waiting waiting[KV_TOLD_MAX];
     struct kv_runs runs;
+    struct kv_paths_later reached; /* of these nothing is said yet, */
+    bool in_message;               /* while one is being read */
 };
 
 /* --- saying ---------------------------------------------------------------------------------- */
@@ -107,7 +109,9 @@ static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 {
     struct kv_reader *r = context;
     if (r->speaks && now != KV_UNSURE)
-        kv_paths_at(r->paths, chain, &r->sayer);
+        kv_paths_at_later(r->paths, &r->reached, chain, &r->sayer);
+    if (!r->in_message)
+        kv_paths_at_last(r->paths, &r->reached, &r->sayer);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -140,11 +144,21 @@ static void on_event(void *context, const struct kv_event *e)
         r->user->cleared(r->user->context);
 }
 
+static void on_ahead(void *context, uint64_t hash)
+{
+    struct kv_reader *r = context;
+    kv_tree_ahead(r->tree, hash);
+}
+
 static int on_message(void *context, struct slice payload)
 {
     struct kv_reader *r = context;
     struct kv_batch batch;
-    return kv_batch_decode(r->decoder, payload, on_event, r, &batch);
+    r->in_message = true;
+    int err = kv_batch_decode(r->decoder, payload, on_event, r, &batch);
+    r->in_message = false;
+    kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+    return err;
 }
 
 static void doubt(struct kv_reader *r)
@@ -556,6 +570,7 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
         kv_reader_destroy(r);
         return ERR_NOMEM;
     }
+    kv_decoder_ahead(r->decoder, on_ahead);
     r->paths = paths;
     kv_paths_listen(paths, &r->listener);
     *out = r;

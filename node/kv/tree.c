@@ -41,6 +41,23 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
     *from = t->blocks[at].by_chain;
 }
 
+/* In three steps, KV_AHEAD / 2 blocks apart: each needs the memory that the one before asked for. */
+void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
+{
+    unsigned group = t->main_group < KV_GROUPS_MAX ? t->main_group : 0;
+    unsigned oldest = t->ahead.next++ % KV_AHEAD, middle = (oldest + KV_AHEAD / 2) % KV_AHEAD;
+    __builtin_prefetch(kv_tree_hash_place(t, group, hash));
+    uint32_t at = *kv_tree_hash_place(t, group, t->ahead.hashes[middle]);
+    if (at != KV_NONE) {
+        __builtin_prefetch(&t->blocks[at]);
+        __builtin_prefetch((const char *)(&t->blocks[at] + 1) - 1); /* it may be of two lines */
+    }
+    at = *kv_tree_hash_place(t, group, t->ahead.hashes[oldest]);
+    if (at != KV_NONE)
+        __builtin_prefetch(&t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)]);
+    t->ahead.hashes[oldest] = hash;
+}
+
 /* --- blocks ---------------------------------------------------------------------------------- */
 
 static void attach(struct kv_tree *t, uint32_t at, uint32_t parent)

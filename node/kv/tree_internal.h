@@ -58,6 +58,10 @@ struct kv_tree {
     struct kv_group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
     struct kv_block *blocks;
+    struct {
+        uint64_t hashes[KV_AHEAD];
+        unsigned next;
+    } ahead; /* the last ones that were announced */
 };
 
 /* --- tables --- */

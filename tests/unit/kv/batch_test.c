@@ -423,6 +423,28 @@ static void test_words(void **state)
     }
 }
 
+static void announced(void *context, uint64_t hash)
+{
+    say(context, "soon %" PRIx64 "\n", hash);
+}
+
+static void test_blocks_are_announced(void **state)
+{
+    (void)state;
+    struct buf b;
+    struct heard h;
+    assert_int_equal(file_read("tests/fuzz/corpus/kv_batch/vllm-0.24-map", &b), 0);
+    kv_decoder_ahead(decoder, announced);
+    assert_int_equal(decode(buf_slice(&b), &h), 0);
+    kv_decoder_ahead(decoder, NULL);
+    assert_string_equal(h.text, "soon 1e0b2e028ef071cb\n"
+                                "soon a4cb0f7381b59cc3\n"
+                                "soon 1e0b2e028ef071cb\n"
+                                "stored gpu 1e0b2e028ef071cb=a a4cb0f7381b59cc3=b x4 group 0\n"
+                                "removed gpu 1e0b2e028ef071cb  x0 group 0\n");
+    buf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_no_batch),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_blocks_are_announced),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
