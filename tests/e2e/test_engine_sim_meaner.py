@@ -62,11 +62,12 @@ class Silence(MeanCase):
     def test_tool_calls_on_demand(self):
         self.fail_by("silent", delay_ms=60000, count=1)
         ask = dict(tools=TOOLS, tool_choice="required", max_tokens=30)
-        deltas = [d["choices"][0]["delta"] for _, d in events(self.stream(**ask).body)[:-1]]
+        silent = events(self.stream(**ask).body)
+        deltas = [d["choices"][0]["delta"] for _, d in silent[:-1]]
         calls = [d["tool_calls"][0]["function"]["arguments"] for d in deltas if "tool_calls" in d]
         self.assertEqual(len(calls), 1)
         json.loads(calls[0])
-        self.assertGreater(len(events(self.stream(**ask).body)), 20)
+        self.assertGreater(len(events(self.stream(**ask).body)), len(silent))  # the next one comes in pieces
 
     def test_a_comment_in_a_silent_stream(self):
         self.again("--silence", "60", "--ping", "0.05")
