@@ -149,13 +149,22 @@ static bool is_its_share(const struct node_router *r, const struct halves *h, un
     return h->count == h->all || (may_go && (r->first_attempts + place) % h->all == 0);
 }
 
+static bool is_any_against(const struct node_router *r)
+{
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        if (node_reject_any(&r->replicas[i].reject))
+            return true;
+    }
+    return false;
+}
+
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms)
 {
     r->rejected_any = false;
-    struct halves h = halves_of(r, serving);
-    if (h.count == 0) /* on nearly every day */
+    if (!is_any_against(r)) /* on nearly every day */
         return;
+    struct halves h = halves_of(r, serving);
     r->rejected = (struct node_replica_set){0};
     uint64_t model = node_router_reject_model(r, request);
     for (unsigned i = 0; i < r->replica_count; i++) {
