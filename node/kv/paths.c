@@ -19,7 +19,9 @@ struct point {
     uint32_t by_id, by_chain;               /* the next one in the same place of a table */
     uint32_t at;                            /* blocks of text from the prompt's beginning */
     uint32_t tokens;                        /* from the prompt's beginning, if it has an anchor, */
-    uint32_t surely;                        /* and at least */
+    uint32_t surely;                        /* and at least; */
+    uint32_t by;                            /* the only one that said so; 0: several did, or an
+                                               earlier life */
     uint8_t code;
     bool used;   /* since the hand passed it */
     bool untied; /* an answer found no tie, and none has since */
@@ -32,6 +34,7 @@ struct kv_paths {
     uint32_t block_tokens; /* of all anchors; 0: there is none yet */
     struct kv_paths_stats stats;
     struct kv_anchor_user *listeners;
+    uint32_t numbers; /* that were given to listeners */
     uint32_t *by_id, *by_chain;
     struct point *points;
 };
@@ -178,6 +181,7 @@ bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, con
 void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user)
 {
     user->next = p->listeners;
+    user->number = ++p->numbers;
     p->listeners = user;
 }
 
@@ -234,12 +238,18 @@ static double bytes_at(const struct kv_paths *p, uint32_t at)
 
 struct tie {
     struct kv_paths *p;
+    uint32_t by;
     const struct kv_tree *tree;
     struct kv_tree_place place; /* of the last anchor that was set, from the prompt's end on */
     uint32_t block_tokens;
     uint32_t whole; /* blocks of the prompt; as far as others with the same last checkpoint */
     int anchored;
 };
+
+static void agreed(struct point *b, uint32_t by)
+{
+    b->by = b->by == by ? by : 0;
+}
 
 /* Tokens and blocks from the prompt's beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
@@ -256,8 +266,13 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
         return;
     }
     t->place = kv_tree_up(t->tree, t->place, depth);
-    if (t->place.chain == 0 || t->place.chain == b->chain)
+    if (t->place.chain == 0)
         return;
+    if (t->place.chain == b->chain) {
+        agreed(b, t->by);
+        return;
+    }
+    b->by = t->by;
     anchor_set(t->p, at, t->place.chain, depth);
     t->anchored++;
     for (struct kv_anchor_user *u = t->p->listeners; u != NULL; u = u->next)
@@ -286,11 +301,12 @@ bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens)
     return p->block_tokens == 0 || p->block_tokens == block_tokens;
 }
 
-int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
-                 uint32_t block_tokens, const struct kv_tree *tree, struct kv_tree_place place)
+int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
+                 uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
+                 const struct kv_tree *tree, struct kv_tree_place place)
 {
     struct path path;
-    struct tie t = {p, tree, place, block_tokens, place.depth, 0};
+    struct tie t = {p, by->number, tree, place, block_tokens, place.depth, 0};
     CHECK(block_tokens > 0);
     if (!kv_paths_takes(p, block_tokens)) {
         p->stats.foreign++;
@@ -323,6 +339,8 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
         const struct point *b = &p->points[path.at[base]];
         low = (struct mark){bytes_at(p, path.at[base]), b->tokens, b->surely};
     }
+    for (unsigned i = base; i < path.length; i++)
+        agreed(&p->points[path.at[i]], t.by);
     if (parted == UINT32_MAX || limit < low.tokens || limit >= p->points[path.at[parted]].tokens ||
         limit > tokens) {
         anchor_between(&t, &path, 0, base, low, high);
@@ -332,6 +350,14 @@ int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t
     anchor_between(&t, &path, 0, parted, middle, high);
     anchor_between(&t, &path, parted, base, low, middle);
     return t.anchored;
+}
+
+void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by)
+{
+    for (uint32_t at = 0; at < p->ever; at++) {
+        if (p->points[at].chain != 0 && p->points[at].by == by->number)
+            anchor_drop(p, at);
+    }
 }
 
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,

@@ -34,7 +34,8 @@ struct kv_paths;
 struct kv_anchor_user {
     void (*anchored)(void *context, uint64_t id, uint8_t code, uint64_t chain);
     void *context;
-    struct kv_anchor_user *next; /* of those that listen */
+    struct kv_anchor_user *next; /* of those that listen, */
+    uint32_t number;             /* this one's; from 1 on */
 };
 
 /* ERR_NOMEM. */
@@ -48,16 +49,19 @@ void kv_paths_check(const struct kv_paths *p);
 bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
                    unsigned count);
 
-/* Is called for each checkpoint that has an anchor from now on, or another one. Borrowed. */
+/* Is called for each checkpoint that has an anchor from now on, or another one. Borrowed; sets its
+ * `next` and `number`. */
 void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user);
 void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
 
-/* A prompt that ends `tail_bytes` behind the checkpoint `end` has so many tokens, and `place` is
- * its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not known;
- * ERR_RANGE: other ties are of blocks of another size. */
-MUST_USE int kv_paths_tie(struct kv_paths *p, uint64_t end, uint32_t tail_bytes, uint32_t tokens,
-                          uint32_t block_tokens, const struct kv_tree *tree,
-                          struct kv_tree_place place);
+/* `by` says so: a prompt that ends `tail_bytes` behind the checkpoint `end` has so many tokens, and
+ * `place` is its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not
+ * known; ERR_RANGE: other ties are of blocks of another size. */
+MUST_USE int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
+                          uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
+                          const struct kv_tree *tree, struct kv_tree_place place);
+/* It is not believed: the anchors that it alone said are gone. */
+void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by);
 
 /* Whether it takes ties of blocks of that size. */
 bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens);

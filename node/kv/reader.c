@@ -269,6 +269,7 @@ static void judged(struct kv_reader *r)
     if (!kv_trust_lose(&r->trust, r->now_ms))
         return;
     r->stats.disbelieved++;
+    kv_paths_disown(r->paths, &r->listener);
     forget(r); /* it is tried again with what it says from now on */
     doubt(r);
 }
@@ -306,8 +307,8 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
 static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                   struct kv_tree_place at)
 {
-    r->stats.tied += kv_paths_tie(r->paths, told->end, told->tail_bytes, told->prompt_tokens, block,
-                                  r->tree, at) >= 0;
+    r->stats.tied += kv_paths_tie(r->paths, &r->listener, told->end, told->tail_bytes,
+                                  told->prompt_tokens, block, r->tree, at) >= 0;
 }
 
 /* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come

@@ -104,8 +104,8 @@ static int tie(const char *text, unsigned tokens)
     size_t len = strlen(text), whole = len / POINT_LETTERS * POINT_LETTERS;
     struct kv_tree_place place = kv_tree_find(tree, chain_of(text, tokens / BLOCK));
     assert_true(place.depth > 0);
-    int anchored = kv_paths_tie(paths, id_of(text, whole), (uint32_t)(len - whole) * LETTER_BYTES,
-                                tokens, BLOCK, tree, place);
+    int anchored = kv_paths_tie(paths, &listener, id_of(text, whole),
+                                (uint32_t)(len - whole) * LETTER_BYTES, tokens, BLOCK, tree, place);
     kv_paths_check(paths);
     return anchored;
 }
@@ -116,7 +116,7 @@ static int tie_behind(const char *text, unsigned letters, const char *block_text
     size_t len = strlen(block_text);
     struct kv_tree_place place = kv_tree_find(tree, chain_of(block_text, len));
     assert_true(place.depth > 0);
-    return kv_paths_tie(paths, id_of(text, strlen(text)), letters * LETTER_BYTES,
+    return kv_paths_tie(paths, &listener, id_of(text, strlen(text)), letters * LETTER_BYTES,
                         (uint32_t)len * BLOCK, BLOCK, tree, place);
 }
 
@@ -171,9 +171,11 @@ static void test_an_anchor_moves_to_where_prompts_part(void **state)
     assert_true(join("ttttkkkk"));
     struct kv_tree_place one = kv_tree_find(tree, chain_of("abXXXXXX", 8));
     struct kv_tree_place two = kv_tree_find(tree, chain_of("abYYYYYY", 8));
-    assert_int_equal(kv_paths_tie(paths, id_of("tttthhhh", 8), 0, 8 * BLOCK, BLOCK, tree, one), 2);
+    assert_int_equal(
+        kv_paths_tie(paths, &listener, id_of("tttthhhh", 8), 0, 8 * BLOCK, BLOCK, tree, one), 2);
     assert_anchor_is("tttt", 4, "abXX", 4);
-    assert_int_equal(kv_paths_tie(paths, id_of("ttttkkkk", 8), 0, 8 * BLOCK, BLOCK, tree, two), 2);
+    assert_int_equal(
+        kv_paths_tie(paths, &listener, id_of("ttttkkkk", 8), 0, 8 * BLOCK, BLOCK, tree, two), 2);
     assert_anchor_is("tttt", 4, "ab", 2);
     assert_anchor_is("ttttkkkk", 8, "abYYYYYY", 8);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
@@ -220,6 +222,32 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
     end();
 }
 
+/* One that is not believed any more: what another one said too, or alone, stays. */
+static void test_what_one_said_is_taken_back(void **state)
+{
+    (void)state;
+    struct kv_anchor_user other = {.anchored = on_anchored};
+    begin(1000);
+    kv_paths_listen(paths, &other);
+    store("abcdefgh");
+    store("klmnopqr");
+    assert_true(join("abcdefgh"));
+    assert_true(join("klmnopqr"));
+    assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
+    assert_int_equal(tie("klmnopqr", 8 * BLOCK), 2);
+    struct kv_tree_place place = kv_tree_find(tree, chain_of("klmnopqr", 8));
+    assert_int_equal(
+        kv_paths_tie(paths, &other, id_of("klmnopqr", 8), 0, 8 * BLOCK, BLOCK, tree, place), 0);
+    kv_paths_disown(paths, &listener);
+    kv_paths_check(paths);
+    assert_int_equal(kv_paths_anchored(paths, id_of("abcdefgh", 8)), 0);
+    assert_int_equal(kv_paths_anchored(paths, id_of("klmnopqr", 8)), id_of("klmnopqr", 8));
+    kv_paths_disown(paths, &other);
+    assert_int_equal(kv_paths_anchored(paths, id_of("klmnopqr", 8)), id_of("klmnopqr", 8));
+    kv_paths_unlisten(paths, &other);
+    end();
+}
+
 /* Chains are of one size of blocks. */
 static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
 {
@@ -230,7 +258,8 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
     assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
     struct kv_tree_place place = kv_tree_find(tree, chain_of("abcdefgh", 4));
     assert_int_equal(
-        kv_paths_tie(paths, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place), ERR_RANGE);
+        kv_paths_tie(paths, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
+        ERR_RANGE);
     assert_int_equal(kv_paths_stats(paths).foreign, 1);
     end();
 }
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
         cmocka_unit_test(test_the_last_checkpoint_of_two_prompts),
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
+        cmocka_unit_test(test_what_one_said_is_taken_back),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
         cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),

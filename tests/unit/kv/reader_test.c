@@ -415,7 +415,8 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     publish(0);
     const struct kv_tree *tree = kv_reader_tree(reader);
     assert_true(kv_paths_join(paths, 0, &id, &code, 1));
-    assert_int_equal(kv_paths_tie(paths, id, 0, 8 * BLOCK, BLOCK, tree, kv_tree_find_hash(tree, 8)),
+    assert_int_equal(kv_paths_tie(paths, &(struct kv_anchor_user){0}, id, 0, 8 * BLOCK, BLOCK, tree,
+                                  kv_tree_find_hash(tree, 8)),
                      1);
     assert_int_equal(kv_reader_keep(reader, &kept), 1);
     kv_reader_destroy(reader);

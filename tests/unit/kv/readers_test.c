@@ -338,6 +338,14 @@ static void one_that_contradicts_does_not_speak(void **state)
     kv_readers_connected(rs, 0, SECOND);
     kv_readers_live(rs, 0, 0, stored(1), SECOND);
     assert_true(kv_readers_speak(rs, 0));
+    struct kv_path path = {.count = 1, .ids = {1}};
+    kv_readers_path(rs, &path);
+    struct kv_told first = told;
+    first.sent_ms = first.ended_ms = SECOND;
+    first.prompt_tokens = 4;
+    first.cached_tokens = 0;
+    kv_readers_told(rs, &first, SECOND);
+    assert_int_equal(kv_readers_stats(rs).paths.anchors, 1);
     struct kv_told whole = told; /* it computed no block, and so stored none */
     whole.cached_tokens = 80;
     for (unsigned i = 0; i < 100; i++)
@@ -352,6 +360,7 @@ static void one_that_contradicts_does_not_speak(void **state)
     assert_string_equal(kv_reading_text(row(0).reading), "contradicts");
     assert_false(kv_readers_speak(rs, 0));
     assert_int_equal(row(0).stats.disbelieved, 1);
+    assert_int_equal(kv_readers_stats(rs).paths.anchors, 0); /* it alone said so */
     uint64_t again_ms = row(0).stats.believed_ms;
     assert_true(again_ms > MINUTE && !row(0).stats.tree.whole);
     kv_readers_live(rs, 0, 1, stored(2), again_ms - 1);
