@@ -4,6 +4,7 @@
 #
 #     tests/real/run.sh vllm|sglang [TEST...]      a TEST is a name of tests/real/test_ENGINE.py
 #
+# REQUESTS=5000 makes the figures of KV-cache events exact.
 # Needs a Python package index (6 to 7 GB are installed below build/real/ENGINE, once), 8 GB of memory
 # and some ten minutes; no part of the ordinary run. ../shared/reference/real-engine.md and
 # real-sglang.md are the recipes, ../shared/tools/tiny_model.py makes the model.

@@ -9,6 +9,7 @@ import subprocess
 from lib import BUILD, HOST, closed_port, wait_for
 from lib_real import HOME, VLLM, RealCase
 
+REQUESTS = os.environ.get("REQUESTS", "900")  # of Events; a quarter of an hour each on two cores that are idle
 TEXT = "The vine grows along the wall and bears fruit late in the year. " * 60
 
 
@@ -199,7 +200,7 @@ class Events(RealCase):
         self.assertGreater(right, 95)
 
     def test_predictions(self):
-        self.judge("--scale", "1.5", "--requests", "900", "--clients", "4")
+        self.judge("--scale", "1.5", "--requests", REQUESTS, "--clients", "4")
 
     def test_predictions_with_a_quarter_past_the_router(self):
-        self.judge("--scale", "1.5", "--requests", "900", "--clients", "4", "--past", "25")
+        self.judge("--scale", "1.5", "--requests", REQUESTS, "--clients", "4", "--past", "25")
