@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import tempfile
 
+from lib import binary
 from lib_deploy import documents, path, text, tool
 
 CHART = path("deploy", "helm", "grapevine")
 FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
+OPTIONAL = ("kv-events",)  # to be applied beside these, with a setting more
 OPERATORS = ("ServiceMonitor", "PrometheusRule")  # kinds that Kubernetes itself does not have
 UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 SETTINGS = dict(re.findall(r"^\| `([a-z-]+)` \| `([^`]*)` ", text("docs", "options.md"), re.M))
@@ -96,6 +98,8 @@ def check(case, o, any_host="0.0.0.0"):
     listens = {"http": "listen", "admin": "admin-listen", "gossip": "gossip-listen", "gossip-tcp": "gossip-listen"}
     if "probe-listen" in config:
         listens["probe"] = "probe-listen"
+    if "kv-events-listen" in config:
+        listens["kv-events"] = "kv-events-listen"
     case.assertEqual({n: "%s:%d" % (any_host, port) for n, (port, _) in ports.items()},
                      {n: config[setting] for n, setting in listens.items()})
     case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
@@ -114,7 +118,8 @@ def check(case, o, any_host="0.0.0.0"):
     # Services lead to ports that there are, by the right protocol.
     for s in o.of("Service"):
         for p in s["spec"]["ports"]:
-            case.assertEqual(ports[p["targetPort"]][1], p["protocol"], p)
+            case.assertIn(p["protocol"], [protocol for name, (number, protocol) in ports.items()
+                                          if p["targetPort"] in (name, number)], p)
     gossip = o.one("Service", "grapevine-gossip")["spec"]
     case.assertEqual((gossip["clusterIP"], gossip["publishNotReadyAddresses"]), ("None", True))
     case.assertEqual({(p["port"], p["protocol"]) for p in gossip["ports"]},
@@ -177,17 +182,44 @@ def check_secrets(case, o, mounts, volumes):
             case.assertEqual(folder == own, name == "cluster-key-file")
 
 
+def check_config(o, ok=True):
+    """What the router says of the settings of its pod, file and environment, with its volumes in a folder here."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = lambda value: value.replace("/etc/grapevine", folder).replace("/var/lib/grapevine", folder + "/lib")
+        env = {e["name"]: at(e["value"]) for e in o.container["env"] if "value" in e}
+        for name in ("config", "key", "lib"):
+            os.mkdir(os.path.join(folder, name))
+        os.chmod(os.path.join(folder, "lib"), 0o2777)  # as the kubelet makes an emptyDir with an fsGroup
+        subprocess.run([binary("gvctl"), "keygen", "--out", at(o.config["cluster-key-file"])], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(env["GRAPEVINE_CONFIG"], "w") as f:
+            f.write(at(o.one("ConfigMap")["data"]["grapevine.yaml"]))
+        p = subprocess.run([binary("grapevine"), "--check-config"], capture_output=True, text=True,
+                           env={**os.environ, **env})
+        if ok and p.returncode != 0:
+            raise AssertionError(p.stderr)
+        return p.stdout if ok else p.stderr
+
+
 def policy(o):
     """Who reaches which port: its name -> kinds of peers; None: everybody."""
-    rules = o.one("NetworkPolicy")["spec"]["ingress"]
+    names = {number: name for name, (number, protocol) in o.ports.items() if protocol == "TCP"}
     peers = lambda r: None if "from" not in r else [json.dumps(p, sort_keys=True) for p in r["from"]]
-    return {p["port"]: peers(r) for r in rules for p in r["ports"]}
+    found = [(names.get(p["port"], p["port"]), peers(r)) for n in o.of("NetworkPolicy")
+             for r in n["spec"]["ingress"] for p in r["ports"]]
+    if len(dict(found)) < len(found):
+        raise AssertionError("two rules for one port: %s" % found)
+    return dict(found)
+
+
+def of_namespace(name):
+    return '{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "%s"}}}' % name
 
 
 ALL_SECRETS = ("tls.secretName=a,tls.ticketSecretName=b,adminTls.secretName=c,adminToken.secretName=d,"
                "adminToken.readEntry=read.token,clientKeys.secretName=e,clientKeys.entry=k,engineKey.secretName=f")
 OWN_PODS = '{"podSelector": {}}'
-MONITORING = '{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}'
+MONITORING = of_namespace("monitoring")
 
 
 def check_rights(case, o):

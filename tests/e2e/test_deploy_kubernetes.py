@@ -12,7 +12,8 @@ import tempfile
 import unittest
 
 from lib import binary
-from lib_chart import ALL_SECRETS, CHART, FILES, MONITORING, OPERATORS, OWN_PODS, Objects, check, helm, notes, policy, template
+from lib_chart import (ALL_SECRETS, CHART, FILES, MONITORING, OPERATORS, OPTIONAL, OWN_PODS, Objects, check, check_config,
+                       helm, notes, of_namespace, policy, template)
 from lib_deploy import KUBERNETES, documents, path, text, tool
 from lib_tls import Authority
 
@@ -66,16 +67,22 @@ class Structure(unittest.TestCase):
                                         self.objects.pod["spec"]["securityContext"]["runAsGroup"]), image)
 
     def test_the_router_takes_the_config_map(self):
-        with tempfile.TemporaryDirectory() as folder:
-            key, file = os.path.join(folder, "cluster.key"), os.path.join(folder, "grapevine.yaml")
-            subprocess.run([binary("gvctl"), "keygen", "--out", key], check=True, stdout=subprocess.DEVNULL)
-            config = self.objects.one("ConfigMap")["data"]["grapevine.yaml"]
-            with open(file, "w") as f:
-                f.write(config.replace("/etc/grapevine/key/cluster.key", key))
-            p = subprocess.run([binary("grapevine"), "--config", file, "--check-config"], capture_output=True, text=True)
-            self.assertEqual(p.returncode, 0, p.stderr)
-            for name in documents(config)[0]:
-                self.assertRegex(p.stdout, r"(?m)^%s: .*%s" % (name, re.escape(file)))
+        said = check_config(self.objects)
+        for name in self.objects.config:
+            self.assertRegex(said, r"(?m)^%s: .*/config/grapevine.yaml" % name)
+
+    def test_a_port_for_engines_that_connect(self):
+        """The optional file, with the line that it tells to add."""
+        added = text("deploy", "kubernetes", "kv-events.yaml")
+        setting, port = re.search(r'(?m)^#     (kv-events-listen: "0.0.0.0:(\d+)")$', added).groups()
+        o = Objects(self, self.objects.all + documents(added))
+        o.one("ConfigMap")["data"]["grapevine.yaml"] += setting + "\n"
+        self.assertRegex(check_config(o), r"(?m)^%s " % setting.replace('"', ""))
+        self.assertEqual([(p["port"], p["targetPort"]) for p in o.one("Service", "grapevine-kv-events")["spec"]["ports"]],
+                         [(int(port), int(port))])
+        self.assertEqual(policy(o), {**policy(self.objects), int(port): [of_namespace("inference")]})
+        o.container["ports"].append({"name": "kv-events", "containerPort": int(port), "protocol": "TCP"})
+        check(self, o)
 
     def test_the_chart_has_the_rules_and_the_dashboard(self):
         for folder, name in (("prometheus", "recording.yaml"), ("prometheus", "alerts.yaml"),
@@ -102,12 +109,19 @@ class Schemas(unittest.TestCase):
             return files, p
 
     def test_kubernetes_takes_the_manifests(self):
-        files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES})
+        files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES + OPTIONAL})
         self.assertGreater(len(files), 12)
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
     def test_kubernetes_takes_what_all_secrets_make(self):
         self.validate({"all": template("--set", ALL_SECRETS)})
+
+    @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
+    def test_kubernetes_takes_a_port_for_events(self):
+        peer = json.dumps([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "vllm"}}}])
+        for values in ("ipFamily=IPv4", "ipFamily=dual"):
+            self.validate({"all": template("--set", "ports.kvEvents=5557," + values,
+                                           "--set-json", "networkPolicy.engines=" + peer)})
 
     def test_a_mistake_would_show(self):
         wrong = text("deploy", "kubernetes", "router.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot")
@@ -123,7 +137,8 @@ class Helm(unittest.TestCase):
     def test_what_is_committed_is_what_the_chart_renders(self):
         with tempfile.TemporaryDirectory() as out:
             subprocess.run([path("deploy", "kubernetes", "render.sh"), out, tool("helm")], check=True)
-            for name in FILES:
+            self.assertEqual({name + ".yaml" for name in FILES + OPTIONAL}, set(os.listdir(out)))
+            for name in FILES + OPTIONAL:
                 with open(os.path.join(out, name + ".yaml")) as f:
                     self.assertEqual(text("deploy", "kubernetes", name + ".yaml"), f.read(),
                                      name + ": deploy/kubernetes/render.sh")
@@ -210,6 +225,11 @@ class Helm(unittest.TestCase):
                            ("readinessProbe.exec=1", "readinessProbe"),
                            ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "taken by another port"),
                            ("config.probe-listen=0.0.0.0:1", "set ports.probe"),
+                           ("config.kv-events-listen=0.0.0.0:1", "set ports.kvEvents"),
+                           ("ports.kvEvents=80", "ports.kvEvents|/ports/kvEvents"),
+                           ("ports.kvEvents=7490", "taken by another port"), ("ports.kvEvents=9091", "taken by another port"),
+                           ("ports.kvEvents=5557,engines.kubernetes=null", "networkPolicy.engines: name the engines"),
+                           ("networkPolicy.engines=x", "networkPolicy.engines|/networkPolicy/engines"),
                            ("tls.secretName=t,config.tls-cert=/a", "set tls.secretName"),
                            ("tls.secretName=t,config.tls-key=/a", "set tls.secretName"),
                            ("clientKeys.secretName=t,config.client-keys-file=/a", "set clientKeys.secretName"),
@@ -282,8 +302,60 @@ class Helm(unittest.TestCase):
         o = Objects(self, documents(template("--set", "prometheusAnnotations=true")))
         self.assertEqual(o.pod["metadata"]["annotations"]["prometheus.io/port"], "9091")
 
+    def test_a_port_for_engines_that_connect(self):
+        values = ["--set", "ports.kvEvents=5557,service.type=LoadBalancer,serviceMonitor.enabled=true"]
+        plain, o = (Objects(self, documents(template(*v))) for v in (values[:1] + ["service.type=LoadBalancer"], values))
+        check(self, o)
+        self.assertEqual((o.ports["kv-events"], o.config["kv-events-listen"]), ((5557, "TCP"), "0.0.0.0:5557"))
+        self.assertRegex(check_config(o), r"(?m)^kv-events-listen: 0\.0\.0\.0:5557 ")
+        # Engines reach it by a Service that is never open to the outside, and by no other one.
+        to = {s["metadata"]["name"]: s["spec"]["type"] for s in o.of("Service")
+              for p in s["spec"]["ports"] if p["targetPort"] in (5557, "kv-events")}
+        self.assertEqual(to, {"grapevine-kv-events": "ClusterIP"})
+        self.assertEqual([p["port"] for p in o.one("Service", "grapevine-kv-events")["spec"]["ports"]], [5557])
+        # Nobody else reaches it, and they reach nothing else.
+        self.assertEqual(policy(o), {**policy(plain), "kv-events": [of_namespace("inference")]})
+        monitor = o.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
+        self.assertFalse(monitor.items() <= o.one("Service", "grapevine-kv-events")["metadata"]["labels"].items())
+        # Off, nothing of it is there.
+        self.assertEqual((set(plain.ports) & {"kv-events"}, "kv-events-listen" in plain.config), (set(), False))
+        self.assertEqual([d["metadata"]["name"] for d in plain.all if "kv-events" in d["metadata"]["name"]], [])
+
+    def test_who_is_an_engine(self):
+        """Pods of the namespaces that have engines, or who is named."""
+        for values, who in (("{a/x:1,https://b/y:http#model=x/y,a/z:2,own:3}", ["a", "b", "grapevine"]), ("{own:1}", ["grapevine"])):
+            o = Objects(self, documents(template("--set", "ports.kvEvents=6000,engines.kubernetes=" + values)))
+            check(self, o)
+            self.assertEqual(policy(o)["kv-events"], [of_namespace(name) for name in who])
+        peer = {"podSelector": {"matchLabels": {"app": "vllm"}}}
+        o = Objects(self, documents(template("--set", "ports.kvEvents=5557,engines.kubernetes=null,config.replica=http://x:1",
+                                             "--set-json", "networkPolicy.engines=" + json.dumps([peer]))))
+        self.assertEqual(policy(o)["kv-events"], [json.dumps(peer)])
+        o = Objects(self, documents(template("--set", "ports.kvEvents=5557,networkPolicy.enabled=false")))
+        check(self, o)
+        self.assertEqual(o.of("NetworkPolicy"), [])
+
+    def test_the_values_of_the_page_for_events(self):
+        example = re.search(r"(?s)```yaml\n(# kv-events.yaml\n.*?)```", text("docs", "deployment.md"))[1]
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(example)
+            file.flush()
+            o = Objects(self, documents(template("-f", file.name)))
+        check(self, o)
+        self.assertEqual(policy(o)["kv-events"], [json.dumps(documents(example)[0]["networkPolicy"]["engines"][0], sort_keys=True)])
+        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', text("docs", "deployment.md"))
+
+    def test_a_replay_endpoint_of_engines_that_connect(self):
+        values = "ports.kvEvents=5557,engines.kubernetes={inference/vllm:8000#kv-events=listen?replay=5657}"
+        self.assertIn("kv-events=listen?replay=5657", check_config(Objects(self, documents(template("--set", values)))))
+
     def test_what_is_said_at_the_end(self):
         plain = notes()
+        self.assertNotIn("KV-cache events", plain)
+        events = notes("--set", "ports.kvEvents=5557")
+        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', events)
+        self.assertNotIn("networkPolicy is off", events)
+        self.assertIn("networkPolicy is off", notes("--set", "ports.kvEvents=5557,networkPolicy.enabled=false"))
         for line in ("Clients ask at http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
                      "then http://127.0.0.1:9090/\n", "The admin port has no token: ", "kubectl port-forward too"):
             self.assertIn(line, plain)
@@ -296,7 +368,7 @@ class Helm(unittest.TestCase):
             self.assertIn(line, said)
         self.assertNotIn("has no token", said)
         self.assertIn("ask at https://grapevine.grapevine:80 (", notes("--set", "tls.secretName=a"))
-        for text_of in (plain, said):
+        for text_of in (plain, said, events):
             self.assertLess(max(map(len, text_of.splitlines())), 130)
 
 
