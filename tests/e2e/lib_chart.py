@@ -152,6 +152,7 @@ def check(case, o, any_host="0.0.0.0"):
         case.assertIn("--kubernetes-secret=" + secret["secretName"], args)
         case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
     check_secrets(case, o, mounts, volumes)
+    check_state(case, o, mounts, volumes)
     case.assertIs(spec["enableServiceLinks"], False)
     # What a pod announces to the others leads to it: its name does not.
     own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
@@ -180,6 +181,25 @@ def check_secrets(case, o, mounts, volumes):
             case.assertIs(mounts[folder]["readOnly"], True)
             case.assertEqual(volumes[mounts[folder]["name"]]["secret"]["defaultMode"], 0o440)
             case.assertEqual(folder == own, name == "cluster-key-file")
+
+
+def check_state(case, o, mounts, volumes):
+    """The router makes its folder in a volume: the volume itself is root's, and others may write there."""
+    at = {e["name"]: e.get("value") for e in o.container["env"]}.get("GRAPEVINE_STATE_DIR")
+    case.assertEqual(at is not None, "state" in volumes)
+    if at is None:
+        return
+    mount = mounts[os.path.dirname(at)]
+    case.assertFalse(mount.get("readOnly", False))
+    volume = volumes[mount["name"]]["emptyDir"]
+    case.assertEqual(set(volume), {"sizeLimit"})  # on the node's disk, not in memory
+    # The kubelet evicts a pod whose volume is larger.
+    files = len(re.findall(r'name_\w+\[\] = "state', text("node", "io", "state_dir.c")))
+    each = int(re.search(r"NODE_KEEP_BYTES_MAX = (\d+) << 20", text("node", "cluster", "keep.h"))[1]) << 20
+    case.assertEqual(files, 4)
+    case.assertGreaterEqual(size(volume["sizeLimit"]), files * each)
+    own = o.pod["spec"]["securityContext"]
+    case.assertEqual(own["fsGroup"], own["runAsGroup"])
 
 
 def check_config(o, ok=True):

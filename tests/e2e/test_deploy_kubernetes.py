@@ -117,10 +117,10 @@ class Schemas(unittest.TestCase):
         self.validate({"all": template("--set", ALL_SECRETS)})
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
-    def test_kubernetes_takes_a_port_for_events(self):
+    def test_kubernetes_takes_events_and_state(self):
         peer = json.dumps([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "vllm"}}}])
         for values in ("ipFamily=IPv4", "ipFamily=dual"):
-            self.validate({"all": template("--set", "ports.kvEvents=5557," + values,
+            self.validate({"all": template("--set", "ports.kvEvents=5557,state.enabled=true," + values,
                                            "--set-json", "networkPolicy.engines=" + peer)})
 
     def test_a_mistake_would_show(self):
@@ -230,6 +230,8 @@ class Helm(unittest.TestCase):
                            ("ports.kvEvents=7490", "taken by another port"), ("ports.kvEvents=9091", "taken by another port"),
                            ("ports.kvEvents=5557,engines.kubernetes=null", "networkPolicy.engines: name the engines"),
                            ("networkPolicy.engines=x", "networkPolicy.engines|/networkPolicy/engines"),
+                           ("state.enabled=true,config.state-dir=/a", "config.state-dir: with state.enabled"),
+                           ("state.sizeLimit=much", "state.sizeLimit|/state/sizeLimit"),
                            ("tls.secretName=t,config.tls-cert=/a", "set tls.secretName"),
                            ("tls.secretName=t,config.tls-key=/a", "set tls.secretName"),
                            ("clientKeys.secretName=t,config.client-keys-file=/a", "set clientKeys.secretName"),
@@ -345,9 +347,17 @@ class Helm(unittest.TestCase):
         self.assertEqual(policy(o)["kv-events"], [json.dumps(documents(example)[0]["networkPolicy"]["engines"][0], sort_keys=True)])
         self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', text("docs", "deployment.md"))
 
-    def test_a_replay_endpoint_of_engines_that_connect(self):
-        values = "ports.kvEvents=5557,engines.kubernetes={inference/vllm:8000#kv-events=listen?replay=5657}"
-        self.assertIn("kv-events=listen?replay=5657", check_config(Objects(self, documents(template("--set", values)))))
+    def test_state_on_disk(self):
+        values = "state.enabled=true,ports.kvEvents=5557,engines.kubernetes={inference/vllm:8000#kv-events=listen?replay=5657}"
+        o = Objects(self, documents(template("--set", values)))
+        check(self, o)
+        self.assertEqual([v["emptyDir"] for v in o.pod["spec"]["volumes"] if "emptyDir" in v], [{"sizeLimit": "1Gi"}])
+        said = check_config(o)
+        self.assertRegex(said, r"(?m)^state-dir: \S+/lib/state .*GRAPEVINE_STATE_DIR")
+        self.assertIn("kv-events=listen?replay=5657", said)
+        o = Objects(self, documents(template()))
+        check(self, o)
+        self.assertNotIn("state-dir: /", check_config(o))
 
     def test_what_is_said_at_the_end(self):
         plain = notes()

@@ -145,6 +145,9 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 {{- fail "networkPolicy.engines: name the engines that may connect to ports.kvEvents: engines.kubernetes names no namespace of theirs" }}
 {{- end }}
 {{- end }}
+{{- if and .Values.state.enabled (hasKey $config "state-dir") }}
+{{- fail "config.state-dir: with state.enabled the chart sets it. Leave out one of the two" }}
+{{- end }}
 {{- end }}
 
 {{/* Where it listens: on IPv4 alone, or by [::] on IPv6 and IPv4. */}}
