@@ -51,6 +51,9 @@ render rbac.yaml 'The service account of the routers, and its right to see the e
 render key.yaml 'Makes the secret of the cluster, once: the first thing to apply, behind the namespace. Change the image here, too.' -- key
 render router.yaml 'Three routers in front of the engines behind the service "vllm" of the namespace "inference".' \
     --set autoscaling.enabled=false -- configmap service service-gossip deployment poddisruptionbudget networkpolicy
+render kv-events.yaml 'Optional: a port where engines connect to publish KV-cache events. Any pod of the namespace "inference" reaches it.
+# Also add this line to the ConfigMap of router.yaml, and restart the routers (docs/deployment.md):
+#     kv-events-listen: "0.0.0.0:5557"' --set ports.kvEvents=5557 -- kv-events
 render autoscaler.yaml 'Optional: as many routers as their CPU and requests in flight want (a metrics adapter tells the latter).
 # First take "replicas" out of what was applied, or each "kubectl apply" of router.yaml brings back three (docs/deployment.md).' \
     -- autoscaler

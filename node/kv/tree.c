@@ -41,7 +41,7 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
     *from = t->blocks[at].by_chain;
 }
 
-/* In three steps, KV_AHEAD / 2 blocks apart: each needs the memory that the one before asked for. */
+/* Three steps, KV_AHEAD / 2 blocks apart: each needs what the one before asked for. */
 void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
 {
     unsigned group = t->main_group < KV_GROUPS_MAX ? t->main_group : 0;

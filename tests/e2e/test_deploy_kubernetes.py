@@ -7,221 +7,15 @@ The structure is always looked at. Schemas need kubernetes-validate, rendering n
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import unittest
 
 from lib import binary
+from lib_chart import (ALL_SECRETS, CHART, FILES, MONITORING, OPERATORS, OPTIONAL, OWN_PODS, Objects, check, check_config,
+                       helm, notes, of_namespace, policy, template)
 from lib_deploy import KUBERNETES, documents, path, text, tool
 from lib_tls import Authority
-
-CHART = path("deploy", "helm", "grapevine")
-FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
-OPERATORS = ("ServiceMonitor", "PrometheusRule")  # kinds that Kubernetes itself does not have
-UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-SETTINGS = dict(re.findall(r"^\| `([a-z-]+)` \| `([^`]*)` ", text("docs", "options.md"), re.M))
-
-
-def size(value):
-    number, unit = re.fullmatch(r"(\d+)([A-Za-z]+)", value).groups()
-    return int(number) * UNITS[unit]
-
-
-def seconds(value):
-    number, unit = re.fullmatch(r"(\d+)(s|m|h)", value).groups()
-    return int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
-
-
-def helm(*args, ok=True):
-    p = subprocess.run([tool("helm"), *args], capture_output=True, text=True)
-    if ok and p.returncode != 0:
-        raise AssertionError(p.stderr)
-    return p.stdout if ok else p.stderr
-
-
-def template(*args, name="grapevine", chart=CHART, **how):
-    """A Helm that Go's module proxy brought takes itself for that of an old cluster."""
-    return helm("template", name, chart, "--namespace", "grapevine", "--kube-version", "1.27.0", *args, **how)
-
-
-def notes(*args):
-    """What `helm install` would print; it wants a cluster for that."""
-    with tempfile.TemporaryDirectory() as folder:
-        chart = os.path.join(folder, "grapevine")
-        shutil.copytree(CHART, chart)
-        os.rename(os.path.join(chart, "templates", "NOTES.txt"), os.path.join(chart, "NOTES.txt"))
-        with open(os.path.join(chart, "templates", "notes.yaml"), "w") as f:
-            f.write('notes: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n')
-        return documents(template(*args, "--show-only", "templates/notes.yaml", chart=chart))[0]["notes"]
-
-
-def settings_file(o):
-    """Where the router reads its settings, and gvctl too."""
-    return {e["name"]: e.get("value") for e in o.container["env"]}["GRAPEVINE_CONFIG"]
-
-
-class Objects:
-    """Of some files, by kind and name; and what is asked of them."""
-
-    def __init__(self, case, docs):
-        self.case = case
-        self.all = docs
-
-    def of(self, kind):
-        return [d for d in self.all if d["kind"] == kind]
-
-    def one(self, kind, name="grapevine"):
-        found = [d for d in self.of(kind) if d["metadata"]["name"] == name]
-        self.case.assertEqual(len(found), 1, "%s/%s" % (kind, name))
-        return found[0]
-
-    @property
-    def pod(self):
-        return self.one("Deployment")["spec"]["template"]
-
-    @property
-    def container(self):
-        return self.pod["spec"]["containers"][0]
-
-    @property
-    def ports(self):
-        return {p["name"]: (p["containerPort"], p["protocol"]) for p in self.container["ports"]}
-
-    @property
-    def config(self):
-        return documents(self.one("ConfigMap")["data"]["grapevine.yaml"])[0]
-
-    def setting(self, name):
-        return self.config.get(name, SETTINGS[name])
-
-
-def check(case, o, any_host="0.0.0.0"):
-    """What has to fit whatever the values are."""
-    config, ports, labels = o.config, o.ports, o.pod["metadata"]["labels"]
-    # The ports of the pod are those that the router listens on.
-    listens = {"http": "listen", "admin": "admin-listen", "gossip": "gossip-listen", "gossip-tcp": "gossip-listen"}
-    if "probe-listen" in config:
-        listens["probe"] = "probe-listen"
-    case.assertEqual({n: "%s:%d" % (any_host, port) for n, (port, _) in ports.items()},
-                     {n: config[setting] for n, setting in listens.items()})
-    case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
-    # Whatever selects pods selects these.
-    selectors = [s["spec"]["selector"] for s in o.of("Service")]
-    selectors += [o.one("Deployment")["spec"]["selector"]["matchLabels"]]
-    selectors += [p["spec"]["selector"]["matchLabels"] for p in o.of("PodDisruptionBudget")]
-    selectors += [p["spec"]["podSelector"]["matchLabels"] for p in o.of("NetworkPolicy")]
-    selectors += [t["labelSelector"]["matchLabels"]
-                  for t in o.pod["spec"].get("topologySpreadConstraints", [])]
-    for s in selectors:
-        case.assertTrue(s and s.items() <= labels.items(), s)
-    for job in o.of("Job"):  # and no other pods
-        other = job["spec"]["template"]["metadata"]["labels"]
-        case.assertFalse(any(s.items() <= other.items() for s in selectors))
-    # Services lead to ports that there are, by the right protocol.
-    for s in o.of("Service"):
-        for p in s["spec"]["ports"]:
-            case.assertEqual(ports[p["targetPort"]][1], p["protocol"], p)
-    gossip = o.one("Service", "grapevine-gossip")["spec"]
-    case.assertEqual((gossip["clusterIP"], gossip["publishNotReadyAddresses"]), ("None", True))
-    case.assertEqual({(p["port"], p["protocol"]) for p in gossip["ports"]},
-                     {(ports["gossip"][0], "UDP"), (ports["gossip"][0], "TCP")})
-    case.assertEqual(config["join"], "grapevine-gossip:%d" % ports["gossip"][0])
-    # Nobody kills a router before its own limits have passed, and it serves until nobody sends it anything.
-    spec = o.pod["spec"]
-    stop = o.container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-    delay, limit = seconds(config["drain-delay"]), seconds(config["drain-timeout"])
-    case.assertGreater(spec["terminationGracePeriodSeconds"], stop + delay + limit)
-    ready = o.container["readinessProbe"]
-    case.assertGreater(delay, ready["periodSeconds"] * ready["failureThreshold"])
-    # Probes ask what needs no token, on a port without TLS.
-    asked = "probe" if "probe" in ports else "admin"
-    case.assertNotIn("admin-tls-cert" if asked == "admin" else "", config)
-    calls = text("node", "admin", "calls.h")
-    for kind in ("readinessProbe", "livenessProbe"):
-        get = o.container[kind]["httpGet"]
-        case.assertEqual((get["port"], get.get("scheme", "HTTP")), (asked, "HTTP"))
-        case.assertRegex(calls, r'GET, "%s", NULL, \w+, ADMIN_PROBED' % re.escape(get["path"]))
-    # The key is where the router looks for it, and its group can read it.
-    mounts = {m["mountPath"]: m for m in o.container["volumeMounts"]}
-    volumes = {v["name"]: v for v in spec["volumes"]}
-    folder, entry = os.path.split(config["cluster-key-file"])
-    secret = volumes[mounts[folder]["name"]]["secret"]
-    case.assertNotIn("subPath", mounts[folder])
-    case.assertEqual(secret["defaultMode"], 0o440)
-    for job in o.of("Job"):
-        args = job["spec"]["template"]["spec"]["containers"][0]["args"]
-        case.assertIn("--kubernetes-secret=" + secret["secretName"], args)
-        case.assertIn('SECRET_ENTRY "%s"' % entry, text("node", "gvctl", "keygen.c"))
-    check_secrets(case, o, mounts, volumes)
-    case.assertIs(spec["enableServiceLinks"], False)
-    # What a pod announces to the others leads to it: its name does not.
-    own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
-    case.assertEqual(own.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"),
-                     None if "admin-advertise" in config else "status.podIP")
-    case.assertIn("| `admin-advertise` |", text("docs", "options.md"))
-    folder, entry = os.path.split(settings_file(o))
-    case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
-    case.assertIn(entry, o.one("ConfigMap")["data"])
-    # Memory: the index, all bodies, and what else a router has.
-    case.assertGreaterEqual(size(o.container["resources"]["limits"]["memory"]),
-                            size(o.setting("index-bytes")) + size(o.setting("buffered-bytes-max")) + (128 << 20))
-    check_rights(case, o)
-
-
-def check_secrets(case, o, mounts, volumes):
-    """Each file that settings name is in a Secret that is mounted as a folder, for the router's group."""
-    own = os.path.dirname(o.config["cluster-key-file"])
-    for name, value in o.config.items():
-        for file in value if isinstance(value, list) else [value]:
-            folder = os.path.dirname(str(file))
-            if not folder.startswith("/etc/grapevine/"):
-                continue
-            case.assertIn(folder, mounts, name)
-            case.assertNotIn("subPath", mounts[folder])
-            case.assertIs(mounts[folder]["readOnly"], True)
-            case.assertEqual(volumes[mounts[folder]["name"]]["secret"]["defaultMode"], 0o440)
-            case.assertEqual(folder == own, name == "cluster-key-file")
-
-
-def policy(o):
-    """Who reaches which port: its name -> kinds of peers; None: everybody."""
-    rules = o.one("NetworkPolicy")["spec"]["ingress"]
-    peers = lambda r: None if "from" not in r else [json.dumps(p, sort_keys=True) for p in r["from"]]
-    return {p["port"]: peers(r) for r in rules for p in r["ports"]}
-
-
-ALL_SECRETS = ("tls.secretName=a,tls.ticketSecretName=b,adminTls.secretName=c,adminToken.secretName=d,"
-               "adminToken.readEntry=read.token,clientKeys.secretName=e,clientKeys.entry=k,engineKey.secretName=f")
-OWN_PODS = '{"podSelector": {}}'
-MONITORING = '{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}'
-
-
-def check_rights(case, o):
-    for pod in [o.pod] + [j["spec"]["template"] for j in o.of("Job")]:  # Pod Security Standards: restricted
-        case.assertTrue(pod["spec"]["securityContext"]["runAsNonRoot"])
-        case.assertGreater(pod["spec"]["securityContext"]["runAsUser"], 0)
-        case.assertEqual(pod["spec"]["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
-        for c in pod["spec"]["containers"]:
-            case.assertEqual(c["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
-                                                    "capabilities": {"drop": ["ALL"]}})
-        case.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"]))
-    # A namespace stands before the service, not in a label behind it: #model=meta-llama/Llama-3.
-    services = [s.partition("#")[0].removeprefix("https://") for s in o.config.get("replica-kubernetes", [])]
-    engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in services}
-    slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-grapevine-replicas"]
-    case.assertEqual({r["metadata"]["namespace"] for r in slices}, engines)
-    for r in slices:
-        case.assertEqual(r["rules"], [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
-                                       "verbs": ["list", "watch"]}])
-    for b in o.of("RoleBinding"):
-        accounts = [a["metadata"]["name"] for a in o.of("ServiceAccount")]
-        case.assertIn(b["subjects"][0]["name"], accounts)
-        case.assertIn((b["roleRef"]["name"], b["metadata"]["namespace"]),
-                      [(r["metadata"]["name"], r["metadata"]["namespace"]) for r in o.of("Role")])
-    case.assertEqual([r["rules"] for r in o.of("Role") if r not in slices],
-                     [[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]] * len(o.of("Job")))
-    case.assertIn(o.pod["spec"]["serviceAccountName"], [a["metadata"]["name"] for a in o.of("ServiceAccount")])
 
 
 class Structure(unittest.TestCase):
@@ -273,16 +67,22 @@ class Structure(unittest.TestCase):
                                         self.objects.pod["spec"]["securityContext"]["runAsGroup"]), image)
 
     def test_the_router_takes_the_config_map(self):
-        with tempfile.TemporaryDirectory() as folder:
-            key, file = os.path.join(folder, "cluster.key"), os.path.join(folder, "grapevine.yaml")
-            subprocess.run([binary("gvctl"), "keygen", "--out", key], check=True, stdout=subprocess.DEVNULL)
-            config = self.objects.one("ConfigMap")["data"]["grapevine.yaml"]
-            with open(file, "w") as f:
-                f.write(config.replace("/etc/grapevine/key/cluster.key", key))
-            p = subprocess.run([binary("grapevine"), "--config", file, "--check-config"], capture_output=True, text=True)
-            self.assertEqual(p.returncode, 0, p.stderr)
-            for name in documents(config)[0]:
-                self.assertRegex(p.stdout, r"(?m)^%s: .*%s" % (name, re.escape(file)))
+        said = check_config(self.objects)
+        for name in self.objects.config:
+            self.assertRegex(said, r"(?m)^%s: .*/config/grapevine.yaml" % name)
+
+    def test_a_port_for_engines_that_connect(self):
+        """The optional file, with the line that it tells to add."""
+        added = text("deploy", "kubernetes", "kv-events.yaml")
+        setting, port = re.search(r'(?m)^#     (kv-events-listen: "0.0.0.0:(\d+)")$', added).groups()
+        o = Objects(self, self.objects.all + documents(added))
+        o.one("ConfigMap")["data"]["grapevine.yaml"] += setting + "\n"
+        self.assertRegex(check_config(o), r"(?m)^%s " % setting.replace('"', ""))
+        self.assertEqual([(p["port"], p["targetPort"]) for p in o.one("Service", "grapevine-kv-events")["spec"]["ports"]],
+                         [(int(port), int(port))])
+        self.assertEqual(policy(o), {**policy(self.objects), int(port): [of_namespace("inference")]})
+        o.container["ports"].append({"name": "kv-events", "containerPort": int(port), "protocol": "TCP"})
+        check(self, o)
 
     def test_the_chart_has_the_rules_and_the_dashboard(self):
         for folder, name in (("prometheus", "recording.yaml"), ("prometheus", "alerts.yaml"),
@@ -309,12 +109,19 @@ class Schemas(unittest.TestCase):
             return files, p
 
     def test_kubernetes_takes_the_manifests(self):
-        files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES})
+        files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES + OPTIONAL})
         self.assertGreater(len(files), 12)
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
     def test_kubernetes_takes_what_all_secrets_make(self):
         self.validate({"all": template("--set", ALL_SECRETS)})
+
+    @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
+    def test_kubernetes_takes_events_and_state(self):
+        peer = json.dumps([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "vllm"}}}])
+        for values in ("ipFamily=IPv4", "ipFamily=dual"):
+            self.validate({"all": template("--set", "ports.kvEvents=5557,state.enabled=true," + values,
+                                           "--set-json", "networkPolicy.engines=" + peer)})
 
     def test_a_mistake_would_show(self):
         wrong = text("deploy", "kubernetes", "router.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot")
@@ -330,7 +137,8 @@ class Helm(unittest.TestCase):
     def test_what_is_committed_is_what_the_chart_renders(self):
         with tempfile.TemporaryDirectory() as out:
             subprocess.run([path("deploy", "kubernetes", "render.sh"), out, tool("helm")], check=True)
-            for name in FILES:
+            self.assertEqual({name + ".yaml" for name in FILES + OPTIONAL}, set(os.listdir(out)))
+            for name in FILES + OPTIONAL:
                 with open(os.path.join(out, name + ".yaml")) as f:
                     self.assertEqual(text("deploy", "kubernetes", name + ".yaml"), f.read(),
                                      name + ": deploy/kubernetes/render.sh")
@@ -417,6 +225,13 @@ class Helm(unittest.TestCase):
                            ("readinessProbe.exec=1", "readinessProbe"),
                            ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "taken by another port"),
                            ("config.probe-listen=0.0.0.0:1", "set ports.probe"),
+                           ("config.kv-events-listen=0.0.0.0:1", "set ports.kvEvents"),
+                           ("ports.kvEvents=80", "ports.kvEvents|/ports/kvEvents"),
+                           ("ports.kvEvents=7490", "taken by another port"), ("ports.kvEvents=9091", "taken by another port"),
+                           ("ports.kvEvents=5557,engines.kubernetes=null", "networkPolicy.engines: name the engines"),
+                           ("networkPolicy.engines=x", "networkPolicy.engines|/networkPolicy/engines"),
+                           ("state.enabled=true,config.state-dir=/a", "config.state-dir: with state.enabled"),
+                           ("state.sizeLimit=much", "state.sizeLimit|/state/sizeLimit"),
                            ("tls.secretName=t,config.tls-cert=/a", "set tls.secretName"),
                            ("tls.secretName=t,config.tls-key=/a", "set tls.secretName"),
                            ("clientKeys.secretName=t,config.client-keys-file=/a", "set clientKeys.secretName"),
@@ -489,8 +304,68 @@ class Helm(unittest.TestCase):
         o = Objects(self, documents(template("--set", "prometheusAnnotations=true")))
         self.assertEqual(o.pod["metadata"]["annotations"]["prometheus.io/port"], "9091")
 
+    def test_a_port_for_engines_that_connect(self):
+        values = ["--set", "ports.kvEvents=5557,service.type=LoadBalancer,serviceMonitor.enabled=true"]
+        plain, o = (Objects(self, documents(template(*v))) for v in (values[:1] + ["service.type=LoadBalancer"], values))
+        check(self, o)
+        self.assertEqual((o.ports["kv-events"], o.config["kv-events-listen"]), ((5557, "TCP"), "0.0.0.0:5557"))
+        self.assertRegex(check_config(o), r"(?m)^kv-events-listen: 0\.0\.0\.0:5557 ")
+        # Engines reach it by a Service that is never open to the outside, and by no other one.
+        to = {s["metadata"]["name"]: s["spec"]["type"] for s in o.of("Service")
+              for p in s["spec"]["ports"] if p["targetPort"] in (5557, "kv-events")}
+        self.assertEqual(to, {"grapevine-kv-events": "ClusterIP"})
+        self.assertEqual([p["port"] for p in o.one("Service", "grapevine-kv-events")["spec"]["ports"]], [5557])
+        # Nobody else reaches it, and they reach nothing else.
+        self.assertEqual(policy(o), {**policy(plain), "kv-events": [of_namespace("inference")]})
+        monitor = o.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
+        self.assertFalse(monitor.items() <= o.one("Service", "grapevine-kv-events")["metadata"]["labels"].items())
+        # Off, nothing of it is there.
+        self.assertEqual((set(plain.ports) & {"kv-events"}, "kv-events-listen" in plain.config), (set(), False))
+        self.assertEqual([d["metadata"]["name"] for d in plain.all if "kv-events" in d["metadata"]["name"]], [])
+
+    def test_who_is_an_engine(self):
+        """Pods of the namespaces that have engines, or who is named."""
+        for values, who in (("{a/x:1,https://b/y:http#model=x/y,a/z:2,own:3}", ["a", "b", "grapevine"]), ("{own:1}", ["grapevine"])):
+            o = Objects(self, documents(template("--set", "ports.kvEvents=6000,engines.kubernetes=" + values)))
+            check(self, o)
+            self.assertEqual(policy(o)["kv-events"], [of_namespace(name) for name in who])
+        peer = {"podSelector": {"matchLabels": {"app": "vllm"}}}
+        o = Objects(self, documents(template("--set", "ports.kvEvents=5557,engines.kubernetes=null,config.replica=http://x:1",
+                                             "--set-json", "networkPolicy.engines=" + json.dumps([peer]))))
+        self.assertEqual(policy(o)["kv-events"], [json.dumps(peer)])
+        o = Objects(self, documents(template("--set", "ports.kvEvents=5557,networkPolicy.enabled=false")))
+        check(self, o)
+        self.assertEqual(o.of("NetworkPolicy"), [])
+
+    def test_the_values_of_the_page_for_events(self):
+        example = re.search(r"(?s)```yaml\n(# kv-events.yaml\n.*?)```", text("docs", "deployment.md"))[1]
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(example)
+            file.flush()
+            o = Objects(self, documents(template("-f", file.name)))
+        check(self, o)
+        self.assertEqual(policy(o)["kv-events"], [json.dumps(documents(example)[0]["networkPolicy"]["engines"][0], sort_keys=True)])
+        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', text("docs", "deployment.md"))
+
+    def test_state_on_disk(self):
+        values = "state.enabled=true,ports.kvEvents=5557,engines.kubernetes={inference/vllm:8000#kv-events=listen?replay=5657}"
+        o = Objects(self, documents(template("--set", values)))
+        check(self, o)
+        self.assertEqual([v["emptyDir"] for v in o.pod["spec"]["volumes"] if "emptyDir" in v], [{"sizeLimit": "1Gi"}])
+        said = check_config(o)
+        self.assertRegex(said, r"(?m)^state-dir: \S+/lib/state .*GRAPEVINE_STATE_DIR")
+        self.assertIn("kv-events=listen?replay=5657", said)
+        o = Objects(self, documents(template()))
+        check(self, o)
+        self.assertNotIn("state-dir: /", check_config(o))
+
     def test_what_is_said_at_the_end(self):
         plain = notes()
+        self.assertNotIn("KV-cache events", plain)
+        events = notes("--set", "ports.kvEvents=5557")
+        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', events)
+        self.assertNotIn("networkPolicy is off", events)
+        self.assertIn("networkPolicy is off", notes("--set", "ports.kvEvents=5557,networkPolicy.enabled=false"))
         for line in ("Clients ask at http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
                      "then http://127.0.0.1:9090/\n", "The admin port has no token: ", "kubectl port-forward too"):
             self.assertIn(line, plain)
@@ -503,7 +378,7 @@ class Helm(unittest.TestCase):
             self.assertIn(line, said)
         self.assertNotIn("has no token", said)
         self.assertIn("ask at https://grapevine.grapevine:80 (", notes("--set", "tls.secretName=a"))
-        for text_of in (plain, said):
+        for text_of in (plain, said, events):
             self.assertLess(max(map(len, text_of.splitlines())), 130)
 
 

@@ -175,6 +175,17 @@ class Alone(Kept):
         self.assertEqual((status, "another process uses it" in err), (2, True))
 
 
+    def test_a_folder_in_a_volume_of_a_pod(self):
+        """An emptyDir is root's, and with an fsGroup all may write there: the router makes its own folder in it."""
+        os.mkdir(self.place("volume"))
+        os.chmod(self.place("volume"), 0o2777)
+        r, _ = self.restart("kill", self.state("volume/state"))
+        self.assertGreater(r.wait_event("state_read")["bytes"], 1000)
+        self.assertEqual(stat.S_IMODE(os.stat(self.place("volume/state")).st_mode) & 0o777, 0o700)
+        status, err = run_grapevine("--replica", "http://127.0.0.1:1", "--check-config", *self.state("volume"))
+        self.assertEqual((status, "others may write there" in err), (2, True))
+
+
 class Together(Kept):
     """Three routers, two engines that publish what they cache."""
 

@@ -215,7 +215,7 @@ class RealApiServer(Case):
         self.wait_used(router, one)
 
     def test_0_manifests(self):
-        for name in ("rbac", "key", "router", "autoscaler"):
+        for name in ("rbac", "key", "router", "kv-events", "autoscaler"):
             self.cluster.apply("deploy/kubernetes/%s.yaml" % name, dry=True)
         self.assertEqual(self.cluster.warnings, [])
         # What is less restricted would have brought a warning.

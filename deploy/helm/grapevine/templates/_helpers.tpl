@@ -58,6 +58,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.ports.probe }}probe{{ else }}admin{{ end }}
 {{- end }}
 
+{{/* The namespaces of the services of engines, as a YAML list. */}}
+{{- define "grapevine.engineNamespaces" -}}
+{{- $spaces := list }}
+{{- range .Values.engines.kubernetes }}
+{{- $service := splitList "#" . | first | trimPrefix "https://" }}{{/* labels may have a / of their own */}}
+{{- $spaces = append $spaces (contains "/" $service | ternary (splitList "/" $service | first) $.Release.Namespace) }}
+{{- end }}
+{{- uniq $spaces | toYaml }}
+{{- end }}
+
 {{/* Secrets as folders below /etc/grapevine: name of the volume -> name of the Secret. */}}
 {{- define "grapevine.secrets" -}}
 {{- with .Values.tls.secretName }}
@@ -127,6 +137,17 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 {{- if has (int .Values.ports.probe) $ports }}
 {{- fail (printf "ports.probe: %v is taken by another port of the router" .Values.ports.probe) }}
 {{- end }}
+{{- if .Values.ports.kvEvents }}
+{{- if has (int .Values.ports.kvEvents) (append $ports (int .Values.ports.probe)) }}
+{{- fail (printf "ports.kvEvents: %v is taken by another port of the router" .Values.ports.kvEvents) }}
+{{- end }}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.engines) (not .Values.engines.kubernetes) }}
+{{- fail "networkPolicy.engines: name the engines that may connect to ports.kvEvents: engines.kubernetes names no namespace of theirs" }}
+{{- end }}
+{{- end }}
+{{- if and .Values.state.enabled (hasKey $config "state-dir") }}
+{{- fail "config.state-dir: with state.enabled the chart sets it. Leave out one of the two" }}
+{{- end }}
 {{- end }}
 
 {{/* Where it listens: on IPv4 alone, or by [::] on IPv6 and IPv4. */}}
@@ -170,7 +191,8 @@ ipFamilyPolicy: PreferDualStack
 {{- $own := dict
     "listen" "ports.http" "admin-listen" "ports.admin" "gossip-listen" "ports.gossip" "join" "ports.gossip"
     "cluster-key-file" "clusterKey" "drain-delay" "drain.delaySeconds" "drain-timeout" "drain.timeoutSeconds"
-    "replica-kubernetes" "engines.kubernetes" "probe-listen" "ports.probe" }}
+    "replica-kubernetes" "engines.kubernetes" "probe-listen" "ports.probe"
+    "kv-events-listen" "ports.kvEvents" }}
 {{- $values := dict "tls-cert" "tls.secretName" "tls-key" "tls.secretName" "tls-ticket-key-file" "tls.ticketSecretName"
     "admin-tls-cert" "adminTls.secretName" "admin-tls-key" "adminTls.secretName" "admin-token-file" "adminToken.entry"
     "admin-read-token-file" "adminToken.readEntry" "client-keys-file" "clientKeys.secretName"
@@ -188,6 +210,9 @@ listen: "{{ $any }}:{{ .Values.ports.http }}"
 admin-listen: "{{ $any }}:{{ .Values.ports.admin }}"
 {{- with .Values.ports.probe }}
 probe-listen: "{{ $any }}:{{ . }}"
+{{- end }}
+{{- with .Values.ports.kvEvents }}
+kv-events-listen: "{{ $any }}:{{ . }}"
 {{- end }}
 gossip-listen: "{{ $any }}:{{ .Values.ports.gossip }}"
 join: {{ include "grapevine.fullname" . }}-gossip:{{ .Values.ports.gossip }}
