@@ -42,9 +42,12 @@ enum {
     KV_SWEEP_POINTS = 256, /* so many */
     /* The same in the first sweeps of a reader that begins to speak: some 2 ms of work. */
     KV_CATCH_UP_POINTS = 4096,
-    /* What a feed may cost beside its blocks: steps of its tree (10 to 50 ns) in a second, and one
-     * walk over all of it in as long. */
+    /* What a feed may cost beside its blocks: steps of its tree (10 to 100 ns) in a second, and one
+     * walk over all of it in as long. A message costs as much as so many steps (8 us without
+     * events), and one more for so many bytes (32 MiB a second at most, decoded in 0.1 s). */
     KV_STEPS_MAX = 1 << 20,
+    KV_MESSAGE_STEPS = 128,
+    KV_STEP_BYTES = 32,
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,

@@ -11,7 +11,7 @@ enum { NONE = UINT32_MAX };
 
 static uint32_t *place_of(struct kv_runs *r, uint64_t tip)
 {
-    return &r->by_tip[hash_mix(tip) % KV_RUNS_MAX];
+    return &r->by_tip[hash_mix(tip ^ r->salt) % KV_RUNS_MAX];
 }
 
 static void tip_unlink(struct kv_runs *r, uint32_t at)

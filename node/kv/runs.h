@@ -40,6 +40,7 @@ struct kv_run {
 };
 
 struct kv_runs {
+    uint64_t salt; /* of the caller: engines choose their hashes, and not where these stand here */
     uint32_t count, newest, oldest;
     uint32_t by_tip[KV_RUNS_MAX];
     struct kv_run run[KV_RUNS_MAX];

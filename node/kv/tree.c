@@ -139,8 +139,8 @@ void kv_tree_follow(struct kv_tree *t, uint32_t top)
             t->user->reached(t->user->context, b->chain, reach);
         if (changed && t->several)
             kv_tree_serve(t, at);
-        if (at != top)
-            (void)kv_tree_step(t);
+        if (at != top && !kv_tree_step(t))
+            return;
         at = changed && b->child != KV_NONE ? b->child : kv_tree_beyond(t, at, top);
     }
 }
@@ -262,8 +262,8 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
             b->depth = depth + 1;
         if (!b->chained && b->chain != 0 && chain != 0)
             chain_set(t, at, kv_chain(t->secret, chain, b->chain));
-        if (at != top)
-            (void)kv_tree_step(t);
+        if (at != top && !kv_tree_step(t))
+            return;
     }
 }
 
@@ -315,7 +315,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
         group_told(t, number, (struct kv_group){true, e->kind, e->block_tokens, e->window});
     bool is_main = number == t->main_group;
     bool room = !is_main || parent_of(t, e, number, &parent);
-    for (; room && i < e->count; i++) {
+    for (; room && i < e->count && !kv_tree_is_tired(t); i++) {
         uint32_t at = kv_tree_find_block(t, number, e->hashes[i]);
         if (at == KV_NONE && (at = add(t, number, e->hashes[i])) == KV_NONE)
             break;
@@ -340,7 +340,7 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
     unsigned number;
     if (group_of(t, e, &number) == NULL)
         return;
-    for (uint32_t i = 0; i < e->count; i++) {
+    for (uint32_t i = 0; i < e->count && !kv_tree_is_tired(t); i++) {
         uint32_t at = kv_tree_find_block(t, number, e->hashes[i]);
         if (at == KV_NONE) {
             t->stats.unknown++;
@@ -359,6 +359,7 @@ static void cleared(struct kv_tree *t)
         kv_tree_clear(t);
         return;
     }
+    kv_tree_spend(t, t->used / 4); /* several blocks of a walk in their order are one step */
     for (uint32_t at = 0; at < t->used; at++) {
         t->blocks[at].gpu = (struct kv_copies){0, 0};
         t->blocks[at].host.least = 0;
@@ -420,6 +421,11 @@ void kv_tree_allow(struct kv_tree *t, uint64_t steps)
     t->steps = steps;
 }
 
+void kv_tree_spend(struct kv_tree *t, uint64_t steps)
+{
+    t->steps -= steps < t->steps ? steps : t->steps;
+}
+
 bool kv_tree_is_tired(const struct kv_tree *t)
 {
     return t->steps == 0;
@@ -427,10 +433,27 @@ bool kv_tree_is_tired(const struct kv_tree *t)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
+/* As much work as was done to fill them, at most. */
+static void tables_clear(struct kv_tree *t)
+{
+    if (t->used >= t->max / 16) {
+        memset(t->by_hash, 0xff, t->max * sizeof *t->by_hash);
+        memset(t->by_chain, 0xff, t->max * sizeof *t->by_chain);
+        return;
+    }
+    for (uint32_t at = 0; at < t->used; at++) {
+        const struct kv_block *b = &t->blocks[at];
+        if (!b->in_use)
+            continue;
+        *kv_tree_hash_place(t, b->group, b->hash) = KV_NONE;
+        if (b->chained)
+            t->by_chain[kv_tree_place_of(t, b->chain)] = KV_NONE;
+    }
+}
+
 void kv_tree_clear(struct kv_tree *t)
 {
-    memset(t->by_hash, 0xff, t->max * sizeof *t->by_hash);
-    memset(t->by_chain, 0xff, t->max * sizeof *t->by_chain);
+    tables_clear(t);
     memset(t->groups, 0, sizeof t->groups);
     t->free = KV_NONE;
     t->used = t->count = t->stats.held = 0;
@@ -453,7 +476,8 @@ int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
     t->steps = UINT64_MAX;
     t->user = user;
     t->secret = secret;
-    t->max = blocks_max;
+    t->salt = hash64(secret, "blocks", 6);
+    t->max = t->used = blocks_max; /* all of the tables is set */
     kv_tree_clear(t);
     kv_tree_doubt(t);
     *out = t;
@@ -470,9 +494,20 @@ void kv_tree_destroy(struct kv_tree *t)
     free(t);
 }
 
+static void tables_check(const struct kv_tree *t)
+{
+    for (uint32_t i = 0; i < t->max; i++) {
+        for (uint32_t at = t->by_hash[i]; at != KV_NONE; at = t->blocks[at].by_hash)
+            CHECK(t->blocks[at].in_use);
+        for (uint32_t at = t->by_chain[i]; at != KV_NONE; at = t->blocks[at].by_chain)
+            CHECK(t->blocks[at].chained && kv_tree_place_of(t, t->blocks[at].chain) == i);
+    }
+}
+
 void kv_tree_check(const struct kv_tree *t)
 {
     uint32_t count = 0, held = 0;
+    bool follows = !kv_tree_is_tired(t);
     for (uint32_t at = 0; at < t->used; at++) {
         const struct kv_block *b = &t->blocks[at];
         if (!b->in_use)
@@ -483,15 +518,17 @@ void kv_tree_check(const struct kv_tree *t)
         CHECK(b->gpu.least <= b->gpu.most && b->host.least <= b->host.most);
         CHECK(kv_tree_find_block(t, b->group, b->hash) == at);
         CHECK(!b->chained || (b->depth > 0 && b->group == t->main_group));
-        CHECK(b->group != t->main_group || b->reach == reach_of(t, b));
-        kv_tree_groups_check(t, at);
+        CHECK(!follows || b->group != t->main_group || b->reach == reach_of(t, b));
+        if (follows)
+            kv_tree_groups_check(t, at);
         CHECK(b->child == KV_NONE || t->blocks[b->child].parent == at);
         CHECK(b->next == KV_NONE || t->blocks[b->next].previous == at);
         if (b->parent == KV_NONE)
             continue;
         CHECK(t->blocks[b->parent].in_use);
-        CHECK(t->blocks[b->parent].depth == 0 ? b->depth == 0
-                                              : b->depth == t->blocks[b->parent].depth + 1);
+        CHECK(!follows ||
+              b->depth == t->blocks[b->parent].depth + (t->blocks[b->parent].depth > 0));
     }
     CHECK(count == t->count && held == t->stats.held);
+    tables_check(t);
 }

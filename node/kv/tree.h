@@ -76,9 +76,11 @@ void kv_tree_doubt(struct kv_tree *t);
 void kv_tree_settle(struct kv_tree *t);
 
 /* From now on it may take so many steps from block to block beyond those of an event's own blocks.
- * A tree that is tired took them all: its feed asks for more than an engine does, and what the tree
- * says from then on may be wrong. One event takes at most as many more as the tree has blocks. */
+ * A tree that is tired took them all: its feed asks for more than an engine does. It takes no more
+ * then, also within an event, and what it says may be wrong until it is cleared. */
 void kv_tree_allow(struct kv_tree *t, uint64_t steps);
+/* What the caller did costs as much. */
+void kv_tree_spend(struct kv_tree *t, uint64_t steps);
 bool kv_tree_is_tired(const struct kv_tree *t);
 
 /* When that happens which is applied next; at first 0. */

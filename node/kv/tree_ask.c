@@ -138,7 +138,6 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
                    uint64_t since_ms)
 {
     bool known = true;
-    uint32_t top = KV_NONE; /* the first block that changed */
     for (uint32_t at = place.depth > 0 ? place.at : KV_NONE; at != KV_NONE;
          at = t->blocks[at].parent) {
         struct kv_block *b = &t->blocks[at];
@@ -151,10 +150,8 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
         b->gpu.least = 1;
         t->stats.held++;
         b->gpu.most = b->gpu.most > 0 ? b->gpu.most : 1;
-        top = at;
+        kv_tree_follow(t, at);
     }
-    if (top != KV_NONE)
-        kv_tree_follow(t, top);
     return known;
 }
 

@@ -44,8 +44,8 @@ static void runs_follow(struct kv_tree *t, unsigned group, uint32_t top)
         uint32_t child = t->blocks[at].child;
         if (changed)
             kv_tree_serve(t, at);
-        if (at != top)
-            (void)kv_tree_step(t);
+        if (at != top && !kv_tree_step(t))
+            return;
         at = changed && child != KV_NONE ? child : kv_tree_beyond(t, at, top);
     }
 }
@@ -95,11 +95,14 @@ static uint8_t serves_of(const struct kv_tree *t, uint32_t at)
     return serves;
 }
 
-static uint8_t alive_of(const struct kv_tree *t, const struct kv_block *b)
+/* Takes `steps`. */
+static uint8_t alive_of(const struct kv_tree *t, const struct kv_block *b, uint64_t *steps)
 {
     uint8_t alive = b->serves;
-    for (uint32_t at = b->child; at != KV_NONE && alive != KV_THERE; at = t->blocks[at].next)
+    for (uint32_t at = b->child; at != KV_NONE && alive != KV_THERE; at = t->blocks[at].next) {
         alive = t->blocks[at].alive > alive ? t->blocks[at].alive : alive;
+        (*steps)++;
+    }
     return alive;
 }
 
@@ -110,13 +113,16 @@ void kv_tree_serve(struct kv_tree *t, uint32_t at)
     t->blocks[at].serves = serves_of(t, at);
     for (; at != KV_NONE; at = t->blocks[at].parent) {
         struct kv_block *b = &t->blocks[at];
-        uint8_t alive = alive_of(t, b);
+        uint64_t steps = 1;
+        uint8_t alive = alive_of(t, b, &steps);
+        kv_tree_spend(t, steps);
         if (alive == b->alive)
             return;
         b->alive = alive;
         if (t->user != NULL && b->chained)
             t->user->reached(t->user->context, b->chain, (enum kv_reach)alive);
-        (void)kv_tree_step(t);
+        if (kv_tree_is_tired(t))
+            return;
     }
 }
 
@@ -140,16 +146,18 @@ void kv_tree_groups_anew(struct kv_tree *t)
             continue;
         kv_tree_run(t, at);
         kv_tree_serve(t, at);
-        (void)kv_tree_step(t);
+        if (!kv_tree_step(t))
+            return;
     }
 }
 
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at)
 {
     const struct kv_block *b = &t->blocks[at];
+    uint64_t steps = 0;
     if (!t->several || b->group != t->main_group)
         return;
-    CHECK(b->serves == serves_of(t, at) && b->alive == alive_of(t, b));
+    CHECK(b->serves == serves_of(t, at) && b->alive == alive_of(t, b, &steps));
     for (unsigned i = 0; i < KV_GROUPS_MAX; i++) {
         uint32_t beside = kv_tree_beside(t, i, at);
         if (i == t->main_group || !kv_group_counts(&t->groups[i]) || beside == KV_NONE)

@@ -45,6 +45,7 @@ struct kv_group {
 struct kv_tree {
     const struct kv_tree_user *user; /* or NULL */
     const struct hash_secret *secret;
+    uint64_t salt;      /* engines choose their hashes, and not where these stand in the tables */
     uint32_t max, used; /* blocks of the array; those that were ever used */
     uint32_t free;      /* the first of a list */
     uint32_t count;
@@ -68,7 +69,7 @@ struct kv_tree {
 
 static inline uint32_t kv_tree_place_of(const struct kv_tree *t, uint64_t key)
 {
-    return (uint32_t)(((hash_mix(key) >> 32) * t->max) >> 32);
+    return (uint32_t)(((hash_mix(key ^ t->salt) >> 32) * t->max) >> 32);
 }
 
 static inline uint32_t *kv_tree_hash_place(const struct kv_tree *t, unsigned group, uint64_t hash)

@@ -201,6 +201,7 @@ bool kv_tree_recall(struct kv_tree *t, struct slice kept)
     const struct kv_tree_user *user = t->user;
     uint64_t steps = t->steps;
     t->user = NULL;
+    t->steps = UINT64_MAX; /* this router wrote it */
     for (uint32_t at = 0; at < t->used; at++) {
         if (t->blocks[at].in_use && t->blocks[at].depth == 1)
             kv_tree_follow(t, at);

@@ -130,6 +130,35 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
     end();
 }
 
+/* Messages cost something by themselves, and by their bytes. */
+static void test_too_many_messages_are_not_read_for_a_while(void **state)
+{
+    (void)state;
+    static const char blank[1 << 20];
+    for (unsigned large = 0; large <= 1; large++) {
+        begin();
+        msgpack_packer p = kv_message_begin(1);
+        unsigned payload = large ? 1 << 20 : 1;
+        msgpack_pack_bin(&p, payload); /* an event that is none */
+        msgpack_pack_bin_body(&p, blank, payload);
+        unsigned fit = KV_STEPS_MAX / (KV_MESSAGE_STEPS + payload / KV_STEP_BYTES);
+        for (unsigned i = 0; i < fit - fit / 8; i++)
+            publish(0);
+        assert_int_equal(kv_reader_stats(reader).shed, 0);
+        for (unsigned i = 0; i < fit / 4; i++)
+            publish(0);
+        assert_int_equal(kv_reader_stats(reader).shed, 1);
+        p = kv_message_begin(1);
+        stored(&p, 0, 10);
+        publish(KV_WINDOW_MS - 1); /* passed over */
+        kv_reader_tick(reader, KV_WINDOW_MS);
+        assert_int_equal(kv_reader_stats(reader).tree.held, 0);
+        publish(KV_WINDOW_MS);
+        assert_int_equal(kv_reader_stats(reader).tree.held, 10);
+        end();
+    }
+}
+
 /* Each gap is a walk over all of the tree, so there is one a second. Until then nothing is sure. */
 static void test_many_gaps_cost_one_walk(void **state)
 {
@@ -442,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
+        cmocka_unit_test(test_too_many_messages_are_not_read_for_a_while),
         cmocka_unit_test(test_many_gaps_cost_one_walk),
         cmocka_unit_test(test_answers_that_wait_are_bounded),
         cmocka_unit_test(test_the_turn_behind_an_unclear_answer),

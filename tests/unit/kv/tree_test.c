@@ -1,4 +1,4 @@
-#include "node/kv/tree.h"
+#include "node/kv/tree_internal.h"
 
 #include "tests/lib/test.h"
 
@@ -314,6 +314,106 @@ static void test_all_groups_must_serve_a_prefix(void **state)
     end();
 }
 
+/* Below it another block went as well, and the one that is found makes no difference to the first. */
+static void test_what_is_found_counts_behind_what_is_gone(void **state)
+{
+    (void)state;
+    begin(100);
+    store("abcd", 0);
+    kv_tree_doubt(tree);
+    kv_tree_clock(tree, 1000);
+    drop("abc");
+    drop("abc");
+    kv_tree_clock(tree, 5000);
+    drop("a");
+    struct kv_tree_place place = kv_tree_find(tree, chain_of("abcd", 4));
+    assert_true(kv_tree_found(tree, place, 4, 3000));
+    kv_tree_check(tree);
+    assert_int_equal(kv_tree_reach(tree, chain_of("abc", 3)), KV_UNSURE);
+    end();
+}
+
+/* --- who publishes what no engine would ------------------------------------------------------ */
+
+/* Of which hash_mix() makes `mixed`: it is splitmix64's, which has an inverse. */
+static uint64_t unmixed(uint64_t mixed)
+{
+    mixed = (mixed ^ mixed >> 31 ^ mixed >> 62) * 0x319642b2d24d8ec3;
+    mixed = (mixed ^ mixed >> 27 ^ mixed >> 54) * 0x96de1b173f119089;
+    return mixed ^ mixed >> 30 ^ mixed >> 60;
+}
+
+static void test_an_engine_does_not_choose_where_blocks_stand(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, PLACES = 1024 };
+    unsigned hits[PLACES] = {0}, most = 0;
+    begin(PLACES);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint64_t hash = unmixed(i);
+        assert_int_equal(hash_mix(hash), i);
+        unsigned place = kv_tree_place_of(tree, hash);
+        most = ++hits[place] > most ? hits[place] : most;
+    }
+    assert_in_range(most, 1, 16);
+    end();
+}
+
+/* All behind it has to be looked at for each of them, as its depth is not known. */
+static void test_one_block_again_and_again_in_one_event(void **state)
+{
+    (void)state;
+    enum { TIMES = 1000 };
+    uint64_t hashes[TIMES];
+    begin(2 * TIMES);
+    struct kv_event e = event_of(KV_STORED);
+    e.has_parent = true;
+    e.parent = 5;
+    e.count = TIMES;
+    e.hashes = hashes;
+    for (unsigned i = 0; i < TIMES; i++)
+        hashes[i] = 100 + i;
+    kv_tree_apply(tree, &e);
+    kv_tree_check(tree);
+    for (unsigned i = 0; i + 1 < TIMES; i++)
+        hashes[i] = 100;
+    hashes[TIMES - 1] = 7;
+    kv_tree_allow(tree, 3 * TIMES);
+    kv_tree_apply(tree, &e);
+    assert_true(kv_tree_is_tired(tree));
+    assert_int_equal(kv_tree_stats(tree).blocks, TIMES + 1); /* it did not get to the last one */
+    kv_tree_check(tree);
+    kv_tree_clear(tree);
+    kv_tree_allow(tree, UINT64_MAX);
+    store("abc", 0);
+    assert_held("abc", 3, 3);
+    end();
+}
+
+static void test_clears_cost_what_was_stored(void **state)
+{
+    (void)state;
+    struct kv_event host = event_of(KV_STORED), clear = event_of(KV_CLEARED);
+    host.medium = KV_HOST;
+    begin(1000);
+    store("abcdefghijklmnop", 0);
+    kv_tree_allow(tree, 10);
+    for (unsigned i = 0; i < 100; i++)
+        kv_tree_apply(tree, &clear); /* nothing is left after the first one */
+    assert_false(kv_tree_is_tired(tree));
+    kv_tree_check(tree);
+    store("abcdefghijklmnop", 0);
+    assert_held("abcdefghijklmnop", 16, 16);
+    store_like(host, "abcdefghijklmnop", 0);
+    kv_tree_allow(tree, 100);
+    kv_tree_apply(tree, &clear);
+    assert_false(kv_tree_is_tired(tree));
+    for (unsigned i = 0; i < 100; i++)
+        kv_tree_apply(tree, &clear); /* what the host has is looked at each time */
+    assert_true(kv_tree_is_tired(tree));
+    end();
+}
+
 static void test_without_room(void **state)
 {
     (void)state;
@@ -449,6 +549,10 @@ int main(void)
         cmocka_unit_test(test_no_block_stands_behind_itself),
         cmocka_unit_test(test_tiers),
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
+        cmocka_unit_test(test_what_is_found_counts_behind_what_is_gone),
+        cmocka_unit_test(test_an_engine_does_not_choose_where_blocks_stand),
+        cmocka_unit_test(test_one_block_again_and_again_in_one_event),
+        cmocka_unit_test(test_clears_cost_what_was_stored),
         cmocka_unit_test(test_without_room),
         cmocka_unit_test(test_the_next_life_knows_the_same),
         cmocka_unit_test(test_no_circle_and_no_block_twice),

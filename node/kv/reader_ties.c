@@ -1,0 +1,214 @@
+#include "base/check.h"
+#include "node/kv/reader_internal.h"
+
+/* --- what is known --------------------------------------------------------------------------- */
+
+enum kv_reader_state kv_reader_state(const struct kv_reader *r)
+{
+    enum kv_feed_state state = kv_feed_state(r->feed);
+    if (r->trust.lost)
+        return KV_READER_CONTRADICTS;
+    if (r->sheds || r->doubtful)
+        return KV_READER_DOUBTS;
+    return state == KV_FEED_LIVE     ? KV_READER_LIVE
+           : state == KV_FEED_BEGINS ? KV_READER_BEGINS
+                                     : KV_READER_DOUBTS;
+}
+
+void kv_reader_doubt(struct kv_reader *r)
+{
+    kv_tree_doubt(r->tree);
+    kv_runs_clear(&r->runs);
+    r->settle_ms = r->now_ms + KV_SETTLE_MS;
+    r->whole_ms = r->now_ms;
+    r->walked = true;
+    r->doubtful = false;
+}
+
+void kv_reader_forget(struct kv_reader *r)
+{
+    kv_tree_clear(r->tree);
+    kv_runs_clear(&r->runs);
+    r->doubtful = false;
+    r->settle_ms = 0;
+    r->refused_count = 0;
+}
+
+bool kv_reader_sheds(struct kv_reader *r)
+{
+    bool tired = kv_tree_is_tired(r->tree);
+    r->stats.shed += tired && !r->sheds;
+    r->sheds |= tired;
+    return r->sheds;
+}
+
+/* --- ties ------------------------------------------------------------------------------------ */
+
+/* A request's part of a run, and where its prompt's whole blocks end. */
+struct match {
+    struct kv_run *run;
+    unsigned stop;
+    struct kv_tree_place place; /* of depth 0: there is none, */
+    bool unclear;               /* or several */
+};
+
+/* The blocks of the prompt, if they can be no others: by what is known of its text up to the
+ * checkpoint `text`, or by its chain, if that is not 0. */
+static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                              uint64_t text, uint64_t chain)
+{
+    struct match m = {.run = NULL};
+    struct kv_run *run = kv_runs_newest(&r->runs);
+    for (; run != NULL && kv_run_last_ms(run) + KV_TOLD_SLACK_MS >= told->sent_ms;
+         run = kv_runs_older(&r->runs, run)) {
+        int stop = kv_run_stop(run, told, block);
+        if (stop < 0)
+            continue;
+        struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
+        kv_tree_spend(r->tree, (told->output_tokens + block) / block); /* up from there */
+        if (kv_reader_sheds(r))
+            break;
+        place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
+        if (place.depth == 0 ||
+            (chain != 0 ? place.chain != chain : !kv_paths_fits(r->paths, text, r->tree, place)))
+            continue;
+        if (m.place.depth > 0 && m.place.chain != place.chain)
+            return (struct match){.unclear = true};
+        m = (struct match){.run = run, .stop = (unsigned)stop, .place = place};
+    }
+    return m;
+}
+
+static bool is_live(const struct kv_reader *r)
+{
+    return kv_reader_state(r) == KV_READER_LIVE;
+}
+
+/* It tells what it found, and nothing was missed since it was sent. */
+static bool may_judge(const struct kv_reader *r, const struct kv_told *told)
+{
+    return is_live(r) && r->tells_cached && told->cached_tokens != KV_UNTOLD &&
+           told->sent_ms > r->whole_ms + KV_TOLD_SLACK_MS;
+}
+
+static void judged(struct kv_reader *r)
+{
+    if (!kv_trust_lose(&r->trust, r->now_ms))
+        return;
+    r->stats.disbelieved++;
+    kv_paths_disown(r->paths, &r->listener);
+    kv_reader_forget(r); /* it is tried again with what it says from now on */
+    kv_reader_doubt(r);
+}
+
+/* It has no blocks, and should have: it computed one whole block by what it tells, and that one's
+ * place is known, because it found none in the cache or all that is there is known. */
+static void judge_blocks(struct kv_reader *r, const struct kv_told *told, uint32_t block, bool tied)
+{
+    uint32_t cached = told->cached_tokens / block;
+    uint32_t last = (told->prompt_tokens + told->output_tokens - 1) / block;
+    bool knows = cached == 0 || kv_tree_is_whole(r->tree);
+    if (tied || (may_judge(r, told) && knows && last > cached))
+        kv_tally_add(&r->trust.blocks, tied);
+}
+
+/* What it found in the cache, against what was there all the time: `place` is on its way. What was
+ * unsure is settled. */
+static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                         struct kv_tree_place place)
+{
+    uint64_t slack_ms = KV_TOLD_SLACK_MS;
+    uint64_t since_ms = told->sent_ms > slack_ms ? told->sent_ms - slack_ms : 0;
+    if (place.depth == 0 || !may_judge(r, told))
+        return;
+    uint32_t stood = kv_tree_stood(r->tree, place, since_ms), found = told->cached_tokens / block;
+    bool known = kv_tree_found(r->tree, place, found, since_ms);
+    if (kv_reader_sheds(r))
+        return;
+    if (known && stood < KV_STOOD_MIN)
+        return;
+    bool agreed = known && 2 * found >= stood;
+    r->stats.agreed += agreed;
+    r->stats.contradicted += !agreed;
+    kv_tally_add(&r->trust.cached, agreed);
+}
+
+static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                  struct kv_tree_place at)
+{
+    r->stats.tied += kv_paths_tie(r->paths, &r->listener, told->end, told->tail_bytes,
+                                  told->prompt_tokens, block, r->tree, at) >= 0;
+}
+
+/* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come
+ * later, and is no other's. */
+static bool tie_asked(struct kv_reader *r, struct waiting *w, uint32_t block)
+{
+    const struct kv_told *told = &w->told;
+    if (!w->placed) {
+        struct kv_tree_place at = kv_tree_find(r->tree, told->asked_chain);
+        if (at.depth == 0 || at.depth != told->prompt_tokens / block)
+            return false;
+        w->placed = true;
+        w->text = kv_paths_anchored(r->paths, told->end);
+        judge_cached(r, told, block, at);
+        place(r, told, block, at);
+        r->stats.asked++;
+        judged(r);
+    }
+    struct match m = blocks_of(r, told, block, w->text, 0);
+    if (m.place.depth > 0 && m.place.chain != told->asked_chain && !w->wrong) {
+        w->wrong = true;
+        r->stats.asked_wrong++;
+    }
+    m = blocks_of(r, told, block, 0, told->asked_chain);
+    if (m.run != NULL)
+        kv_runs_take(&r->runs, m.run, m.stop);
+    return m.run != NULL;
+}
+
+/* By structure. One that never told what was cached may say 0 of all. */
+static struct match blocks_found(struct kv_reader *r, const struct kv_told *told, uint32_t block)
+{
+    struct match m = blocks_of(r, told, block, told->end, 0);
+    if (m.place.depth > 0 || told->cached_tokens > 0 || r->tells_cached)
+        return m;
+    struct kv_told untold = *told;
+    untold.cached_tokens = KV_UNTOLD;
+    return blocks_of(r, &untold, block, told->end, 0);
+}
+
+/* Whether there is no more to do. */
+bool kv_reader_tie(struct kv_reader *r, struct waiting *w, bool last_time)
+{
+    const struct kv_told *told = &w->told;
+    uint32_t block = kv_tree_block_tokens(r->tree);
+    if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
+        told->output_tokens == KV_UNTOLD || !told->well)
+        return true;
+    struct match m = {.run = NULL};
+    if (told->asked_block == block) {
+        if (tie_asked(r, w, block))
+            return true;
+    } else {
+        m = blocks_found(r, told, block);
+    }
+    if (m.place.depth > 0) {
+        judge_blocks(r, told, block, true);
+        judge_cached(r, told, block, m.place);
+        kv_runs_take(&r->runs, m.run, m.stop);
+        place(r, told, block, m.place);
+        judged(r);
+        return true;
+    }
+    if (last_time && !w->placed) {
+        r->stats.unclear += m.unclear;
+        r->stats.unmatched += !m.unclear;
+        kv_paths_untied(r->paths, told->end);
+        if (!m.unclear)
+            judge_blocks(r, told, block, false);
+        judge_cached(r, told, block, kv_paths_known(r->paths, told->end, r->tree));
+        judged(r);
+    }
+    return last_time;
+}
