@@ -84,6 +84,10 @@ static const struct words {
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
      "{minutes#minute|minutes} what its cache holds is inferred."},
+    {"kv_events_unusable", ADMIN_EVENT_TROUBLE,
+     "This router cannot use the KV-cache events of replica {replica}[ from {from}] ({state}): "
+     "what "
+     "its cache holds is inferred."},
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
      "KV-cache events from {from}[, topic {topic}], are dropped: {reason}[ ({replica})].[ Wanted: "
      "{want}.]"},

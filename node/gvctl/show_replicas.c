@@ -261,6 +261,32 @@ static void show_disbelieved(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
+/* Of the first few whose KV-cache events come in order, and are of no use. */
+static void show_unusable(const json_t *list)
+{
+    enum { SHOWN_MAX = 4 };
+    unsigned found = 0;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r)
+    {
+        const json_t *e = json_object_get(r, "events");
+        bool size = fields_equal(e, "state", "block_size");
+        if ((!size && !fields_equal(e, "state", "silent_tier")) || found++ >= SHOWN_MAX)
+            continue;
+        printf("%s- %s  its KV-cache events from %s are of no use: ", found == 1 ? "\n" : "",
+               fields_text(r, "name"), fields_text(e, "from"));
+        if (size)
+            printf("its blocks have %.0f tokens, other engines' have %.0f: start all with one "
+                   "--block-size\n",
+                   fields_number(e, "block_tokens"), fields_number(e, "others_block_tokens"));
+        else
+            printf("they do not tell of its tier: let the tier publish events, too\n");
+    }
+    if (found > SHOWN_MAX)
+        printf("and %u more\n", found - SHOWN_MAX);
+}
+
 /* Thousands of tokens; `bytes` of prompts at what a token has there. */
 static double held_of(const json_t *r)
 {
@@ -346,6 +372,7 @@ int show_replicas(const struct show *how, const json_t *list)
     show_refusing(list);
     show_listless(list);
     show_disbelieved(list);
+    show_unusable(list);
     printf("%s", how->verbose ? replicas_legend : "");
     return 0;
 }

@@ -31,7 +31,7 @@ struct point {
 struct kv_paths {
     uint32_t max, ever; /* places; those that were ever used */
     uint32_t free, hand;
-    uint32_t block_tokens; /* of all anchors; 0: there is none yet */
+    uint32_t block_tokens; /* of all anchors; 0: there was none yet */
     struct kv_paths_stats stats;
     struct kv_anchor_user *listeners;
     uint32_t numbers; /* that were given to listeners */
@@ -301,6 +301,24 @@ bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens)
     return p->block_tokens == 0 || p->block_tokens == block_tokens;
 }
 
+void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens)
+{
+    if (p->block_tokens == block_tokens)
+        return;
+    for (uint32_t at = 0; at < p->ever; at++)
+        p->points[at].chain = 0;
+    memset(p->by_chain, 0xff, p->max * sizeof *p->by_chain);
+    p->stats.anchors = 0;
+    p->block_tokens = block_tokens;
+}
+
+bool kv_paths_takes_answer(struct kv_paths *p, uint32_t block_tokens)
+{
+    bool takes = kv_paths_takes(p, block_tokens);
+    p->stats.foreign += !takes;
+    return takes;
+}
+
 int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
                  uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
                  const struct kv_tree *tree, struct kv_tree_place place)
@@ -308,10 +326,8 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     struct path path;
     struct tie t = {p, by->number, tree, place, block_tokens, place.depth, 0};
     CHECK(block_tokens > 0);
-    if (!kv_paths_takes(p, block_tokens)) {
-        p->stats.foreign++;
+    if (!kv_paths_takes_answer(p, block_tokens))
         return ERR_RANGE;
-    }
     if (!path_of(p, end, &path))
         return ERR_NOT_FOUND;
     p->block_tokens = block_tokens;
@@ -464,6 +480,7 @@ struct kv_paths_stats kv_paths_stats(const struct kv_paths *p)
 {
     struct kv_paths_stats stats = p->stats;
     stats.places = p->ever;
+    stats.block_tokens = p->block_tokens;
     return stats;
 }
 

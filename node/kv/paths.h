@@ -63,8 +63,13 @@ MUST_USE int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, u
 /* It is not believed: the anchors that it alone said are gone. */
 void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by);
 
-/* Whether it takes ties of blocks of that size. */
+/* Whether it takes ties of blocks of that size: the first one's, or the one that was chosen. */
 bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens);
+/* From now on it takes those of that size alone. Anchors of another size are gone: that is one walk
+ * over all points, some 20 ms for half a million. */
+void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens);
+/* The same of an answer, which counts as foreign if not. */
+bool kv_paths_takes_answer(struct kv_paths *p, uint32_t block_tokens);
 
 /* Whether a prompt of that text may pass through that block: false if an anchor of its text, where
  * it is certain, is another block. */
@@ -116,9 +121,10 @@ bool kv_paths_recall(struct kv_paths *p, struct slice kept);
 struct kv_paths_stats {
     uint32_t points, anchors; /* now */
     uint32_t places;          /* that kv_paths_walk() goes over */
+    uint32_t block_tokens;    /* that it takes; 0: any */
     uint64_t joined, orphans, dropped;
     uint64_t moved;   /* anchors that turned out to be too far on */
-    uint64_t foreign; /* ties of another size of blocks than the first one's */
+    uint64_t foreign; /* answers of engines whose blocks have a size that it does not take */
 };
 struct kv_paths_stats kv_paths_stats(const struct kv_paths *p);
 

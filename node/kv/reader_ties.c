@@ -186,6 +186,8 @@ bool kv_reader_tie(struct kv_reader *r, struct waiting *w, bool last_time)
     if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
         told->output_tokens == KV_UNTOLD || !told->well)
         return true;
+    if (!kv_paths_takes_answer(r->paths, block))
+        return true;
     struct match m = {.run = NULL};
     if (told->asked_block == block) {
         if (tie_asked(r, w, block))

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/wire.h"
+#include "node/kv/kept.h"
+#include "node/kv/sizes.h"
 
 struct feed {
     struct kv_readers *all;
@@ -14,6 +16,7 @@ struct feed {
     uint64_t address;  /* a hash of where it is */
     uint32_t blocks;   /* of its tree */
     uint32_t rkey;     /* of the cache that is read */
+    uint32_t size;     /* tokens of its blocks, as far as was seen last */
     uint64_t now_ms;   /* of the message that is read */
     uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
     enum kv_role role;
@@ -24,13 +27,6 @@ struct feed {
     uint64_t lost_ms; /* since when it is not */
     uint64_t connects;
     char from[KV_ENDPOINT_BYTES];
-};
-
-/* Of an earlier life of this process. */
-struct kept {
-    uint32_t rkey, blocks;
-    uint64_t address;
-    struct buf reader; /* empty: there is none */
 };
 
 struct place {
@@ -46,10 +42,8 @@ struct kv_readers {
     struct kv_readers_stats stats;
     struct kv_paths *paths; /* NULL: no feed was open yet */
     struct feed feeds[KV_READERS_MAX];
-    struct place *places;             /* by slot */
-    struct kept kept[KV_READERS_MAX]; /* the first `kept_count` */
-    unsigned kept_count;
-    uint64_t kept_until_ms; /* 0: no tick came yet */
+    struct place *places; /* by slot */
+    struct kv_kept kept;
 };
 
 static struct feed *feed_of(struct kv_readers *rs, unsigned slot)
@@ -73,10 +67,18 @@ static void on_replay(void *context, uint64_t from)
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
+/* Its blocks are of the size of those that are tied, as far as was seen. */
+static bool is_of_size(const struct feed *f)
+{
+    uint32_t block = kv_tree_block_tokens(kv_reader_tree(f->reader));
+    return block == 0 || kv_paths_takes(f->all->paths, block);
+}
+
+/* Of another size it has none, and that says nothing. */
 static bool on_gone(void *context, uint64_t id, uint8_t code)
 {
     struct feed *f = context;
-    return f->all->user->gone(f->all->user->context, f->slot, id, code);
+    return !is_of_size(f) || f->all->user->gone(f->all->user->context, f->slot, id, code);
 }
 
 static void on_present(void *context, uint64_t id, uint8_t code)
@@ -154,40 +156,11 @@ bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept)
 void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept)
 {
     struct wire_reader r = wire_reader_of(kept.at, kept.len);
-    struct kept *k = &rs->kept[rs->kept_count % KV_READERS_MAX];
-    if (rs->kept_count == KV_READERS_MAX)
-        return;
-    k->rkey = wire_read_u32(&r);
-    k->blocks = wire_read_u32(&r);
-    k->address = wire_read_u64(&r);
-    bool good = !r.bad && k->blocks >= KV_BLOCKS_MIN && k->blocks <= KV_BLOCKS_MAX;
-    if (good && buf_append_slice(&k->reader, slice_skip(kept, KEPT_FEED_HEAD)) == ERR_OK)
-        rs->kept_count++;
-}
-
-static struct kept *kept_find(struct kv_readers *rs, uint32_t rkey, uint64_t address)
-{
-    for (unsigned i = 0; i < rs->kept_count; i++) {
-        struct kept *k = &rs->kept[i];
-        if (k->reader.len > 0 && k->rkey == rkey && k->address == address)
-            return k;
-    }
-    return NULL;
-}
-
-static void kept_forget(struct kv_readers *rs)
-{
-    for (unsigned i = 0; i < rs->kept_count; i++)
-        buf_free(&rs->kept[i].reader);
-    rs->kept_count = 0;
-}
-
-static void kept_tick(struct kv_readers *rs, uint64_t now_ms)
-{
-    if (rs->kept_until_ms == 0)
-        rs->kept_until_ms = now_ms + KV_KEPT_MS;
-    if (rs->kept_count > 0 && now_ms >= rs->kept_until_ms)
-        kept_forget(rs);
+    struct kv_kept_feed k = {.rkey = wire_read_u32(&r)};
+    k.blocks = wire_read_u32(&r);
+    k.address = wire_read_u64(&r);
+    if (!r.bad && k.blocks >= KV_BLOCKS_MIN && k.blocks <= KV_BLOCKS_MAX)
+        kv_kept_add(&rs->kept, &k, slice_skip(kept, KEPT_FEED_HEAD));
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
@@ -270,7 +243,7 @@ static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct
     while (i < KV_READERS_MAX && rs->feeds[i].reader != NULL)
         i++;
     uint32_t wanted = blocks_wanted(want);
-    struct kept *kept = kept_find(rs, want->rkey, address_of(rs, want));
+    struct kv_kept_feed *kept = kv_kept_find(&rs->kept, want->rkey, address_of(rs, want));
     if (kept != NULL && kept->blocks > wanted)
         wanted = kept->blocks;
     uint32_t blocks = blocks_left(rs, wanted);
@@ -346,9 +319,28 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     speak(f, now_ms);
 }
 
+/* An engine that restarts has the size that it had until it stores something. */
+static void choose_size(struct kv_readers *rs)
+{
+    uint32_t sizes[KV_READERS_MAX];
+    unsigned count = 0;
+    if (rs->stats.feeds == 0 || kv_kept_waits(&rs->kept))
+        return;
+    for (unsigned i = 0; i < KV_READERS_MAX; i++) {
+        struct feed *f = &rs->feeds[i];
+        if (f->reader == NULL)
+            continue;
+        uint32_t size = kv_tree_block_tokens(kv_reader_tree(f->reader));
+        f->size = size > 0 ? size : f->size;
+        sizes[count++] = f->size;
+    }
+    uint32_t current = kv_paths_stats(rs->paths).block_tokens;
+    kv_paths_choose(rs->paths, kv_sizes_choose(sizes, count, current));
+}
+
 void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 {
-    kept_tick(rs, now_ms);
+    kv_kept_tick(&rs->kept, now_ms);
     for (unsigned i = 0; i < KV_READERS_MAX && rs->stats.feeds > 0; i++) {
         struct feed *f = &rs->feeds[i];
         if (f->reader == NULL)
@@ -357,6 +349,7 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
         if (now_ms >= kv_reader_due_ms(f->reader))
             kv_reader_tick(f->reader, now_ms);
     }
+    choose_size(rs);
 }
 
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
@@ -369,8 +362,11 @@ void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms)
 {
     struct feed *f = feed_of(rs, told->slot);
-    if (f != NULL)
-        kv_reader_told(f->reader, told, now_ms);
+    if (f == NULL)
+        return;
+    if (!is_of_size(f)) /* as it may not be any more */
+        choose_size(rs);
+    kv_reader_told(f->reader, told, now_ms);
 }
 
 enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *ids, unsigned count)
@@ -443,11 +439,24 @@ void kv_readers_replay_ended(struct kv_readers *rs, unsigned feed, uint64_t now_
 
 const char *kv_reading_text(enum kv_reading reading)
 {
-    static const char *const texts[] = {
-        [KV_READING_NOT] = "off",       [KV_READING_AWAY] = "away",
-        [KV_READING_BEGINS] = "begins", [KV_READING_LIVE] = "live",
-        [KV_READING_DOUBTS] = "doubts", [KV_READING_CONTRADICTS] = "contradicts"};
+    static const char *const texts[] = {[KV_READING_NOT] = "off",
+                                        [KV_READING_AWAY] = "away",
+                                        [KV_READING_BEGINS] = "begins",
+                                        [KV_READING_LIVE] = "live",
+                                        [KV_READING_DOUBTS] = "doubts",
+                                        [KV_READING_CONTRADICTS] = "contradicts",
+                                        [KV_READING_BLOCK_SIZE] = "block_size",
+                                        [KV_READING_SILENT_TIER] = "silent_tier"};
     return texts[reading];
+}
+
+/* Of one whose messages come in order. */
+static enum kv_reading use_of(const struct feed *f)
+{
+    if (!is_of_size(f))
+        return KV_READING_BLOCK_SIZE;
+    bool silent = f->has_tier && !kv_tree_has_tiers(kv_reader_tree(f->reader));
+    return silent ? KV_READING_SILENT_TIER : KV_READING_LIVE;
 }
 
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
@@ -460,7 +469,7 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
         return KV_READING_AWAY;
     switch (kv_reader_state(f->reader)) {
     case KV_READER_LIVE:
-        return KV_READING_LIVE;
+        return use_of(f);
     case KV_READER_DOUBTS:
         return KV_READING_DOUBTS;
     case KV_READER_CONTRADICTS:
@@ -472,13 +481,8 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
 
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
 {
-    if (kv_readers_reading(rs, slot) != KV_READING_LIVE)
-        return false;
-    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
-    const struct kv_tree *tree = kv_reader_tree(f->reader);
-    uint32_t block = kv_tree_block_tokens(tree);
-    return f->speaks && (block == 0 || kv_paths_takes(rs->paths, block)) &&
-           (!f->has_tier || kv_tree_has_tiers(tree));
+    return kv_readers_reading(rs, slot) == KV_READING_LIVE &&
+           rs->feeds[rs->places[slot].feed - 1].speaks;
 }
 
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)
@@ -491,10 +495,13 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
         .from = f->from,
         .reading = reading,
         .role = f->role,
-        .speaks = f->speaks,
+        .may_speak = f->speaks,
+        .speaks = f->speaks && reading == KV_READING_LIVE,
         .connects = f->connects,
         .malformed = rs->shell->malformed(rs->shell->context, number_of(f)),
         .blocks_max = f->blocks,
+        .block_tokens = f->size,
+        .others_tokens = kv_paths_stats(rs->paths).block_tokens,
         .stats = kv_reader_stats(f->reader),
     };
     return true;
@@ -541,7 +548,7 @@ void kv_readers_destroy(struct kv_readers *rs)
     if (rs == NULL)
         return;
     kv_readers_close(rs);
-    kept_forget(rs);
+    kv_kept_forget(&rs->kept);
     kv_paths_destroy(rs->paths);
     free(rs->places);
     free(rs);

@@ -19,20 +19,20 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/slice.h"
+#include "node/kv/kept.h"
 #include "node/kv/reader.h"
 #include "node/kv/source.h"
 
 enum {
-    KV_READERS_MAX = 128,        /* feeds that a router has open */
-    KV_BLOCKS_MIN = 1 << 12,     /* of one tree, */
-    KV_BLOCKS_UNKNOWN = 1 << 16, /* where nobody knows how large the cache is */
-    KV_BLOCKS_MAX = 1 << 20,     /* at most: 64 MiB */
-    KV_BLOCKS_ALL_MAX = 1 << 22, /* of all trees of a router: 256 MiB */
-    KV_POINTS_MAX = 1 << 19,     /* checkpoints of prompts (paths.h), for all of them: 36 MiB */
-    KV_OPEN_AGAIN_MS = 10000,    /* after a feed could not be opened */
-    KV_LOST_MS = 3000,           /* without a subscription: it no longer speaks */
-    KV_KEPT_MS = 120000,         /* that what an earlier life knew waits for its feed */
-    KV_RESTART_MS = 60000,       /* within which a restart is seen in both ways */
+    KV_READERS_MAX = KV_KEPT_MAX, /* feeds that a router has open */
+    KV_BLOCKS_MIN = 1 << 12,      /* of one tree, */
+    KV_BLOCKS_UNKNOWN = 1 << 16,  /* where nobody knows how large the cache is */
+    KV_BLOCKS_MAX = 1 << 20,      /* at most: 64 MiB */
+    KV_BLOCKS_ALL_MAX = 1 << 22,  /* of all trees of a router: 256 MiB */
+    KV_POINTS_MAX = 1 << 19,      /* checkpoints of prompts (paths.h), for all of them: 36 MiB */
+    KV_OPEN_AGAIN_MS = 10000,     /* after a feed could not be opened */
+    KV_LOST_MS = 3000,            /* without a subscription: it no longer speaks */
+    KV_RESTART_MS = 60000,        /* within which a restart is seen in both ways */
 };
 
 enum kv_role {
@@ -138,25 +138,30 @@ enum kv_reading {
     KV_READING_LIVE,
     KV_READING_DOUBTS,
     KV_READING_CONTRADICTS,
+    /* Messages come in order, and nothing can be said by them: */
+    KV_READING_BLOCK_SIZE,  /* its blocks have another size than those of other engines (sizes.h) */
+    KV_READING_SILENT_TIER, /* it finds blocks in a tier of which its events do not tell: what goes
+                               from its own memory may be there */
 };
-/* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts". */
+/* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts",
+ * "block_size", "silent_tier". */
 const char *kv_reading_text(enum kv_reading reading);
 
 struct kv_reading_row {
     const char *from; /* the endpoint; borrowed until it is closed */
     enum kv_reading reading;
     enum kv_role role;
-    bool speaks;
+    bool may_speak; /* it is its turn, and its subscription stands */
+    bool speaks;    /* kv_readers_speak() */
     uint64_t connects, malformed;
     uint32_t blocks_max;
+    uint32_t block_tokens, others_tokens; /* of its blocks, and of those that are tied; 0: none */
     struct kv_reader_stats stats;
 };
 /* Of a replica; false: this router does not read it. */
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out);
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
-/* Whether it is live, and this router speaks of it. Not of an engine whose blocks have another size
- * than the first one's, of which nothing could be said (paths.h); nor of one that finds blocks in
- * a tier of which its events do not tell: what goes from its own memory may be there. */
+/* Whether it is live, and this router speaks of it. */
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
 
 struct kv_readers_stats {

@@ -300,9 +300,11 @@ void node_router_events_write(const struct node_router *r, unsigned replica, uin
     const struct kv_reader_stats *s = &row.stats;
     json_object_begin(w);
     json_put_cstr(w, "state", kv_reading_text(row.reading));
-    json_put_bool(w, "speaks", row.speaks && row.reading == KV_READING_LIVE);
+    json_put_bool(w, "speaks", row.speaks);
     json_put_cstr(w, "from", row.from);
     json_put_u64(w, "blocks", s->tree.held);
+    json_put_u64(w, "block_tokens", row.block_tokens);
+    json_put_u64(w, "others_block_tokens", row.others_tokens);
     json_put_bool(w, "whole", s->tree.whole);
     json_put_u64(w, "messages", s->feed.messages);
     json_put_u64(w, "gaps", s->feed.gaps);

@@ -63,6 +63,70 @@ class Events(Clustered):
         Talk(self, 3).ask(r)
         self.wait_read(r, sim.name)
 
+    def blocks_of_another_size(self, *args):
+        """An engine that is restarted with other blocks in the same place, and what its router says of the next ones."""
+        port, events, again = (closed_port() for _ in range(3))
+        ports = ("--kv-events-port", str(events), "--kv-replay-port", str(again))
+        sim = self.publisher(*ports, "--block-tokens", "64", port=port)
+        how = ("--health-interval", "100ms", "--scrape-interval", "100ms", *args)
+        r = self.router([sim.url], *how)
+        talk = Talk(self, 8)
+
+        def tied():
+            talk.ask(r)
+            return of(r, "tied_total", sim.name)
+        wait_for(tied, "prompts of blocks of 64 are known")
+        sim.kill()
+        r.wait_event("kv_events_lost")
+        sim = self.publisher(*ports, "--block-tokens", "16", port=port)
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed again")
+        return r, sim, talk, how
+
+    def assert_size_is_taken(self, r, sim, talk):
+        before = of(r, "tied_total", sim.name)
+
+        def tied():
+            talk.ask(r)
+            return of(r, "tied_total", sim.name) > before
+        wait_for(tied, "prompts of blocks of 16 are known")
+        row = r.admin("GET", "/replicas").json[0]
+        self.assertEqual((row["cache"]["from"], row["events"]["state"], row["events"]["speaks"], row["events"]["block_tokens"]),
+                         ("events", "live", True, 16))
+        self.assertEqual(r.metric("events_foreign_blocks_total"), 0)
+
+    def test_an_engine_restarts_with_blocks_of_another_size(self):
+        state = ("--state-dir", os.path.join(self.folder.name, "state"))
+        r, sim, talk, how = self.blocks_of_another_size(*state)
+        self.assert_size_is_taken(r, sim, talk)
+        r.stop()
+        r.stopped = True
+        r = self.router([sim.url], *how)
+        wait_for(lambda: of(r, "read", sim.name) == 1, "the feed in the next life")
+        self.assert_size_is_taken(r, sim, talk)
+
+    def test_two_engines_with_blocks_of_different_sizes(self):
+        sim, other = self.publisher("--block-tokens", "64"), self.publisher("--block-tokens", "16")
+        r = self.router([sim.url, other.url])
+        seeds = itertools.count(20)
+
+        def states():
+            Talk(self, next(seeds)).ask(r)
+            return {(row["events"] or {}).get("state") for row in r.admin("GET", "/replicas").json} == {"live", "block_size"}
+        wait_for(states, "one is of no use")
+        rows = {row["events"]["state"]: row for row in r.admin("GET", "/replicas").json}
+        unused = rows["block_size"]
+        self.assertFalse(unused["events"]["speaks"])
+        self.assertNotEqual(unused["cache"]["from"], "events")
+        self.assertEqual((of(r, "read", unused["name"]), of(r, "speaks", unused["name"])), (0, 0))
+        said = r.wait_event("kv_events_unusable")
+        self.assertEqual((said["replica"], said["state"], {said["block_tokens"], said["others_block_tokens"]}),
+                         (unused["name"], "block_size", {16, 64}))
+
+        def counted():
+            Talk(self, next(seeds)).ask(r)
+            return r.metric("events_foreign_blocks_total") > 0
+        wait_for(counted, "its answers are counted")
+
     def test_sglang_and_ranks(self):
         sim = self.publisher("--engine", "sglang", "--data-parallel", "2", form="sglang-0.5.15")
         ranks = [sim.name + "@0", sim.name + "@1"]

@@ -214,6 +214,18 @@ static void log_disbelieved(const struct proxy *p, unsigned slot, const char *fr
               LOG_UINT("minutes", (left_ms + 59999) / 60000));
 }
 
+static void log_unusable(const struct proxy *p, unsigned slot, const char *from)
+{
+    struct kv_reading_row r;
+    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
+        return;
+    log_event(p->config.log, LOG_WARN, "kv_events_unusable",
+              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
+              LOG_CSTR("from", from), LOG_CSTR("state", kv_reading_text(r.reading)),
+              LOG_UINT("block_tokens", r.block_tokens),
+              LOG_UINT("others_block_tokens", r.others_tokens));
+}
+
 static void log_change(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -222,12 +234,17 @@ static void log_change(const struct proxy *p, unsigned slot)
     if (now == before)
         return;
     f->of[slot].reading = (uint8_t)now;
-    if (now != KV_READING_LIVE && !was_live && now != KV_READING_CONTRADICTS)
+    bool unusable = now == KV_READING_BLOCK_SIZE || now == KV_READING_SILENT_TIER;
+    if (now != KV_READING_LIVE && !was_live && now != KV_READING_CONTRADICTS && !unusable)
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
     if (now == KV_READING_CONTRADICTS) {
         log_disbelieved(p, slot, from.at);
+        return;
+    }
+    if (unusable) {
+        log_unusable(p, slot, from.at);
         return;
     }
     log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
@@ -348,10 +365,10 @@ struct row {
 };
 
 #define ROWS(X)                                                                                    \
-    X(events_read, "1 if this router reads the replica's KV events, and messages come in order.",  \
+    X(events_read, "1 if this router reads the replica's KV events, and they are of use.",         \
       r->reading == KV_READING_LIVE)                                                               \
     X(events_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)          \
-    X(events_speaks, "1 if this router speaks of them for all, 0 if it stands by.", r->speaks)     \
+    X(events_speaks, "1 if this router speaks of them for all, else 0.", r->speaks)                \
     X(events_blocks, "Blocks that the replica's cache holds, by its KV events.",                   \
       r->stats.tree.held)                                                                          \
     X(events_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)      \
@@ -418,7 +435,7 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
          (double)p->stats.ids_asked},
         {"events_asked_bytes_total", "Bytes of these prompts.", (double)p->stats.ids_asked_bytes},
         {"events_foreign_blocks_total",
-         "Answers of engines whose blocks have another size than the first one's.",
+         "Answers of engines whose blocks have another size than other engines'.",
          (double)s.paths.foreign},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));

@@ -302,7 +302,7 @@ void subscribers_sum(const struct subscribers *f, struct events_seen *out)
                 continue;
             out->live += row.reading == KV_READING_LIVE;
             out->speak += row.speaks;
-            if (!row.speaks)
+            if (!row.may_speak)
                 continue;
             out->messages += row.stats.feed.messages;
             out->told += row.stats.told;

@@ -264,6 +264,56 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
     end();
 }
 
+/* With the size go the anchors, not the checkpoints: ties go on from there. */
+static void test_another_size_of_blocks_is_chosen(void **state)
+{
+    struct kv_tree_place place;
+    (void)state;
+    begin(1000);
+    store("abcdefgh");
+    assert_true(join("abcdefgh"));
+    kv_paths_choose(paths, BLOCK);
+    assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
+    kv_paths_choose(paths, BLOCK); /* as it is */
+    assert_int_equal(kv_paths_stats(paths).anchors, 2);
+    kv_paths_choose(paths, 2 * BLOCK);
+    kv_paths_check(paths);
+    assert_true(kv_paths_takes(paths, 2 * BLOCK) && !kv_paths_takes(paths, BLOCK));
+    assert_int_equal(kv_paths_stats(paths).anchors, 0);
+    assert_int_equal(kv_paths_anchored(paths, id_of("abcdefgh", 8)), 0);
+    place = kv_tree_find(tree, chain_of("abcdefgh", 4));
+    assert_int_equal(
+        kv_paths_tie(paths, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
+        2);
+    kv_paths_check(paths);
+    assert_anchor("abcdefgh", 8, 4);
+    end();
+}
+
+/* The earlier life's size is none for good. */
+static void test_another_size_than_the_earlier_life_had(void **state)
+{
+    struct buf kept = {0};
+    uint32_t cursor = 0;
+    (void)state;
+    begin(1000);
+    store("abcdefgh");
+    assert_true(join("abcdefgh"));
+    assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
+    assert_int_equal(kv_paths_keep(paths, &cursor, &kept), 1);
+    end();
+    begin(1000);
+    assert_true(kv_paths_recall(paths, buf_slice(&kept)));
+    buf_free(&kept);
+    assert_false(kv_paths_takes(paths, 2 * BLOCK));
+    kv_paths_choose(paths, 2 * BLOCK);
+    kv_paths_check(paths);
+    assert_true(kv_paths_takes(paths, 2 * BLOCK));
+    assert_int_equal(kv_paths_stats(paths).points, 2);
+    assert_int_equal(kv_paths_stats(paths).anchors, 0);
+    end();
+}
+
 static void test_the_ends_of_old_prompts_make_room(void **state)
 {
     char text[] = "aaaabbbbccccdddd";
@@ -350,6 +400,8 @@ int main(void)
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
         cmocka_unit_test(test_what_one_said_is_taken_back),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
+        cmocka_unit_test(test_another_size_of_blocks_is_chosen),
+        cmocka_unit_test(test_another_size_than_the_earlier_life_had),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
         cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),
     };

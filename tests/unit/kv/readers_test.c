@@ -191,75 +191,25 @@ static void one_speaks_while_its_subscription_stands(void **state)
     (void)state;
     want(0, wanted(KV_ROLE_STANDS_BY), SECOND);
     kv_readers_connected(rs, 0, SECOND);
-    assert_false(row(0).speaks);
+    assert_false(row(0).may_speak);
     want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the one before it died */
-    assert_true(row(0).speaks);
+    assert_true(row(0).may_speak);
     assert_false(kv_readers_speak(rs, 0)); /* of nothing yet */
     kv_readers_replay_ended(rs, 0, 2 * SECOND);
     assert_true(kv_readers_speak(rs, 0));
     kv_readers_lost(rs, 0, 10 * SECOND);
     kv_readers_lost(rs, 0, 12 * SECOND); /* the next try failed, too */
     kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS - 1);
-    assert_true(row(0).speaks);
+    assert_true(row(0).may_speak);
     kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS);
-    assert_false(row(0).speaks);
+    assert_false(row(0).may_speak);
     want(0, wanted(KV_ROLE_SPEAKS), 20 * SECOND);
-    assert_false(row(0).speaks);
+    assert_false(row(0).may_speak);
     kv_readers_connected(rs, 0, 21 * SECOND);
-    assert_true(row(0).speaks);
+    assert_true(row(0).may_speak);
     assert_int_equal(row(0).connects, 2);
     want(0, wanted(KV_ROLE_STANDS_BY), 22 * SECOND); /* another one stands in front now */
-    assert_false(row(0).speaks);
-}
-
-/* Of an engine with blocks of two tokens, where those of another one have four. */
-static void no_word_of_blocks_of_another_size(void **state)
-{
-    static char bytes[] = "\x93\x00\x91\x97\xab"
-                          "BlockStored\x91\x01\xc0\x92\x01\x02\x02\xc0\xa3GPU\x00";
-    const struct kv_path path = {.count = 1, .ids = {7}, .codes = {1}};
-    const struct kv_told told = {.end = 7,
-                                 .prompt_tokens = 4,
-                                 .output_tokens = 1,
-                                 .sent_ms = SECOND,
-                                 .ended_ms = SECOND,
-                                 .well = true};
-    (void)state;
-    for (unsigned slot = 0; slot < 2; slot++) {
-        struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
-        w.replay = SLICE("");
-        want(slot, w, SECOND);
-        kv_readers_connected(rs, slot, SECOND);
-    }
-    kv_readers_live(rs, 0, 0, stored(1), SECOND);
-    kv_readers_live(rs, 1, 0, slice_of(bytes, sizeof bytes - 1), SECOND);
-    assert_true(kv_readers_speak(rs, 0) && kv_readers_speak(rs, 1));
-    kv_readers_path(rs, &path);
-    kv_readers_told(rs, &told, SECOND);
-    assert_int_equal(row(0).stats.tied, 1);
-    assert_true(kv_readers_speak(rs, 0) && row(1).speaks);
-    assert_int_equal(row(1).reading, KV_READING_LIVE);
-    assert_false(kv_readers_speak(rs, 1));
-}
-
-/* Of an engine that brings blocks back from a tier, until events tell of that. */
-static void no_word_where_a_tier_is_not_told_of(void **state)
-{
-    static char bytes[] = "\x93\x00\x91\x97\xab"
-                          "BlockStored\x91\x02\xc0\x94\x01\x02\x03\x04\x04\xc0\xa3"
-                          "CPU\x00";
-    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
-    (void)state;
-    w.replay = SLICE("");
-    want(0, w, SECOND);
-    kv_readers_connected(rs, 0, SECOND);
-    kv_readers_live(rs, 0, 0, stored(1), SECOND);
-    assert_true(kv_readers_speak(rs, 0));
-    w.has_tier = true;
-    want(0, w, 2 * SECOND);
-    assert_false(kv_readers_speak(rs, 0));
-    kv_readers_live(rs, 0, 1, slice_of(bytes, sizeof bytes - 1), 3 * SECOND);
-    assert_true(kv_readers_speak(rs, 0));
+    assert_false(row(0).may_speak);
 }
 
 /* The registry's word and number 0 of the feed are of one restart. */
@@ -591,8 +541,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_replay, setup, teardown),
         cmocka_unit_test_setup_teardown(time_passes, setup, teardown),
         cmocka_unit_test_setup_teardown(one_speaks_while_its_subscription_stands, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_word_of_blocks_of_another_size, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_word_where_a_tier_is_not_told_of, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_contradicts_does_not_speak, setup, teardown),

@@ -162,7 +162,7 @@ static void an_engine_says_where(void **state)
     kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
     struct kv_reading_row row;
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
-    assert_true(row.speaks);
+    assert_true(row.may_speak);
     assert_int_equal(row.blocks_max, 9998); /* by its metrics; one is vLLM's own */
     assert_int_equal(asked, 1);
     passes(4 * MINUTE);
@@ -222,7 +222,7 @@ static void others_read_where_it_is_their_turn(void **state)
     replica(0)->turn_events.ahead = 0;
     passes(2 * SECOND);
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
-    assert_true(row.role == KV_ROLE_SPEAKS && row.speaks);
+    assert_true(row.role == KV_ROLE_SPEAKS && row.may_speak);
     assert_false(node_router_events_are_live(world.node->router, 0));
     kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
     passes(SECOND);
