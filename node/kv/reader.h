@@ -61,7 +61,8 @@ struct kv_reader_user {
     void (*replay)(void *context, uint64_t from);
     bool (*gone)(void *context, uint64_t id, uint8_t code); /* false: not now, say it again */
     void (*present)(void *context, uint64_t id, uint8_t code);
-    void (*cleared)(void *context); /* all of the cache */
+    void (*cleared)(void *context); /* all of the cache, */
+    void (*began)(void *context);   /* for its feed began anew, and nobody said so before */
     void *context;
 };
 

@@ -41,7 +41,8 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_gone, on_said, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay,  on_gone,    on_said,
+                                           on_cleared, on_cleared, NULL};
 
 static void begin(void)
 {
