@@ -28,8 +28,8 @@ static void a_restart_counts_once(void **state)
     assert_int_equal(begins, 0); /* each was known by its rkey */
 }
 
-/* A restart that the feed alone shows, by number 0 or by a replay, is announced. The rkey that comes
- * of it, and one more that /metrics shows later, are of the same one. */
+/* A restart that the feed alone shows, by number 0 or by a replay, is announced. The rkey that
+ * comes of it, and one more that /metrics shows later, are of the same one. */
 static void a_restart_that_only_the_feed_shows(void **state)
 {
     (void)state;
