@@ -174,6 +174,14 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
+/* Unless that is known: the cache is another one already. */
+static void on_began(void *context, unsigned slot, uint32_t rkey)
+{
+    struct node *n = context;
+    if (node_router_replica(n->router, slot)->rkey == rkey)
+        node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
+}
+
 static void on_path(void *context, const struct kv_path *path)
 {
     struct node *n = context;
@@ -203,8 +211,11 @@ static bool on_row(void *context, unsigned slot, struct kv_reading_row *out)
 
 static int kv_readers_start(struct node *n, const struct kv_readers_shell *shell)
 {
-    n->kv_user = (struct kv_readers_user){
-        .gone = on_gone, .present = on_present, .cleared = on_cleared, .context = n};
+    n->kv_user = (struct kv_readers_user){.gone = on_gone,
+                                          .present = on_present,
+                                          .cleared = on_cleared,
+                                          .began = on_began,
+                                          .context = n};
     const struct node_events_user user = {
         .path = on_path, .told = on_told, .context = n, .row = on_row};
     int err = kv_readers_create(&n->kv_readers, NODE_REPLICAS_MAX,

@@ -79,8 +79,8 @@ static const struct words {
     {"kv_events_live", ADMIN_EVENT_REPLICA,
      "This router reads the KV-cache events of replica {replica}[ at {from}]."},
     {"kv_events_lost", ADMIN_EVENT_REPLICA,
-     "This router lost the KV-cache events of replica {replica}[ at {from}]: what its cache holds "
-     "is inferred."},
+     "This router lost the KV-cache events of replica {replica}[ at {from}]: unless another router "
+     "reads them, what its cache holds is inferred."},
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
      "{minutes#minute|minutes} what its cache holds is inferred."},
@@ -89,8 +89,8 @@ static const struct words {
      "what "
      "its cache holds is inferred."},
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
-     "KV-cache events from {from}[, topic {topic}], are dropped: {reason}[ ({replica})].[ Wanted: "
-     "{want}.]"},
+     "KV-cache events from {from}[ with topic {topic}] are dropped: {reason}[ "
+     "({replica})].[ Wanted: {want}.]"},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},

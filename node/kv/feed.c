@@ -25,6 +25,7 @@ struct kv_feed {
     bool asked;               /* for the replay; else it has to wait */
     bool verifies;            /* its first message should be the last one that is known */
     bool unproven;            /* that one is of an earlier life */
+    bool heard;               /* some message of this process, by what anybody said of it */
     uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
     uint64_t pause_ms;        /* none before that */
     struct buf held;
@@ -48,8 +49,9 @@ static void hand_over(struct kv_feed *f, uint64_t number, struct slice payload)
 {
     if (number == 0) {
         f->unproven = false;
-        f->user->began(f->user->context);
+        f->user->began(f->user->context, f->heard);
     }
+    f->heard = true;
     f->next = number + 1;
     f->last_hash = hash_of(f, payload);
     f->stats.messages++;
@@ -210,9 +212,9 @@ void kv_feed_restarted(struct kv_feed *f)
     f->state = KV_FEED_LIVE;
     f->next = f->replayed = 0;
     f->last_hash = 0;
-    f->has_live = f->unproven = false;
+    f->has_live = f->unproven = f->heard = false;
     buf_clear(&f->held);
-    f->user->began(f->user->context);
+    f->user->began(f->user->context, false);
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -244,6 +246,7 @@ int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
     f->secret = secret;
     f->has_replay = has_replay;
     f->next = next;
+    f->heard = next > 0;
     buf_init(&f->held, KV_FEED_HELD_MAX);
     *out = f;
     return ERR_OK;
@@ -254,6 +257,7 @@ void kv_feed_resume(struct kv_feed *f, uint64_t next, uint64_t last_hash)
     f->next = next;
     f->last_hash = last_hash;
     f->unproven = f->has_replay;
+    f->heard = true;
 }
 
 uint64_t kv_feed_last(const struct kv_feed *f)

@@ -32,7 +32,9 @@ struct kv_feed_user {
      * counts as missed. */
     int (*message)(void *context, struct slice payload);
     void (*missed)(void *context); /* messages; what is known may be wrong */
-    void (*began)(void *context);  /* the engine, with an empty cache */
+    /* The engine, with an empty cache; `again`: messages came before, and nobody said that another
+     * process answers. */
+    void (*began)(void *context, bool again);
     /* Ask for it, and drop what comes of an earlier one. */
     void (*replay)(void *context, uint64_t from);
     void *context;

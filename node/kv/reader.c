@@ -125,9 +125,11 @@ static void on_missed(void *context)
         kv_reader_doubt(r);
 }
 
-static void on_began(void *context)
+static void on_began(void *context, bool again)
 {
     struct kv_reader *r = context;
+    if (again && r->speaks && !r->trust.lost)
+        r->user->began(r->user->context);
     kv_reader_forget(r);
     r->whole_ms = r->now_ms;
     r->trust = (struct kv_trust){0};

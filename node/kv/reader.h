@@ -61,7 +61,8 @@ struct kv_reader_user {
     void (*replay)(void *context, uint64_t from);
     bool (*gone)(void *context, uint64_t id, uint8_t code); /* false: not now, say it again */
     void (*present)(void *context, uint64_t id, uint8_t code);
-    void (*cleared)(void *context); /* all of the cache */
+    void (*cleared)(void *context); /* all of the cache, */
+    void (*began)(void *context);   /* for its feed began anew, and nobody said so before */
     void *context;
 };
 
@@ -112,8 +113,10 @@ const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 struct kv_reader_stats {
     struct kv_feed_stats feed;
     struct kv_tree_stats tree;
-    uint64_t told, tied;           /* answers; with a tie */
-    uint64_t unmatched, unclear;   /* without: no blocks, or several, could be theirs */
+    uint64_t told, tied; /* answers; with a tie */
+    /* Without: no blocks, or several, could be theirs. Unmatched are also those whose checkpoint
+     * nobody told of, or whose blocks have another size than the first engine's. */
+    uint64_t unmatched, unclear;
     uint64_t asked;                /* of the tied ones: those that said the prompt's chain, */
     uint64_t asked_wrong;          /* and for which structure had other blocks */
     uint64_t gone, present;        /* said */

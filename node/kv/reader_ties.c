@@ -136,8 +136,10 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
 static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                   struct kv_tree_place at)
 {
-    r->stats.tied += kv_paths_tie(r->paths, &r->listener, told->end, told->tail_bytes,
-                                  told->prompt_tokens, block, r->tree, at) >= 0;
+    bool tied = kv_paths_tie(r->paths, &r->listener, told->end, told->tail_bytes,
+                             told->prompt_tokens, block, r->tree, at) >= 0;
+    r->stats.tied += tied;
+    r->stats.unmatched += !tied;
 }
 
 /* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come

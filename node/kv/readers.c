@@ -19,6 +19,7 @@ struct feed {
     uint32_t size;     /* tokens of its blocks, as far as was seen last */
     uint64_t now_ms;   /* of the message that is read */
     uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
+    bool told_began;   /* the user, so that an rkey will follow */
     enum kv_role role;
     bool speaks;
     bool has_tier;
@@ -96,6 +97,14 @@ static void on_cleared(void *context)
     f->all->user->cleared(f->all->user->context, f->slot);
 }
 
+/* An rkey that follows is due to this word; one more, of /metrics or a probe, to began_ms. */
+static void on_began(void *context)
+{
+    struct feed *f = context;
+    f->told_began = true;
+    f->all->user->began(f->all->user->context, f->slot, f->rkey);
+}
+
 static bool unheard_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     (void)context, (void)slot, (void)id, (void)code;
@@ -110,6 +119,11 @@ static void unheard(void *context, unsigned slot, uint64_t id, uint8_t code)
 static void unheard_clear(void *context, unsigned slot)
 {
     (void)context, (void)slot;
+}
+
+static void unheard_begin(void *context, unsigned slot, uint32_t rkey)
+{
+    (void)context, (void)slot, (void)rkey;
 }
 
 /* --- what an earlier life knew --------------------------------------------------------------- */
@@ -209,6 +223,7 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                                   .gone = on_gone,
                                   .present = on_present,
                                   .cleared = on_cleared,
+                                  .began = on_began,
                                   .context = f};
     unsigned slot = f->slot;
     *f = (struct feed){.all = rs,
@@ -282,7 +297,9 @@ static void follow_restart(struct feed *f, uint32_t rkey, uint64_t now_ms)
     f->rkey = rkey;
     if (!lately(f->began_ms, now_ms)) /* else the feed has begun anew already */
         kv_reader_restarted(f->reader);
-    f->began_ms = 0;
+    if (!f->told_began)
+        f->began_ms = 0;
+    f->told_began = false;
 }
 
 static void speak(struct feed *f, uint64_t now_ms)
@@ -521,7 +538,7 @@ int kv_readers_create(struct kv_readers **out, unsigned slots, const struct hash
                       const struct kv_readers_shell *shell, const struct kv_readers_user *user)
 {
     static const struct kv_readers_user nobody = {
-        .gone = unheard_gone, .present = unheard, .cleared = unheard_clear};
+        .gone = unheard_gone, .present = unheard, .cleared = unheard_clear, .began = unheard_begin};
     struct kv_readers *rs = calloc(1, sizeof *rs);
     if (rs == NULL || (rs->places = calloc(slots, sizeof *rs->places)) == NULL) {
         free(rs);

@@ -7,7 +7,9 @@
  * while its subscription stands.
  *
  * An engine that restarted is seen twice: by its feed, whose numbers begin anew, and by its new
- * life (rkey). Whichever comes later counts as the same restart if the other was seen lately.
+ * life (rkey). Whichever comes later counts as the same restart if the other was seen lately. If
+ * the feed shows it first the user hears of it, for nothing else may show it: the rkey that comes
+ * of that is one more of the same restart.
  */
 #ifndef NODE_KV_READERS_H
 #define NODE_KV_READERS_H
@@ -69,6 +71,8 @@ struct kv_readers_user {
     bool (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*present)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*cleared)(void *context, unsigned slot); /* now, while the engine runs */
+    /* The engine that had that cache (rkey) restarted, by its feed. */
+    void (*began)(void *context, unsigned slot, uint32_t rkey);
     void *context;
 };
 

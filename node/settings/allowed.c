@@ -98,6 +98,12 @@ const char *node_allowed_address_not(struct slice value)
     return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
 }
 
+/* One that engines alone reach, not all of this machine. */
+const char *node_allowed_events_listen_not(struct slice value)
+{
+    return node_allowed_address_not(value) == NULL ? NULL : "want HOST:PORT, such as 10.0.0.5:5557";
+}
+
 /* Peers must be able to send there. */
 const char *node_allowed_advertise_not(struct slice value)
 {

@@ -13,6 +13,7 @@ const char *node_allowed_dns_server_not(struct slice value);
 const char *node_allowed_net_not(struct slice value);
 const char *node_allowed_path_not(struct slice value);
 const char *node_allowed_address_not(struct slice value);
+const char *node_allowed_events_listen_not(struct slice value);
 const char *node_allowed_advertise_not(struct slice value);
 const char *node_allowed_admin_advertise_not(struct slice value);
 const char *node_allowed_join_not(struct slice value);

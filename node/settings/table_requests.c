@@ -370,7 +370,7 @@ const struct node_option node_option_requests[] = {
              "not. Give all routers the same. [KV-cache events](engines.md#kv-cache-events)."},
     {.name = "kv-events-listen",
      TEXT(kv_events_listen, "HOST:PORT"),
-     .wrong = node_allowed_address_not,
+     .wrong = node_allowed_events_listen_not,
      .help = "engines connect here to publish KV events",
      .more = "For engines whose endpoint names the router "
              "(`tcp://router:5557`) instead of a port of their own. Nothing checks who connects: "

@@ -323,12 +323,16 @@ static int want_number(const struct node_option *row, struct buf *out)
 static int want_choice(const struct node_option *row, struct slice value, struct buf *out)
 {
     const char *const *names = row->choices;
+    bool on = slice_equal(value, SLICE("on"));
     int err = buf_append_cstr(out, "want ");
     struct node_option_nearest nearest = {.name = value};
     for (unsigned i = 0; names[i] != NULL && err == 0; i++) {
         const char *before = i == 0 ? "" : names[i + 1] == NULL ? " or " : ", ";
         err = buf_printf(out, "%s%s", before, names[i]);
-        node_option_nearest_offer(&nearest, names[i]);
+        if (on && strcmp(names[i], "auto") == 0)
+            nearest.best = names[i];
+        if (!on) /* "off" is near it, and means the opposite */
+            node_option_nearest_offer(&nearest, names[i]);
     }
     if (err == 0 && nearest.best != NULL)
         err = buf_printf(out, "; did you mean %s?", nearest.best);

@@ -117,7 +117,8 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay,  on_gone,    on_present,
+                                           on_cleared, on_cleared, NULL};
 
 static void reader_open(void)
 {

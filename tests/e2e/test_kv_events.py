@@ -226,6 +226,16 @@ class Events(Clustered):
         for r in nodes:
             wait_for(lambda: self.held(r, n) == 0, "it is gone for all")  # noqa: B023
 
+    def test_a_restart_that_only_the_feed_shows(self):
+        sim = self.publisher("--metrics", "off", "--block-tokens", "16")
+        r = self.router([sim.url])
+        wait_for(lambda: of(r, "live", sim.name) == 1, "events are live")
+        n = self.tie([r], sim, 1)
+        sim.call("POST", "/sim/kv", {"forget": True, "number": 0})
+        self.assertEqual(self.client(sim).post("/v1/chat/completions", self.prompt(100)).status, 200)
+        wait_for(lambda: self.held(r, n) == 0, "it is gone")
+        self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
+
     def test_one_that_does_not_read_is_passed_over(self):
         sim = self.publisher()
         one = self.node("r1", [sim], "--kv-events", "off")

@@ -143,7 +143,7 @@ class Listen(Clustered):
         self.assertEqual(len(r.events("kv_events_dropped")), 1)
         self.assertEqual((r.metric("events_feeds"), of(r, "read", sim.name)), (0, 0))
         texts = [e["text"] for e in r.admin("GET", "/events").json["events"]]
-        self.assertTrue(any("from 127.0.0.1, topic kv@a, are dropped: no replica has this topic" in t for t in texts), texts)
+        self.assertTrue(any("from 127.0.0.1 with topic kv@a are dropped: no replica has this topic" in t for t in texts), texts)
 
     def test_two_replicas_of_one_address(self):
         port = closed_port()

@@ -26,8 +26,9 @@ static void on_missed(void *context)
     kv_tree_doubt(b->tree);
 }
 
-static void on_began(void *context)
+static void on_began(void *context, bool again)
 {
+    (void)again;
     struct believed *b = context;
     kv_tree_clear(b->tree);
 }

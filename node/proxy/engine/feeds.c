@@ -226,6 +226,13 @@ static void log_unusable(const struct proxy *p, unsigned slot, const char *from)
               LOG_UINT("others_block_tokens", r.others_tokens));
 }
 
+/* It has handed over: that loses nothing. */
+static bool others_read(const struct proxy *p, unsigned slot)
+{
+    const struct node_replica *k = node_router_replica(p->config.router, slot);
+    return !is_off(p) && !k->absent && k->turn_events.ahead >= READERS;
+}
+
 static void log_change(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -236,6 +243,8 @@ static void log_change(const struct proxy *p, unsigned slot)
     f->of[slot].reading = (uint8_t)now;
     bool unusable = now == KV_READING_BLOCK_SIZE || now == KV_READING_SILENT_TIER;
     if (now != KV_READING_LIVE && !was_live && now != KV_READING_CONTRADICTS && !unusable)
+        return;
+    if (now == KV_READING_NOT && others_read(p, slot))
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);

@@ -184,6 +184,13 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(node_of(context)->router, slot, now_ms(context));
 }
 
+static void on_began(void *context, unsigned slot, uint32_t rkey)
+{
+    const struct node_router *router = node_of(context)->router;
+    if (node_router_replica(router, slot)->rkey == rkey)
+        on_cleared(context, slot);
+}
+
 static void on_path(void *context, const struct kv_path *path)
 {
     struct reading *r = context;
@@ -254,8 +261,11 @@ static void on_tick(void *context, struct world_event *e)
 static void reading_open(struct reading *r)
 {
     struct node *n = node_of(r);
-    r->user = (struct kv_readers_user){
-        .gone = on_gone, .present = on_present, .cleared = on_cleared, .context = r};
+    r->user = (struct kv_readers_user){.gone = on_gone,
+                                       .present = on_present,
+                                       .cleared = on_cleared,
+                                       .began = on_began,
+                                       .context = r};
     r->shell = (struct kv_readers_shell){.open = on_open,
                                          .close = on_close,
                                          .replay = on_replay,

@@ -105,6 +105,15 @@ static void events_of_the_log_are_said_in_words(void **state)
     expect_last("trouble", "h:1",
                 "Requests failed at replica h:1 (broken), and no other was asked: their clients "
                 "got an error, or a cut answer.");
+    log_event(&log, LOG_WARN, "kv_events_dropped", LOG_CSTR("from", "10.0.0.1"),
+              LOG_CSTR("topic", ""), LOG_CSTR("replica", ""), LOG_CSTR("reason", "no replica"),
+              LOG_CSTR("want", ""));
+    expect_last("trouble", "", "KV-cache events from 10.0.0.1 are dropped: no replica.");
+    log_event(&log, LOG_INFO, "kv_events_lost", LOG_CSTR("replica", "h:1"), LOG_CSTR("from", ""),
+              LOG_CSTR("state", "away"));
+    expect_last("replica", "h:1",
+                "This router lost the KV-cache events of replica h:1: unless another router reads "
+                "them, what its cache holds is inferred.");
     log_event(&log, LOG_INFO, "config_read", LOG_CSTR("file", "a.yaml"), LOG_UINT("changed", 2));
     expect_last("config", "", "config read: file a.yaml, changed 2");
     log_event(&log, LOG_INFO, "setting_changed", LOG_CSTR("setting", "policy"),

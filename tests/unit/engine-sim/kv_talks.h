@@ -392,7 +392,8 @@ static inline void other_end(void)
 
 static inline void play(uint64_t seed, const struct setting *setting, unsigned steps)
 {
-    static const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
+    static const struct kv_reader_user user = {on_replay,  on_gone,    on_present,
+                                               on_cleared, on_cleared, NULL};
     const struct sim_model_config config = {.prefill_tokens_per_s = 2e4,
                                             .decode_base_ns = 5e6,
                                             .running_max = 8,

@@ -39,8 +39,9 @@ static void on_missed(void *context)
     kv_tree_doubt(r->tree);
 }
 
-static void on_began(void *context)
+static void on_began(void *context, bool again)
 {
+    (void)again;
     struct reader *r = context;
     kv_tree_clear(r->tree);
 }

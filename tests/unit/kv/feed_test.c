@@ -13,7 +13,8 @@ struct payload {
 
 static struct hash_secret secret;
 static struct kv_feed *feed;
-static char heard[512]; /* numbers that were handed over; ! missed, * began, ?N asked from N */
+static char heard[512]; /* numbers that were handed over; ! missed, * began,
+                           * + again, ?N asked from N */
 static bool strict;     /* messages must follow each other where nothing was said to be missed */
 static bool any;        /* the next one may be any */
 static struct payload last;
@@ -52,11 +53,11 @@ static void on_missed(void *context)
     note("!");
 }
 
-static void on_began(void *context)
+static void on_began(void *context, bool again)
 {
     (void)context;
     any = true;
-    note("*");
+    note(again ? "+" : "*");
 }
 
 static void on_replay(void *context, uint64_t from)
@@ -157,9 +158,9 @@ static void test_without_a_replay_endpoint(void **state)
     play(false, 7, "c 9", "! 9 ");   /* and 7 and 8 came to nobody */
     play(false, 0, "c 0 1 3 4", "* 0 1 ! 3 4 ");
     play(false, 0, "c 0 1 1 2", "* 0 1 2 "); /* twice */
-    play(false, 0, "c 0 1 2 1000 1001", "* 0 1 2 * 0 1 ");
+    play(false, 0, "c 0 1 2 1000 1001", "* 0 1 2 + 0 1 ");
     play(false, 0, "c 0 1 2 c 1001", "* 0 1 2 ! ! 1 ");
-    play(false, 0, "c 0 1 2 0", "* 0 1 2 * 0 ");
+    play(false, 0, "c 0 1 2 0", "* 0 1 2 + 0 ");
     play(false, 0, "c 0 1 2 R c 1001", "* 0 1 2 * ! 1 ");
     play(false, 0, "c 0 x 2", "* 0 ! 2 "); /* what cannot be read is missed */
 }
@@ -174,7 +175,7 @@ static void test_with_one(void **state)
     play(true, 0, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
     play(true, 0, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
     play(true, 0, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
-    play(true, 0, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 * 0 1 ");
+    play(true, 0, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 + 0 1 ");
     play(true, 0, "c r0 r1 r2 e t c T 1001 t", "?0 * 0 1 2 ?2 ! ?0 ");
     play(true, 0, "c e 3 t r0 r1 r2 r3 e 4", "?0 ?0 * 0 1 2 3 4 ");
     play(true, 0, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* it does not reach back */
@@ -193,9 +194,9 @@ static void test_another_engine(void **state)
     /* Its numbers have passed ours: message 1 is another one. */
     play(true, 0, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
     /* They have not: the first one is smaller. */
-    play(true, 0, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 * 0 1 2 ");
+    play(true, 0, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
     /* It began while a replay was awaited. */
-    play(true, 0, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 * 0 1 ");
+    play(true, 0, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
 }
 
 /* --- drawn ----------------------------------------------------------------------------------- */
@@ -226,10 +227,10 @@ static void test_an_earlier_life_is_gone_on_with(void **state)
     play(true, 0, "K c r1004 p r1005 e", "?4 ! 4 5 ");
     play(true, 0, "K c q T p 5", "?4 ! 5 ");
     play(true, 0, "K c 5 q T p", "?4 ! 5 ");
-    play(true, 0, "K c e p t r1000 r1001 e", "?4 ! ?0 * 0 1 ");
+    play(true, 0, "K c e p t r1000 r1001 e", "?4 ! ?0 + 0 1 ");
     /* The engine began anew. */
     play(true, 0, "K c q R p 1000", "?4 * * 0 ");
-    play(true, 0, "K c 1000 q T p", "?4 ! * 0 ");
+    play(true, 0, "K c 1000 q T p", "?4 ! + 0 ");
     /* Without a replay nothing can be proven, and nothing waits for it. */
     play(false, 0, "K p c 5 6", "5 6 ");
     play(false, 0, "K c 7", "! 7 ");

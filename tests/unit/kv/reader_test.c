@@ -41,7 +41,8 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_gone, on_said, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay,  on_gone,    on_said,
+                                           on_cleared, on_cleared, NULL};
 
 static void begin(void)
 {
@@ -284,10 +285,14 @@ static void test_a_chain_that_is_told_ties(void **state)
     kv_reader_told(reader, &told, 7000);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 0);
+    told.end = 99; /* a checkpoint that nobody told of */
+    kv_reader_told(reader, &told, 7000);
+    stats = kv_reader_stats(reader);
+    assert_true(stats.tied == 1 && stats.asked == 2 && stats.unmatched == 5);
     assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_NONE);
     assert_int_equal(kv_paths_anchored(paths, 13), 13);
     kv_reader_tick(reader, 7000 + KV_TOLD_WAIT_MS);
-    assert_int_equal(kv_reader_stats(reader).unmatched, 4);
+    assert_int_equal(kv_reader_stats(reader).unmatched, 5);
     end();
 }
 
@@ -296,7 +301,7 @@ static void test_a_chain_that_is_told_ties(void **state)
 static void test_a_chain_that_is_told_measures_structure(void **state)
 {
     (void)state;
-    static const uint64_t ids[] = {21};
+    static const uint64_t ids[] = {21}, other[] = {99};
     static const uint8_t codes[] = {0};
     struct kv_told told = {.end = 21,
                            .sent_ms = 1000,
@@ -323,6 +328,7 @@ static void test_a_chain_that_is_told_measures_structure(void **state)
     msgpack_pack_uint32(&p, BLOCK);
     publish(1200);
     assert_true(kv_paths_join(paths, 0, ids, codes, 1));
+    assert_true(kv_paths_join(paths, 0, other, codes, 1));
     told.asked_chain = chain_of(10 * BLOCK + 1);
     kv_reader_told(reader, &told, 1400);
     kv_reader_tick(reader, 1400 + KV_TOLD_WAIT_MS);

@@ -42,7 +42,8 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay, on_gone, on_present, on_cleared, NULL};
+static const struct kv_reader_user user = {on_replay,  on_gone,    on_present,
+                                           on_cleared, on_cleared, NULL};
 
 /* The last word on a checkpoint counts. */
 static void on_anchored(void *context, uint64_t id, uint8_t code, uint64_t chain)

@@ -206,6 +206,38 @@ static void another_life_is_asked_anew(void **state)
     assert_true(asked == 2 && feeds[0][0] == '\0');
 }
 
+static unsigned lost; /* said */
+
+static void on_event(void *context, enum log_level level, const char *event,
+                     const struct log_field *fields, unsigned count, uint64_t now_ms)
+{
+    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    lost += strcmp(event, "kv_events_lost") == 0;
+}
+
+/* A feed that another router reads on is not lost; one that nobody may read is. */
+static void a_feed_that_is_handed_over_is_not_lost(void **state)
+{
+    (void)state;
+    world.log.tap = on_event;
+    lost = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        replica(0)->turn_events = (struct node_turn){0};
+        passes(5 * SECOND);
+        kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+        kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+        passes(SECOND);
+        assert_int_equal(kv_readers_reading(world.node->kv_readers, 0), KV_READING_LIVE);
+        if (i == 0)
+            replica(0)->turn_events = (struct node_turn){.others = 2, .ahead = 2};
+        else
+            world.options.kv_events = NODE_KV_EVENTS_OFF;
+        passes(2 * SECOND);
+        assert_string_equal(feeds[0], "");
+        assert_int_equal(lost, i);
+    }
+}
+
 static void others_read_where_it_is_their_turn(void **state)
 {
     (void)state;
@@ -310,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_engine_says_where, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),

@@ -74,6 +74,10 @@ static void test_errors_name_the_line(void **state)
          "1h"},
         {"replica:\n- http://a\n- b\n",
          "bad setting replica = \"b\" (g.yaml:3): want a URL such as http://10.0.0.1:8000"},
+        {"kv-events: on\n",
+         "bad setting kv-events = \"on\" (g.yaml:1): want auto or off; did you mean auto?"},
+        {"kv-events-listen: 5557\n", "bad setting kv-events-listen = \"5557\" (g.yaml:1): want "
+                                     "HOST:PORT, such as 10.0.0.5:5557"},
         {"lisen: a:1\n", "unknown setting \"lisen\" (g.yaml:1): did you mean listen?"},
         {"lisen: [a:1]\n", "unknown setting \"lisen\" (g.yaml:1): did you mean listen?"},
         {"ttl: 1h\nttl: 2h\n", "bad file g.yaml:2: want ttl only once"},

@@ -1,0 +1,232 @@
+/* Engines and routers that restart: what counts as one restart, and what is gone on with. */
+#include "tests/unit/kv/readers_world.h"
+
+/* The registry's word and number 0 of the feed are of one restart. */
+static void a_restart_counts_once(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    kv_readers_live(rs, 0, 1, stored(2), SECOND);
+    w.rkey = 2; /* heard of first, long after the feed began */
+    want(0, w, 100 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 0);
+    kv_readers_live(rs, 0, 0, stored(3), 101 * SECOND);
+    w.rkey = 3; /* heard of after the feed began anew */
+    want(0, w, 102 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 1);
+    w.rkey = 4; /* a further one, of which the feed shows nothing yet */
+    want(0, w, 103 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 0);
+    kv_readers_live(rs, 0, 0, stored(3), 104 * SECOND);
+    w.rkey = 5; /* what began so long ago is another matter */
+    want(0, w, 104 * SECOND + KV_RESTART_MS);
+    assert_int_equal(row(0).stats.tree.held, 0);
+    assert_int_equal(begins, 0); /* each was known by its rkey */
+}
+
+/* A restart that the feed alone shows, by number 0 or by a replay, is announced. The rkey that
+ * comes of it, and one more that /metrics shows later, are of the same one. */
+static void a_restart_that_only_the_feed_shows(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_replayed(rs, 0, 0, stored(1), SECOND);
+    kv_readers_replayed(rs, 0, 1, stored(2), SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 2, stored(3), SECOND);
+    assert_int_equal(begins, 0); /* nobody knew of a life before */
+    kv_readers_live(rs, 0, 0, stored(3), 100 * SECOND);
+    assert_true(begins == 1 && begins_rkey == 1 && clears == 0);
+    for (w.rkey = 2; w.rkey <= 3; w.rkey++) {
+        want(0, w, 101 * SECOND);
+        assert_int_equal(row(0).stats.tree.held, 1);
+    }
+    want(0, w, 102 * SECOND); /* a further one */
+    assert_int_equal(row(0).stats.tree.held, 0);
+    kv_readers_live(rs, 0, 0, stored(3), 103 * SECOND);
+    assert_int_equal(begins, 1);
+    kv_readers_lost(rs, 0, 200 * SECOND);
+    kv_readers_connected(rs, 0, 201 * SECOND);
+    kv_readers_replay_ended(rs, 0, 201 * SECOND); /* it has not the last message */
+    kv_readers_tick(rs, 203 * SECOND);
+    kv_readers_replayed(rs, 0, 0, stored(4), 203 * SECOND);
+    assert_true(begins == 2 && begins_rkey == 4);
+    want(0, wanted(KV_ROLE_STANDS_BY), 300 * SECOND);
+    kv_readers_live(rs, 0, 0, stored(5), 300 * SECOND);
+    assert_int_equal(begins, 2); /* another router says it */
+}
+
+/* [0, [["AllBlocksCleared"]], 0] */
+static const struct slice clear = {"\x93\x00\x91\x91\xb0"
+                                   "AllBlocksCleared\x00",
+                                   22};
+
+/* A cache is lost when the engine says so now, not when a replay tells of it, or the first message:
+ * SGLang begins with one. */
+static void a_clear_counts_when_it_comes(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_replayed(rs, 0, 0, clear, SECOND);
+    kv_readers_replayed(rs, 0, 1, stored(1), SECOND);
+    kv_readers_replayed(rs, 0, 2, clear, SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    assert_int_equal(clears, 0);
+    kv_readers_live(rs, 0, 3, stored(1), 100 * SECOND);
+    kv_readers_live(rs, 0, 4, clear, 100 * SECOND);
+    assert_int_equal(clears, 1);
+    kv_readers_live(rs, 0, 5, stored(2), 100 * SECOND);
+    w.rkey = 2; /* which came of that */
+    want(0, w, 101 * SECOND);
+    assert_int_equal(row(0).stats.tree.held, 1);
+    kv_readers_live(rs, 0, 0, clear, 102 * SECOND);
+    assert_int_equal(clears, 1);
+    want(0, wanted(KV_ROLE_STANDS_BY), 103 * SECOND);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 1, clear, 103 * SECOND);
+    assert_int_equal(clears, 1); /* another router says it */
+}
+
+/* --- over a restart --- */
+
+static struct buf kept;
+
+/* A life in which `slot` was read up to number 1. Then the next life begins. */
+static void live_once(unsigned slot, struct kv_wanted w, uint64_t now_ms)
+{
+    struct kv_keep keep = {0};
+    want(slot, w, now_ms);
+    kv_readers_connected(rs, 0, now_ms);
+    kv_readers_replayed(rs, 0, 0, stored(1), now_ms);
+    kv_readers_replay_ended(rs, 0, now_ms);
+    kv_readers_live(rs, 0, 0, stored(1), now_ms); /* where there is no replay */
+    kv_readers_live(rs, 0, 1, stored(2), now_ms);
+    assert_int_equal(row(slot).stats.tree.held, 2);
+    buf_clear(&kept);
+    assert_int_equal(kv_readers_keep_feed(rs, &keep, &kept), 1);
+    size_t len = kept.len;
+    assert_int_equal(kv_readers_keep_feed(rs, &keep, &kept), 0);
+    assert_int_equal(kept.len, len);
+    kv_readers_destroy(rs);
+    assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+    kv_readers_recall_feed(rs, buf_slice(&kept));
+    replay_from = UINT64_MAX;
+}
+
+static void a_feed_goes_on_in_the_next_life(void **state)
+{
+    (void)state;
+    live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* its slot may be another one */
+    assert_int_equal(row(9).stats.tree.held, 2);
+    assert_int_equal(row(9).reading, KV_READING_AWAY);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(replay_from, 1);
+    assert_int_equal(row(9).reading, KV_READING_DOUBTS);
+    kv_readers_replayed(rs, 0, 1, stored(2), SECOND);
+    kv_readers_replayed(rs, 0, 2, stored(3), SECOND);
+    kv_readers_replay_ended(rs, 0, SECOND);
+    assert_int_equal(row(9).reading, KV_READING_LIVE);
+    assert_int_equal(row(9).stats.tree.held, 3);
+    assert_true(row(9).stats.tree.whole);
+    assert_int_equal(row(9).stats.feed.missed, 0);
+    want(9, wanted(KV_ROLE_NONE), SECOND); /* only once: then it is of the past */
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND);
+    assert_int_equal(row(9).stats.tree.held, 0);
+    buf_free(&kept);
+}
+
+static void without_a_replay_it_may_be_gone(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    live_once(7, w, SECOND);
+    want(7, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    assert_int_equal(row(7).stats.tree.held, 0); /* of none is it certain */
+    assert_int_equal(row(7).stats.tree.blocks, 2);
+    assert_false(row(7).stats.tree.whole);
+    kv_readers_live(rs, 0, 2, stored(3), SECOND);
+    assert_int_equal(row(7).reading, KV_READING_LIVE);
+    assert_int_equal(row(7).stats.tree.held, 1);
+    assert_false(row(7).stats.tree.whole);
+    buf_free(&kept);
+}
+
+static void another_cache_is_not_gone_on_with(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+        live_once(7, w, SECOND);
+        w.rkey += i == 0;
+        w.endpoint = i == 1 ? SLICE("tcp://b:1") : w.endpoint;
+        w.topic = i == 2 ? SLICE("u") : w.topic;
+        if (i == 3) { /* too late */
+            kv_readers_tick(rs, SECOND);
+            kv_readers_tick(rs, SECOND + KV_KEPT_MS);
+        }
+        want(7, w, SECOND + KV_KEPT_MS);
+        assert_int_equal(row(7).stats.tree.held, 0);
+        assert_int_equal(row(7).stats.tree.blocks, 0);
+        kv_readers_connected(rs, 0, SECOND + KV_KEPT_MS);
+        assert_int_equal(replay_from, 0);
+        kv_readers_destroy(rs);
+        assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+    }
+    buf_free(&kept);
+}
+
+static void an_engine_that_restarts_is_empty(void **state)
+{
+    (void)state;
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    live_once(7, w, SECOND);
+    want(7, w, SECOND);
+    w.rkey++;
+    want(7, w, SECOND);
+    assert_int_equal(row(7).stats.tree.blocks, 0);
+    buf_free(&kept);
+}
+
+static void other_bytes_are_no_feed(void **state)
+{
+    (void)state;
+    live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
+    for (size_t i = 0; i < kept.len; i++) {
+        kv_readers_destroy(rs);
+        assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+        kv_readers_recall_feed(rs, slice_of(kept.at, i));
+        kept.at[i] = (char)(kept.at[i] ^ 1);
+        kv_readers_recall_feed(rs, buf_slice(&kept));
+        want(7, wanted(KV_ROLE_SPEAKS), SECOND);
+        kept.at[i] = (char)(kept.at[i] ^ 1);
+    }
+    for (unsigned i = 0; i < 2 * KV_READERS_MAX; i++) /* more than there may be */
+        kv_readers_recall_feed(rs, buf_slice(&kept));
+    buf_free(&kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_that_only_the_feed_shows, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_goes_on_in_the_next_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_replay_it_may_be_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_cache_is_not_gone_on_with, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engine_that_restarts_is_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_bytes_are_no_feed, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
