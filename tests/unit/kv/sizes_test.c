@@ -51,8 +51,13 @@ static void on_cleared(void *context, unsigned slot)
     (void)context, (void)slot;
 }
 
+static void on_began(void *context, unsigned slot, uint32_t rkey)
+{
+    (void)context, (void)slot, (void)rkey;
+}
+
 static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
-static const struct kv_readers_user user = {on_gone, on_present, on_cleared, NULL};
+static const struct kv_readers_user user = {on_gone, on_present, on_cleared, on_began, NULL};
 
 static int setup(void **state)
 {
