@@ -163,7 +163,7 @@ static void on_replay(void *context, uint64_t from)
 static void tie_waiting(struct kv_reader *r)
 {
     for (unsigned i = 0; i < r->count && i < KV_TOLD_RETRIED; i++) {
-        struct waiting *w = &r->waiting[(r->first + r->count - 1 - i) % KV_TOLD_MAX];
+        struct kv_waiting *w = &r->waiting[(r->first + r->count - 1 - i) % KV_TOLD_MAX];
         w->done = w->done || kv_reader_tie(r, w, false);
     }
 }
@@ -174,7 +174,7 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     r->stats.told++;
     r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
     /* At once, if its blocks are there: the next turn's come behind them. */
-    struct waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
+    struct kv_waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
     if (kv_reader_tie(r, &w, false))
         return;
     if (r->count == KV_TOLD_MAX) {

@@ -9,7 +9,7 @@
 #include "node/kv/trust.h"
 
 /* An answer that waits for its blocks' events. */
-struct waiting {
+struct kv_waiting {
     struct kv_told told;
     uint64_t due_ms;
     bool done;
@@ -43,7 +43,7 @@ struct kv_reader {
     struct kv_reader_stats stats;
     uint64_t refused[KV_REFUSED_MAX]; /* chains */
     unsigned refused_count;
-    struct waiting waiting[KV_TOLD_MAX];
+    struct kv_waiting waiting[KV_TOLD_MAX];
     struct kv_runs runs;
     struct kv_paths_later reached; /* of these nothing is said yet, */
     bool in_message;               /* while one is being read */
@@ -56,6 +56,6 @@ void kv_reader_forget(struct kv_reader *r);
 bool kv_reader_sheds(struct kv_reader *r);
 
 /* Whether there is no more to do for that answer; `last_time`: it does not wait any longer. */
-bool kv_reader_tie(struct kv_reader *r, struct waiting *w, bool last_time);
+bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time);
 
 #endif

@@ -144,7 +144,7 @@ static void place(struct kv_reader *r, const struct kv_told *told, uint32_t bloc
 
 /* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come
  * later, and is no other's. */
-static bool tie_asked(struct kv_reader *r, struct waiting *w, uint32_t block)
+static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
 {
     const struct kv_told *told = &w->told;
     if (!w->placed) {
@@ -181,7 +181,7 @@ static struct match blocks_found(struct kv_reader *r, const struct kv_told *told
 }
 
 /* Whether there is no more to do. */
-bool kv_reader_tie(struct kv_reader *r, struct waiting *w, bool last_time)
+bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
 {
     const struct kv_told *told = &w->told;
     uint32_t block = kv_tree_block_tokens(r->tree);

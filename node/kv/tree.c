@@ -423,7 +423,7 @@ void kv_tree_allow(struct kv_tree *t, uint64_t steps)
 
 void kv_tree_spend(struct kv_tree *t, uint64_t steps)
 {
-    t->steps -= steps < t->steps ? steps : t->steps;
+    (void)kv_tree_steps(t, steps);
 }
 
 bool kv_tree_is_tired(const struct kv_tree *t)

@@ -115,13 +115,13 @@ void kv_tree_serve(struct kv_tree *t, uint32_t at)
         struct kv_block *b = &t->blocks[at];
         uint64_t steps = 1;
         uint8_t alive = alive_of(t, b, &steps);
-        kv_tree_spend(t, steps);
+        bool tired = !kv_tree_steps(t, steps);
         if (alive == b->alive)
             return;
         b->alive = alive;
         if (t->user != NULL && b->chained)
             t->user->reached(t->user->context, b->chain, (enum kv_reach)alive);
-        if (kv_tree_is_tired(t))
+        if (tired)
             return;
     }
 }

@@ -111,11 +111,16 @@ static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
     return (int32_t)((uint32_t)since_ms - b->since) >= 0;
 }
 
-/* One step from block to block. False: it was the last one. */
+/* So many steps from block to block. False: they were the last ones. */
+static inline bool kv_tree_steps(struct kv_tree *t, uint64_t steps)
+{
+    t->steps -= steps < t->steps ? steps : t->steps;
+    return t->steps > 0;
+}
+
 static inline bool kv_tree_step(struct kv_tree *t)
 {
-    t->steps -= t->steps > 0;
-    return t->steps > 0;
+    return kv_tree_steps(t, 1);
 }
 
 /* The block of a group that stands where that one of the first group stands: engines give both the

@@ -314,7 +314,7 @@ static void test_all_groups_must_serve_a_prefix(void **state)
     end();
 }
 
-/* Below it another block went as well, and the one that is found makes no difference to the first. */
+/* The first block stays gone, though the engine found all four. */
 static void test_what_is_found_counts_behind_what_is_gone(void **state)
 {
     (void)state;
