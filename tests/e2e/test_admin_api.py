@@ -75,6 +75,7 @@ class Answers(Clustered):
         for r in (one, two):
             wait_for(lambda: len([x for x in r.admin("GET", "/replicas").json if x["health"] == "up"]) == 3, "all up")
         wait_for(lambda: all(x["events"] for x in one.admin("GET", "/replicas").json), "events")
+        one.wait_listed(3)  # else the second engine gets no request that names the model, and nothing counts as poison
         self.client(one).post("/v1/chat/completions", CHAT)
         self.client(one).post("/v1/completions", POISON)
         wait_for(lambda: one.admin("GET", "/poison").json, "poison")
