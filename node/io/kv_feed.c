@@ -152,7 +152,8 @@ static void on_again(uv_idle_t *idle);
 /* False: more is there. The user may close or replace the socket meanwhile. */
 static bool read_all(struct io_kv_feed *f, struct socket **which)
 {
-    for (unsigned i = 0; i < IO_KV_AT_ONCE; i++) {
+    uint64_t before = f->stats.bytes;
+    for (unsigned i = 0; i < IO_KV_AT_ONCE && f->stats.bytes - before < IO_KV_BYTES_AT_ONCE; i++) {
         if (f->closed || *which == NULL || !receive(*which))
             return true;
     }

@@ -8,7 +8,7 @@
  *
  * Strangers may send here, so all is bounded: IO_KV_MESSAGE_MAX bytes a message, IO_KV_QUEUED that
  * wait in this process (more wait at the engine), IO_KV_AT_ONCE that are read in one turn of the
- * loop. What the messages mean is node/kv's.
+ * loop, or as many as have IO_KV_BYTES_AT_ONCE. What the messages mean is node/kv's.
  */
 #ifndef NODE_IO_KV_FEED_H
 #define NODE_IO_KV_FEED_H
@@ -22,7 +22,8 @@ enum {
     IO_KV_MESSAGE_MAX = 16 << 20,
     IO_KV_QUEUED = 16,
     IO_KV_AT_ONCE = 64,
-    IO_KV_ENDPOINT_MAX = 320, /* "tcp://", a host, a port */
+    IO_KV_BYTES_AT_ONCE = 1 << 20, /* some 5 ms of work */
+    IO_KV_ENDPOINT_MAX = 320,      /* "tcp://", a host, a port */
     IO_KV_TOPIC_MAX = 256,
 };
 

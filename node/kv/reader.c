@@ -106,7 +106,9 @@ static int on_message(void *context, struct slice payload)
 {
     struct kv_reader *r = context;
     struct kv_batch batch;
-    kv_tree_spend(r->tree, KV_MESSAGE_STEPS + payload.len / KV_STEP_BYTES);
+    bool asked = kv_feed_state(r->feed) == KV_FEED_REPLAYS;
+    uint64_t steps = KV_MESSAGE_STEPS + payload.len / KV_STEP_BYTES;
+    kv_tree_spend(r->tree, asked ? steps / KV_REPLAYED_STEPS : steps);
     if (kv_reader_sheds(r))
         return ERR_OK;
     r->in_message = true;

@@ -48,6 +48,9 @@ enum {
     KV_STEPS_MAX = 1 << 20,
     KV_MESSAGE_STEPS = 128,
     KV_STEP_BYTES = 32,
+    /* Of a replay, which the reader asked for, so many count as one: an engine keeps 10,000
+     * messages, and sends them in a second. */
+    KV_REPLAYED_STEPS = 16,
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,

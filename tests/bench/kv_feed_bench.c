@@ -361,6 +361,7 @@ static void sockets_measure(unsigned seconds)
     }
     threads_ns(&own[1], &others[1]);
     CHECK(from > 0 && heard > from);
+    CHECK(kv_reader_stats(reader).shed == 0);
     double blocks = (double)(heard - from) * MESSAGE_BLOCKS;
     struct kv_reader_stats s = kv_reader_stats(reader);
     printf("over sockets: %llu of %u messages, %llu missed\n", (unsigned long long)heard,

@@ -160,6 +160,26 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
     }
 }
 
+/* As many as an engine keeps, in no time. */
+static void test_a_long_replay_is_read(void **state)
+{
+    (void)state;
+    enum { KEPT = 10000 };
+    begin();
+    kv_reader_destroy(reader);
+    assert_int_equal(kv_reader_create(&reader, &user, paths, &secret, BLOCKS_MAX, true, 0), 0);
+    kv_reader_connected(reader, 0);
+    for (unsigned i = 0; i < KEPT; i++) {
+        msgpack_packer p = kv_message_begin(1);
+        stored_of(&p, 0, i, i + 1);
+        kv_reader_replayed(reader, i, buf_slice(&kv_message), 0);
+    }
+    kv_reader_replay_ended(reader, 0);
+    assert_int_equal(kv_reader_stats(reader).shed, 0);
+    assert_int_equal(kv_reader_stats(reader).tree.held, KEPT);
+    end();
+}
+
 /* Each gap is a walk over all of the tree, so there is one a second. Until then nothing is sure. */
 static void test_many_gaps_cost_one_walk(void **state)
 {
@@ -478,6 +498,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
         cmocka_unit_test(test_too_many_messages_are_not_read_for_a_while),
+        cmocka_unit_test(test_a_long_replay_is_read),
         cmocka_unit_test(test_many_gaps_cost_one_walk),
         cmocka_unit_test(test_answers_that_wait_are_bounded),
         cmocka_unit_test(test_the_turn_behind_an_unclear_answer),
