@@ -86,8 +86,7 @@ static const struct words {
      "{minutes#minute|minutes} what its cache holds is inferred."},
     {"kv_events_unusable", ADMIN_EVENT_TROUBLE,
      "This router cannot use the KV-cache events of replica {replica}[ from {from}] ({state}): "
-     "what "
-     "its cache holds is inferred."},
+     "what its cache holds is inferred."},
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
      "KV-cache events from {from}[ with topic {topic}] are dropped: {reason}[ "
      "({replica})].[ Wanted: {want}.]"},

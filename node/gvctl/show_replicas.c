@@ -238,31 +238,28 @@ static void show_not_up(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Of the first few of which answers contradict what their KV-cache events say. */
-static void show_disbelieved(const json_t *list)
+/* Why the router makes no use of KV-cache events that it reads, and what to do. */
+static void put_events_trouble(const json_t *e)
 {
-    enum { SHOWN_MAX = 4 };
-    unsigned found = 0;
-    size_t i;
-    const json_t *r;
-    json_array_foreach(list, i, r)
-    {
-        const json_t *e = json_object_get(r, "events");
-        if (!fields_equal(e, "state", "contradicts") || found++ >= SHOWN_MAX)
-            continue;
-        printf("%s- %s  its answers contradict its KV-cache events from %s: of %.0f, %.0f had no "
+    const char *from = fields_text(e, "from");
+    if (fields_equal(e, "state", "contradicts"))
+        printf("its answers contradict its KV-cache events from %s: of %.0f, %.0f had no "
                "blocks there, %.0f found less or more than was there. Not believed for %.0f min: "
                "does that feed belong to this engine?\n",
-               found == 1 ? "\n" : "", fields_text(r, "name"), fields_text(e, "from"),
-               fields_number(e, "answers"), fields_number(e, "unmatched"),
+               from, fields_number(e, "answers"), fields_number(e, "unmatched"),
                fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
-    }
-    if (found > SHOWN_MAX)
-        printf("and %u more\n", found - SHOWN_MAX);
+    else if (fields_equal(e, "state", "block_size"))
+        printf("its KV-cache events from %s are of no use: its blocks have %.0f tokens, other "
+               "engines' have %.0f: start all with one --block-size (SGLang: --page-size)\n",
+               from, fields_number(e, "block_tokens"), fields_number(e, "others_block_tokens"));
+    else
+        printf("its KV-cache events from %s are of no use: they do not tell of its tier: let the "
+               "tier publish events, too\n",
+               from);
 }
 
-/* Of the first few whose KV-cache events come in order, and are of no use. */
-static void show_unusable(const json_t *list)
+/* Of the first few whose KV-cache events are read, and are of no use. */
+static void show_events_trouble(const json_t *list)
 {
     enum { SHOWN_MAX = 4 };
     unsigned found = 0;
@@ -271,17 +268,13 @@ static void show_unusable(const json_t *list)
     json_array_foreach(list, i, r)
     {
         const json_t *e = json_object_get(r, "events");
-        bool size = fields_equal(e, "state", "block_size");
-        if ((!size && !fields_equal(e, "state", "silent_tier")) || found++ >= SHOWN_MAX)
+        bool trouble = fields_equal(e, "state", "contradicts") ||
+                       fields_equal(e, "state", "block_size") ||
+                       fields_equal(e, "state", "silent_tier");
+        if (!trouble || found++ >= SHOWN_MAX)
             continue;
-        printf("%s- %s  its KV-cache events from %s are of no use: ", found == 1 ? "\n" : "",
-               fields_text(r, "name"), fields_text(e, "from"));
-        if (size)
-            printf("its blocks have %.0f tokens, other engines' have %.0f: start all with one "
-                   "--block-size\n",
-                   fields_number(e, "block_tokens"), fields_number(e, "others_block_tokens"));
-        else
-            printf("they do not tell of its tier: let the tier publish events, too\n");
+        printf("%s- %s  ", found == 1 ? "\n" : "", fields_text(r, "name"));
+        put_events_trouble(e);
     }
     if (found > SHOWN_MAX)
         printf("and %u more\n", found - SHOWN_MAX);
@@ -371,8 +364,7 @@ int show_replicas(const struct show *how, const json_t *list)
     show_routers(list);
     show_refusing(list);
     show_listless(list);
-    show_disbelieved(list);
-    show_unusable(list);
+    show_events_trouble(list);
     printf("%s", how->verbose ? replicas_legend : "");
     return 0;
 }

@@ -20,8 +20,7 @@ struct point {
     uint32_t at;                            /* blocks of text from the prompt's beginning */
     uint32_t tokens;                        /* from the prompt's beginning, if it has an anchor, */
     uint32_t surely;                        /* and at least; */
-    uint32_t by;                            /* the only one that said so; 0: several did, or an
-                                               earlier life */
+    uint32_t by;                            /* who alone said so; 0: several, or long ago */
     uint8_t code;
     bool used;   /* since the hand passed it */
     bool untied; /* an answer found no tie, and none has since */
@@ -266,12 +265,10 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
         return;
     }
     t->place = kv_tree_up(t->tree, t->place, depth);
-    if (t->place.chain == 0)
-        return;
-    if (t->place.chain == b->chain) {
+    if (t->place.chain == b->chain)
         agreed(b, t->by);
+    if (t->place.chain == 0 || t->place.chain == b->chain)
         return;
-    }
     b->by = t->by;
     anchor_set(t->p, at, t->place.chain, depth);
     t->anchored++;
@@ -334,14 +331,17 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     struct mark high = {bytes_at(p, path.at[0]) + tail_bytes, tokens, tokens}, low = {0};
     /* The last checkpoint whose anchor is on this prompt's way; those behind it that have another
      * anchor are shared, so the prompts part before these anchors. */
-    unsigned base = 0, parted = UINT32_MAX;
-    uint32_t limit = UINT32_MAX;
+    uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
+    struct kv_tree_place on = place; /* the prompt's block where that anchor stands */
     for (; base < path.length; base++) {
         const struct point *b = &p->points[path.at[base]];
         if (b->chain == 0)
             continue;
-        if (kv_tree_up(tree, place, b->depth).chain == b->chain)
-            break;
+        if (b->depth <= on.depth) { /* else it is none of this prompt's already */
+            on = kv_tree_up(tree, on, b->depth);
+            if (on.chain == b->chain)
+                break;
+        }
         p->stats.moved++;
         struct kv_tree_place other = kv_tree_find(tree, b->chain);
         if (parted == UINT32_MAX && other.depth > 0) {

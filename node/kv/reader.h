@@ -51,6 +51,8 @@ enum {
     /* Of a replay, which the reader asked for, so many count as one: an engine keeps 10,000
      * messages, and sends them in a second. */
     KV_REPLAYED_STEPS = 16,
+    KV_WALK_BLOCKS =
+        16, /* and so many blocks on an answer's way to the root, which are only read */
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,

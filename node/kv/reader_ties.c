@@ -52,6 +52,13 @@ struct match {
     bool unclear;               /* or several */
 };
 
+/* So many blocks towards the root are looked at. False: the feed costs too much. */
+static bool walks(struct kv_reader *r, uint32_t blocks)
+{
+    kv_tree_spend(r->tree, blocks / KV_WALK_BLOCKS);
+    return !kv_reader_sheds(r);
+}
+
 /* The blocks of the prompt, if they can be no others: by what is known of its text up to the
  * checkpoint `text`, or by its chain, if that is not 0. */
 static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
@@ -65,9 +72,8 @@ static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, u
         if (stop < 0)
             continue;
         struct kv_tree_place place = kv_tree_find(r->tree, run->stop[stop].chain);
-        kv_tree_spend(r->tree, (told->output_tokens + block) / block); /* up from there */
-        if (kv_reader_sheds(r))
-            break;
+        if (!walks(r, run->stop[stop].end))
+            return (struct match){.unclear = true};
         place = kv_tree_up(r->tree, place, told->prompt_tokens / block);
         if (place.depth == 0 ||
             (chain != 0 ? place.chain != chain : !kv_paths_fits(r->paths, text, r->tree, place)))
@@ -119,7 +125,7 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
 {
     uint64_t slack_ms = KV_TOLD_SLACK_MS;
     uint64_t since_ms = told->sent_ms > slack_ms ? told->sent_ms - slack_ms : 0;
-    if (place.depth == 0 || !may_judge(r, told))
+    if (place.depth == 0 || !may_judge(r, told) || !walks(r, place.depth))
         return;
     uint32_t stood = kv_tree_stood(r->tree, place, since_ms), found = told->cached_tokens / block;
     bool known = kv_tree_found(r->tree, place, found, since_ms);

@@ -206,6 +206,26 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     end();
 }
 
+/* A prompt's last checkpoint stands with the whole prompt, so behind those of longer texts. */
+static void test_prompts_part_in_front_of_a_whole_prompt(void **state)
+{
+    (void)state;
+    begin(1000);
+    store("ssssabcdefghijkl");
+    store("ssssaZZZZZZZZZZZ");
+    assert_true(join("ssssabcdefghijkl") && join("ssssabcdefghXXXX"));
+    assert_int_equal(tie_behind("ssss", 0, "ssss"), 1);
+    assert_int_equal(tie_behind("ssssabcd", 8, "ssssabcdefghijkl"), 1);
+    assert_true(tie("ssssabcdefghijkl", 16 * BLOCK) > 0);
+    assert_anchor_is("ssssabcd", 8, "ssssabcdefghijkl", 16);
+    assert_anchor("ssssabcdefgh", 12, 12);
+    assert_true(tie_behind("ssssabcdefghXXXX", 0, "ssssaZZZZZZZZZZZ") > 0);
+    assert_int_equal(kv_paths_stats(paths).moved, 2);
+    assert_anchor("ssss", 4, 4);
+    assert_anchor_is("ssssabcd", 8, "ssss", 4);
+    end();
+}
+
 static void test_a_text_fits_what_is_certain_of_it(void **state)
 {
     (void)state;
@@ -397,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_checkpoints_stand_where_their_bytes_do),
         cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
         cmocka_unit_test(test_the_last_checkpoint_of_two_prompts),
+        cmocka_unit_test(test_prompts_part_in_front_of_a_whole_prompt),
         cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
         cmocka_unit_test(test_what_one_said_is_taken_back),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),

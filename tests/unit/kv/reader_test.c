@@ -160,6 +160,31 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
     }
 }
 
+/* Two runs may be the answer's, so it waits, and each look goes over both. */
+static void test_answers_of_long_runs_cost_something(void **state)
+{
+    (void)state;
+    enum { LONG = 20000 };
+    const struct kv_told told = {.end = 1,
+                                 .prompt_tokens = 2 * BLOCK,
+                                 .output_tokens = (LONG - 2) * BLOCK + 1,
+                                 .well = true};
+    begin();
+    for (unsigned prompt = 0; prompt < 2; prompt++) {
+        msgpack_packer p = kv_message_begin(1);
+        stored_of(&p, prompt, 0, LONG);
+        publish(0);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        kv_reader_told(reader, &told, 1);
+    assert_int_equal(kv_reader_stats(reader).shed, 0);
+    for (unsigned i = 0; i < KV_STEPS_MAX / (2 * LONG / KV_WALK_BLOCKS); i++)
+        kv_reader_told(reader, &told, 1);
+    assert_int_equal(kv_reader_stats(reader).shed, 1);
+    assert_int_equal(kv_reader_stats(reader).tied, 0);
+    end();
+}
+
 /* As many as an engine keeps, in no time. */
 static void test_a_long_replay_is_read(void **state)
 {
@@ -498,6 +523,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
         cmocka_unit_test(test_too_many_messages_are_not_read_for_a_while),
+        cmocka_unit_test(test_answers_of_long_runs_cost_something),
         cmocka_unit_test(test_a_long_replay_is_read),
         cmocka_unit_test(test_many_gaps_cost_one_walk),
         cmocka_unit_test(test_answers_that_wait_are_bounded),

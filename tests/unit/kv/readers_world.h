@@ -53,7 +53,7 @@ static inline uint64_t on_malformed(void *context, unsigned feed)
 
 static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
 
-static unsigned clears, begins;
+static unsigned gone, clears, begins;
 static uint32_t begins_rkey; /* of the last one */
 
 static inline void on_mark(void *context, unsigned slot, uint64_t id, uint8_t code)
@@ -64,6 +64,7 @@ static inline void on_mark(void *context, unsigned slot, uint64_t id, uint8_t co
 static inline bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     on_mark(context, slot, id, code);
+    gone++;
     return true;
 }
 
@@ -90,7 +91,7 @@ static inline int setup(void **state)
     opened = closed = 0;
     replay_from = UINT64_MAX;
     refuses = 0;
-    clears = begins = 0;
+    gone = clears = begins = 0;
     return kv_readers_create(&rs, SLOTS, &secret, &shell, &user);
 }
 

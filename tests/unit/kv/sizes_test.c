@@ -1,88 +1,10 @@
 /* Engines with blocks of different sizes, and others of whose events nothing can be said. */
 #include "node/kv/sizes.h"
 
-#include "node/kv/readers.h"
-#include "tests/lib/test.h"
-
-enum { SLOTS = 8, SECOND = 1000 };
-
-static const struct hash_secret secret = {{1}};
-static struct kv_readers *rs;
-static unsigned gone;
-
-static int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
-                   struct slice topic)
-{
-    (void)context, (void)feed, (void)endpoint, (void)replay, (void)topic;
-    return ERR_OK;
-}
-
-static void on_close(void *context, unsigned feed)
-{
-    (void)context, (void)feed;
-}
-
-static int on_replay(void *context, unsigned feed, uint64_t from)
-{
-    (void)context, (void)feed, (void)from;
-    return ERR_OK;
-}
-
-static uint64_t on_malformed(void *context, unsigned feed)
-{
-    (void)context, (void)feed;
-    return 0;
-}
-
-static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
-{
-    (void)context, (void)slot, (void)id, (void)code;
-    gone++;
-    return true;
-}
-
-static void on_present(void *context, unsigned slot, uint64_t id, uint8_t code)
-{
-    (void)context, (void)slot, (void)id, (void)code;
-}
-
-static void on_cleared(void *context, unsigned slot)
-{
-    (void)context, (void)slot;
-}
-
-static void on_began(void *context, unsigned slot, uint32_t rkey)
-{
-    (void)context, (void)slot, (void)rkey;
-}
-
-static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
-static const struct kv_readers_user user = {on_gone, on_present, on_cleared, on_began, NULL};
-
-static int setup(void **state)
-{
-    (void)state;
-    gone = 0;
-    return kv_readers_create(&rs, SLOTS, &secret, &shell, &user);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    kv_readers_check(rs);
-    kv_readers_destroy(rs);
-    return 0;
-}
-
-static struct kv_reading_row row(unsigned slot)
-{
-    struct kv_reading_row r;
-    assert_true(kv_readers_row(rs, slot, &r));
-    return r;
-}
+#include "tests/unit/kv/readers_world.h"
 
 /* A block of two tokens, or of four. */
-static struct slice stored(uint32_t tokens)
+static struct slice block_of(uint32_t tokens)
 {
     static const char two[] = "\x93\x00\x91\x97\xab"
                               "BlockStored\x91\x01\xc0\x92\x01\x02\x02\xc0\xa3GPU\x00";
@@ -91,7 +13,7 @@ static struct slice stored(uint32_t tokens)
     return tokens == 2 ? slice_of(two, sizeof two - 1) : slice_of(four, sizeof four - 1);
 }
 
-static void want(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier)
+static void opens(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier)
 {
     const struct kv_wanted w = {.role = role,
                                 .rkey = rkey,
@@ -102,13 +24,13 @@ static void want(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier)
 }
 
 /* An engine that begins; so it does again after a restart. */
-static void begins(unsigned slot, uint32_t tokens)
+static void engine_begins(unsigned slot, uint32_t tokens)
 {
     if (kv_readers_feed(rs, slot) < 0) {
-        want(slot, KV_ROLE_SPEAKS, 1, false);
+        opens(slot, KV_ROLE_SPEAKS, 1, false);
         kv_readers_connected(rs, (unsigned)kv_readers_feed(rs, slot), SECOND);
     }
-    kv_readers_live(rs, (unsigned)kv_readers_feed(rs, slot), 0, stored(tokens), SECOND);
+    kv_readers_live(rs, (unsigned)kv_readers_feed(rs, slot), 0, block_of(tokens), SECOND);
 }
 
 /* An answer of a prompt of one block. */
@@ -129,8 +51,8 @@ static void answers(unsigned slot, uint32_t tokens)
 static void no_word_of_blocks_of_another_size(void **state)
 {
     (void)state;
-    begins(0, 4);
-    begins(1, 2);
+    engine_begins(0, 4);
+    engine_begins(1, 2);
     assert_true(kv_readers_speak(rs, 0) && kv_readers_speak(rs, 1));
     answers(0, 4);
     assert_int_equal(row(0).stats.tied, 1);
@@ -150,14 +72,14 @@ static void no_word_of_blocks_of_another_size(void **state)
 static void an_engine_restarts_with_another_size(void **state)
 {
     (void)state;
-    begins(0, 4);
+    engine_begins(0, 4);
     answers(0, 4);
     kv_readers_tick(rs, SECOND);
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 1);
-    want(0, KV_ROLE_SPEAKS, 2, false); /* nothing is known of the new life yet */
+    opens(0, KV_ROLE_SPEAKS, 2, false); /* nothing is known of the new life yet */
     kv_readers_tick(rs, SECOND);
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 1);
-    begins(0, 2);
+    engine_begins(0, 2);
     answers(0, 2); /* before anything else */
     assert_true(row(0).reading == KV_READING_LIVE && row(0).speaks);
     assert_int_equal(row(0).stats.tied, 2);
@@ -169,17 +91,17 @@ static void an_engine_restarts_with_another_size(void **state)
 static void one_odd_engine(void **state)
 {
     (void)state;
-    begins(0, 2);
+    engine_begins(0, 2);
     answers(0, 2);
     for (unsigned slot = 1; slot < 3; slot++)
-        begins(slot, 4);
+        engine_begins(slot, 4);
     kv_readers_tick(rs, SECOND);
     assert_true(kv_readers_speak(rs, 0) && !kv_readers_speak(rs, 2));
-    begins(3, 4);
+    engine_begins(3, 4);
     kv_readers_tick(rs, SECOND);
     assert_true(!kv_readers_speak(rs, 0) && kv_readers_speak(rs, 3));
     for (unsigned slot = 1; slot < 4; slot++) /* those that have gone do not count */
-        want(slot, KV_ROLE_NONE, 1, false);
+        opens(slot, KV_ROLE_NONE, 1, false);
     kv_readers_tick(rs, SECOND);
     assert_true(kv_readers_speak(rs, 0));
 }
@@ -190,8 +112,8 @@ static void the_earlier_life_had_another_size(void **state)
     struct buf paths = {0}, feed = {0};
     struct kv_keep keep = {0};
     (void)state;
-    begins(0, 4);
-    kv_readers_live(rs, (unsigned)kv_readers_feed(rs, 0), 1, stored(4), SECOND);
+    engine_begins(0, 4);
+    kv_readers_live(rs, (unsigned)kv_readers_feed(rs, 0), 1, block_of(4), SECOND);
     answers(0, 4);
     assert_int_equal(kv_readers_keep_paths(rs, &keep, &paths), 1);
     assert_int_equal(kv_readers_keep_feed(rs, &keep, &feed), 1);
@@ -201,9 +123,9 @@ static void the_earlier_life_had_another_size(void **state)
     kv_readers_recall_feed(rs, buf_slice(&feed));
     buf_free(&paths);
     buf_free(&feed);
-    want(0, KV_ROLE_SPEAKS, 2, false); /* another cache than the one that was kept */
+    opens(0, KV_ROLE_SPEAKS, 2, false); /* another cache than the one that was kept */
     kv_readers_connected(rs, 0, SECOND);
-    kv_readers_live(rs, 0, 0, stored(2), SECOND);
+    kv_readers_live(rs, 0, 0, block_of(2), SECOND);
     kv_readers_tick(rs, SECOND);
     assert_int_equal(row(0).reading, KV_READING_BLOCK_SIZE);
     kv_readers_tick(rs, SECOND + KV_KEPT_MS);
@@ -218,9 +140,9 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
                                 "BlockStored\x91\x02\xc0\x94\x01\x02\x03\x04\x04\xc0\xa3"
                                 "CPU\x00";
     (void)state;
-    begins(0, 4);
+    engine_begins(0, 4);
     assert_true(kv_readers_speak(rs, 0));
-    want(0, KV_ROLE_SPEAKS, 1, true);
+    opens(0, KV_ROLE_SPEAKS, 1, true);
     assert_int_equal(row(0).reading, KV_READING_SILENT_TIER);
     assert_false(row(0).speaks || kv_readers_speak(rs, 0));
     kv_readers_live(rs, 0, 1, slice_of(bytes, sizeof bytes - 1), 3 * SECOND);
