@@ -126,10 +126,14 @@ static void token(struct reading *r, enum http_json_token t)
     r->in_choices &= r->depth > 1;
 }
 
-/* Appends the text to `out`, without ids; or as it is, where it is no JSON. False: it is nothing
- * without its ids. */
+/* Appends the text to `out`, without ids; or as it is, where it names none or is no JSON. False: it
+ * is nothing without its ids. */
 static bool rewrite(struct http_ids_cut *c, struct slice text)
 {
+    if (memmem(text.at, text.len, "token_ids", 9) == NULL) {
+        CHECK(buf_append_slice(&c->out, text) == 0);
+        return true;
+    }
     struct reading r = {.cut = c, .in = text, .copied = text.at, .name = slice_of("", 0)};
     size_t before = c->out.len;
     enum http_json_token t;
@@ -158,7 +162,7 @@ static void rewrite_event(struct http_ids_cut *c, struct slice event)
 {
     struct slice rest = event, data = http_events_data(&rest);
     size_t before = c->out.len;
-    if (data.len == 0 || memmem(data.at, data.len, "token_ids", 9) == NULL) {
+    if (data.len == 0) {
         CHECK(buf_append_slice(&c->out, event) == 0);
         return;
     }
@@ -192,8 +196,8 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
 {
     struct slice events = slice_of(c->part.at, whole);
     while (events.len > 0) {
-        size_t len = http_event_length(events);
-        len = len > 0 ? len : events.len;
+        /* blank lines before an event are none of it: they may have come in a piece before */
+        size_t len = events.at[0] == '\n' ? 1 : http_event_length(events);
         rewrite_event(c, slice_of(events.at, len));
         events = slice_skip(events, len);
     }

@@ -134,6 +134,9 @@ static void test_events_for_ids_alone_are_left_out(void **state)
     const char *alone = EVENT("\"delta\":{},\"logprobs\":null,\"finish_reason\":null,"
                               "\"token_ids\":[9]");
     check(true, alone, "", 0, "");
+    char after_blanks[512]; /* which may have come in a piece before, and gone on */
+    (void)snprintf(after_blanks, sizeof after_blanks, ": ping\n\n\n%s", alone);
+    check(true, after_blanks, ": ping\n\n\n", 0, "");
     static const char *const stay[][2] = {
         {EVENT("\"delta\":{\"content\":\"\"},\"finish_reason\":null,\"token_ids\":[9]"),
          EVENT("\"delta\":{\"content\":\"\"},\"finish_reason\":null,\"token_ids\":null")},
@@ -171,12 +174,19 @@ static void test_what_is_not_ids_passes(void **state)
     }
     /* no JSON, or another place */
     static const char *const answers[] = {
-        "{\"prompt_token_ids\":[1,]}",       "{\"prompt_token_ids\":[1 2]}",
-        "{\"prompt_token_ids\":[,1]}",       "{\"token_ids\":[1]}",
-        "[{\"prompt_token_ids\":[1]}]",      "{\"a\":{\"prompt_token_ids\":[1]}}",
-        "{\"choices\":{\"token_ids\":[1]}}", "{\"choices\":[[{\"token_ids\":[1]}]]}",
-        "{\"other\":[{\"token_ids\":[1]}]}", "{\"choices\":[{\"x\":{\"token_ids\":[1]}}]}",
-        "{\"prompt_token_ids\":[",           "[1,2]",
+        "{\"prompt_token\\u005fids\":[1]}",
+        "{\"prompt_token_ids\":[1 2]}",
+        "{\"prompt_token_ids\":[1,]}",
+        "{\"prompt_token_ids\":[,1]}",
+        "{\"token_ids\":[1]}",
+        "[{\"prompt_token_ids\":[1]}]",
+        "{\"a\":{\"prompt_token_ids\":[1]}}",
+        "{\"choices\":{\"token_ids\":[1]}}",
+        "{\"choices\":[[{\"token_ids\":[1]}]]}",
+        "{\"other\":[{\"token_ids\":[1]}]}",
+        "{\"choices\":[{\"x\":{\"token_ids\":[1]}}]}",
+        "{\"prompt_token_ids\":[",
+        "[1,2]",
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++)
         check(false, answers[i], answers[i], 0, "");
