@@ -269,6 +269,8 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
     if (sim_ask_parse(&a, body) == 0) {
         sim_engine_rewrite(e, &a);
         bool poisoned = sim_engine_poisoned(e, body, a.wrong_tokens);
+        if (poisoned) /* nothing of it is computed, however late this process runs */
+            sim_engine_rate(e, 0);
         ask_serve(e, c, form, &a);
         if (poisoned)
             sim_engine_die(e);
