@@ -250,8 +250,9 @@ static void put_events_trouble(const json_t *e)
                fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
     else if (fields_equal(e, "state", "block_size"))
         printf("its KV-cache events from %s are of no use: its blocks have %.0f tokens, other "
-               "engines' have %.0f: start all with one --block-size (SGLang: --page-size)\n",
-               from, fields_number(e, "block_tokens"), fields_number(e, "others_block_tokens"));
+               "engines' have four other sizes: start more of them with one --block-size (SGLang: "
+               "--page-size)\n",
+               from, fields_number(e, "block_tokens"));
     else
         printf("its KV-cache events from %s are of no use: they do not tell of its tier: let the "
                "tier publish events, too\n",

@@ -25,15 +25,6 @@ struct kv_kept_feed *kv_kept_find(struct kv_kept *k, uint32_t rkey, uint64_t add
     return NULL;
 }
 
-bool kv_kept_waits(const struct kv_kept *k)
-{
-    for (unsigned i = 0; i < k->count; i++) {
-        if (k->feeds[i].reader.len > 0)
-            return true;
-    }
-    return false;
-}
-
 void kv_kept_forget(struct kv_kept *k)
 {
     for (unsigned i = 0; i < k->count; i++)

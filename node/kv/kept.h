@@ -32,8 +32,6 @@ struct kv_kept {
 void kv_kept_add(struct kv_kept *k, const struct kv_kept_feed *feed, struct slice reader);
 /* NULL: there is none. Who takes it empties `reader`. */
 struct kv_kept_feed *kv_kept_find(struct kv_kept *k, uint32_t rkey, uint64_t address);
-/* Whether any was not taken yet. */
-bool kv_kept_waits(const struct kv_kept *k);
 void kv_kept_tick(struct kv_kept *k, uint64_t now_ms);
 void kv_kept_forget(struct kv_kept *k);
 

@@ -1,44 +1,13 @@
-#include "node/kv/paths.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "base/hash.h"
-#include "base/wire.h"
+#include "node/kv/paths_internal.h"
 
-enum { NONE = UINT32_MAX };
-
-struct point {
-    uint64_t id;
-    uint64_t chain;                         /* of its anchor; 0: it has none */
-    uint32_t depth;                         /* blocks of its anchor: of a prompt's last checkpoint,
-                                               those of the whole prompt */
-    uint32_t parent, child, next, previous; /* NONE: there is none; `next` of free ones too */
-    uint32_t by_id, by_chain;               /* the next one in the same place of a table */
-    uint32_t at;                            /* blocks of text from the prompt's beginning */
-    uint32_t tokens;                        /* from the prompt's beginning, if it has an anchor, */
-    uint32_t surely;                        /* and at least; */
-    uint32_t by;                            /* who alone said so; 0: several, or long ago */
-    uint8_t code;
-    bool used;   /* since the hand passed it */
-    bool untied; /* an answer found no tie, and none has since */
-    bool in_use;
-};
-
-struct kv_paths {
-    uint32_t max, ever; /* places; those that were ever used */
-    uint32_t free, hand;
-    uint32_t block_tokens; /* of all anchors; 0: there was none yet */
-    struct kv_paths_stats stats;
-    struct kv_anchor_user *listeners;
-    uint32_t numbers; /* that were given to listeners */
-    uint32_t *by_id, *by_chain;
-    struct point *points;
-};
-
-_Static_assert(sizeof(struct point) + 2 * sizeof(uint32_t) <= KV_PATH_POINT_BYTES, "as promised");
+_Static_assert(sizeof(struct kv_point) + 2 * sizeof(uint32_t) <= KV_PATH_POINT_BYTES,
+               "as promised");
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
@@ -47,10 +16,10 @@ static uint32_t *place_of(const struct kv_paths *p, uint32_t *table, uint64_t ke
     return &table[(uint32_t)(((hash_mix(key) >> 32) * p->max) >> 32)];
 }
 
-static uint32_t find(const struct kv_paths *p, uint64_t id)
+uint32_t kv_points_find(const struct kv_paths *p, uint64_t id)
 {
     uint32_t at = *place_of(p, p->by_id, id);
-    while (at != NONE && p->points[at].id != id)
+    while (at != KV_NO_POINT && p->points[at].id != id)
         at = p->points[at].by_id;
     return at;
 }
@@ -67,9 +36,9 @@ static void anchor_drop(struct kv_paths *p, uint32_t at)
     p->stats.anchors--;
 }
 
-static void anchor_set(struct kv_paths *p, uint32_t at, uint64_t chain, uint32_t depth)
+void kv_points_anchor(struct kv_paths *p, uint32_t at, uint64_t chain, uint32_t depth)
 {
-    struct point *b = &p->points[at];
+    struct kv_point *b = &p->points[at];
     anchor_drop(p, at);
     b->depth = depth;
     if (chain == 0)
@@ -85,20 +54,20 @@ static void anchor_set(struct kv_paths *p, uint32_t at, uint64_t chain, uint32_t
 
 static void drop(struct kv_paths *p, uint32_t at)
 {
-    struct point *b = &p->points[at];
+    struct kv_point *b = &p->points[at];
     uint32_t *from = place_of(p, p->by_id, b->id);
-    CHECK(b->child == NONE);
+    CHECK(b->child == KV_NO_POINT);
     anchor_drop(p, at);
     while (*from != at)
         from = &p->points[*from].by_id;
     *from = b->by_id;
-    if (b->previous != NONE)
+    if (b->previous != KV_NO_POINT)
         p->points[b->previous].next = b->next;
-    else if (b->parent != NONE)
+    else if (b->parent != KV_NO_POINT)
         p->points[b->parent].child = b->next;
-    if (b->next != NONE)
+    if (b->next != KV_NO_POINT)
         p->points[b->next].previous = b->previous;
-    *b = (struct point){.next = p->free};
+    *b = (struct kv_point){.next = p->free};
     p->free = at;
     p->stats.points--;
     p->stats.dropped++;
@@ -110,9 +79,9 @@ static void make_room(struct kv_paths *p, uint32_t keep)
 {
     for (uint32_t step = 0; step < 2 * p->max; step++) {
         uint32_t at = p->hand;
-        struct point *b = &p->points[at];
+        struct kv_point *b = &p->points[at];
         p->hand = at + 1 < p->ever ? at + 1 : 0;
-        if (!b->in_use || b->child != NONE || at == keep)
+        if (!b->in_use || b->child != KV_NO_POINT || at == keep)
             continue;
         if (!b->used) {
             drop(p, at);
@@ -122,33 +91,33 @@ static void make_room(struct kv_paths *p, uint32_t keep)
     }
 }
 
-static uint32_t add(struct kv_paths *p, uint64_t id, uint8_t code, uint32_t parent)
+uint32_t kv_points_add(struct kv_paths *p, uint64_t id, uint8_t code, uint32_t parent)
 {
-    if (p->free == NONE && p->ever == p->max)
+    if (p->free == KV_NO_POINT && p->ever == p->max)
         make_room(p, parent);
     uint32_t at = p->free, *place = place_of(p, p->by_id, id);
-    if (at != NONE)
+    if (at != KV_NO_POINT)
         p->free = p->points[at].next;
     else if (p->ever < p->max)
         at = p->ever++;
     else
-        return NONE;
-    uint32_t before = parent != NONE ? p->points[parent].at : 0;
-    struct point *b = &p->points[at];
-    *b = (struct point){.id = id,
-                        .parent = parent,
-                        .child = NONE,
-                        .next = NONE,
-                        .previous = NONE,
-                        .by_id = *place,
-                        .at = before + checkpoint_weight(code),
-                        .code = code,
-                        .used = true,
-                        .in_use = true};
+        return KV_NO_POINT;
+    uint32_t before = parent != KV_NO_POINT ? p->points[parent].at : 0;
+    struct kv_point *b = &p->points[at];
+    *b = (struct kv_point){.id = id,
+                           .parent = parent,
+                           .child = KV_NO_POINT,
+                           .next = KV_NO_POINT,
+                           .previous = KV_NO_POINT,
+                           .by_id = *place,
+                           .at = before + checkpoint_weight(code),
+                           .code = code,
+                           .used = true,
+                           .in_use = true};
     *place = at;
-    if (parent != NONE) {
+    if (parent != KV_NO_POINT) {
         b->next = p->points[parent].child;
-        if (b->next != NONE)
+        if (b->next != KV_NO_POINT)
             p->points[b->next].previous = at;
         p->points[parent].child = at;
     }
@@ -160,16 +129,16 @@ static uint32_t add(struct kv_paths *p, uint64_t id, uint8_t code, uint32_t pare
 bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
                    unsigned count)
 {
-    uint32_t before = parent != 0 ? find(p, parent) : NONE;
-    if (parent != 0 && before == NONE) {
+    uint32_t before = parent != 0 ? kv_points_find(p, parent) : KV_NO_POINT;
+    if (parent != 0 && before == KV_NO_POINT) {
         p->stats.orphans++;
         return false;
     }
     for (unsigned i = 0; i < count; i++) {
-        uint32_t at = find(p, ids[i]);
-        if (at == NONE)
-            at = add(p, ids[i], codes[i], before);
-        if (at == NONE)
+        uint32_t at = kv_points_find(p, ids[i]);
+        if (at == KV_NO_POINT)
+            at = kv_points_add(p, ids[i], codes[i], before);
+        if (at == KV_NO_POINT)
             break;
         p->points[at].used = true;
         before = at;
@@ -203,7 +172,7 @@ struct path {
 static bool path_of(const struct kv_paths *p, uint64_t end, struct path *out)
 {
     out->length = 0;
-    for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
+    for (uint32_t at = kv_points_find(p, end); at != KV_NO_POINT; at = p->points[at].parent) {
         if (out->length == KV_PATH_LENGTH_MAX)
             return false;
         out->at[out->length++] = at;
@@ -245,7 +214,7 @@ struct tie {
     int anchored;
 };
 
-static void agreed(struct point *b, uint32_t by)
+static void agreed(struct kv_point *b, uint32_t by)
 {
     b->by = b->by == by ? by : 0;
 }
@@ -253,7 +222,7 @@ static void agreed(struct point *b, uint32_t by)
 /* Tokens and blocks from the prompt's beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
-    struct point *b = &t->p->points[at];
+    struct kv_point *b = &t->p->points[at];
     if (depth > t->place.depth)
         depth = t->place.depth;
     b->tokens = (uint32_t)tokens;
@@ -261,7 +230,7 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
     b->used = true;
     b->untied = false;
     if (depth == 0) {
-        anchor_set(t->p, at, 0, 0);
+        kv_points_anchor(t->p, at, 0, 0);
         return;
     }
     t->place = kv_tree_up(t->tree, t->place, depth);
@@ -270,7 +239,7 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
     if (t->place.chain == 0 || t->place.chain == b->chain)
         return;
     b->by = t->by;
-    anchor_set(t->p, at, t->place.chain, depth);
+    kv_points_anchor(t->p, at, t->place.chain, depth);
     t->anchored++;
     for (struct kv_anchor_user *u = t->p->listeners; u != NULL; u = u->next)
         u->anchored(u->context, b->id, b->code, b->chain);
@@ -293,9 +262,14 @@ static void anchor_between(struct tie *t, const struct path *path, unsigned from
     }
 }
 
-bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens)
+uint32_t kv_paths_size(const struct kv_paths *p)
 {
-    return p->block_tokens == 0 || p->block_tokens == block_tokens;
+    return p->block_tokens;
+}
+
+bool kv_paths_is_used(const struct kv_paths *p)
+{
+    return p->listeners != NULL;
 }
 
 void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens)
@@ -309,13 +283,6 @@ void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens)
     p->block_tokens = block_tokens;
 }
 
-bool kv_paths_takes_answer(struct kv_paths *p, uint32_t block_tokens)
-{
-    bool takes = kv_paths_takes(p, block_tokens);
-    p->stats.foreign += !takes;
-    return takes;
-}
-
 int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
                  uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
                  const struct kv_tree *tree, struct kv_tree_place place)
@@ -323,7 +290,7 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     struct path path;
     struct tie t = {p, by->number, tree, place, block_tokens, place.depth, 0};
     CHECK(block_tokens > 0);
-    if (!kv_paths_takes_answer(p, block_tokens))
+    if (p->block_tokens != 0 && p->block_tokens != block_tokens)
         return ERR_RANGE;
     if (!path_of(p, end, &path))
         return ERR_NOT_FOUND;
@@ -334,7 +301,7 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
     struct kv_tree_place on = place; /* the prompt's block where that anchor stands */
     for (; base < path.length; base++) {
-        const struct point *b = &p->points[path.at[base]];
+        const struct kv_point *b = &p->points[path.at[base]];
         if (b->chain == 0)
             continue;
         if (b->depth <= on.depth) { /* else it is none of this prompt's already */
@@ -352,7 +319,7 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
         }
     }
     if (base < path.length) {
-        const struct point *b = &p->points[path.at[base]];
+        const struct kv_point *b = &p->points[path.at[base]];
         low = (struct mark){bytes_at(p, path.at[base]), b->tokens, b->surely};
     }
     for (unsigned i = base; i < path.length; i++)
@@ -380,8 +347,8 @@ bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree 
                    struct kv_tree_place place)
 {
     uint32_t certain = 0; /* tokens that are this text's, as far as was seen from the end on */
-    for (uint32_t at = find(p, end); at != NONE; at = p->points[at].parent) {
-        const struct point *b = &p->points[at];
+    for (uint32_t at = kv_points_find(p, end); at != KV_NO_POINT; at = p->points[at].parent) {
+        const struct kv_point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
         if (b->chain == 0 || b->depth > place.depth || b->depth * p->block_tokens > certain)
             continue;
@@ -392,19 +359,19 @@ bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree 
 
 uint64_t kv_paths_anchored(const struct kv_paths *p, uint64_t end)
 {
-    uint32_t at = find(p, end);
-    while (at != NONE && p->points[at].chain == 0)
+    uint32_t at = kv_points_find(p, end);
+    while (at != KV_NO_POINT && p->points[at].chain == 0)
         at = p->points[at].parent;
-    return at != NONE ? p->points[at].id : 0;
+    return at != KV_NO_POINT ? p->points[at].id : 0;
 }
 
 enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsigned count)
 {
     for (unsigned i = count; i-- > 0;) {
-        uint32_t at = find(p, ids[i]);
-        if (at != NONE && p->points[at].untied)
+        uint32_t at = kv_points_find(p, ids[i]);
+        if (at != KV_NO_POINT && p->points[at].untied)
             return KV_WANT_SURE;
-        if (at != NONE && p->points[at].chain != 0)
+        if (at != KV_NO_POINT && p->points[at].chain != 0)
             return i + 1 == count ? KV_WANT_NONE : KV_WANT_MAYBE;
     }
     return KV_WANT_MAYBE;
@@ -412,8 +379,8 @@ enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsign
 
 void kv_paths_untied(struct kv_paths *p, uint64_t end)
 {
-    uint32_t at = find(p, end);
-    if (at != NONE)
+    uint32_t at = kv_points_find(p, end);
+    if (at != KV_NO_POINT)
         p->points[at].untied = true;
 }
 
@@ -422,8 +389,9 @@ struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
 {
     struct kv_tree_place place = {.depth = 0};
     uint32_t certain = 0;
-    for (uint32_t at = find(p, end); at != NONE && place.depth == 0; at = p->points[at].parent) {
-        const struct point *b = &p->points[at];
+    for (uint32_t at = kv_points_find(p, end); at != KV_NO_POINT && place.depth == 0;
+         at = p->points[at].parent) {
+        const struct kv_point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
         if (b->chain != 0 && b->depth * p->block_tokens <= certain)
             place = kv_tree_find(tree, b->chain);
@@ -435,8 +403,9 @@ struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
 
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user)
 {
-    for (uint32_t at = *place_of(p, p->by_chain, chain); at != NONE; at = p->points[at].by_chain) {
-        const struct point *b = &p->points[at];
+    for (uint32_t at = *place_of(p, p->by_chain, chain); at != KV_NO_POINT;
+         at = p->points[at].by_chain) {
+        const struct kv_point *b = &p->points[at];
         if (b->chain == chain)
             user->anchored(user->context, b->id, b->code, chain);
     }
@@ -470,7 +439,7 @@ void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
 {
     for (uint32_t i = 0; i < count && i < p->ever; i++) {
         *cursor = *cursor < p->ever ? *cursor : 0;
-        const struct point *b = &p->points[(*cursor)++];
+        const struct kv_point *b = &p->points[(*cursor)++];
         if (b->in_use && b->chain != 0)
             user->anchored(user->context, b->id, b->code, b->chain);
     }
@@ -480,72 +449,7 @@ struct kv_paths_stats kv_paths_stats(const struct kv_paths *p)
 {
     struct kv_paths_stats stats = p->stats;
     stats.places = p->ever;
-    stats.block_tokens = p->block_tokens;
     return stats;
-}
-
-/* --- to keep --------------------------------------------------------------------------------- */
-
-enum { KEPT_POINTS = 4096, KEPT_POINT_BYTES = 6 + 6 + 1 + 8 + 4 + 4 + 4 };
-
-int kv_paths_keep(const struct kv_paths *p, uint32_t *cursor, struct buf *out)
-{
-    if (*cursor >= p->ever)
-        return 0;
-    size_t room = 4 + (size_t)KEPT_POINTS * KEPT_POINT_BYTES;
-    int err = buf_reserve(out, room);
-    if (err != ERR_OK)
-        return err;
-    struct wire_writer w = wire_writer_of(out->at + out->len, room);
-    wire_write_u32(&w, p->block_tokens);
-    for (uint32_t i = 0; i < KEPT_POINTS && *cursor < p->ever; i++) {
-        const struct point *b = &p->points[(*cursor)++];
-        if (!b->in_use)
-            continue;
-        wire_write_u48(&w, b->id);
-        wire_write_u48(&w, b->parent != NONE ? p->points[b->parent].id : 0);
-        wire_write_u8(&w, b->code);
-        wire_write_u64(&w, b->chain);
-        wire_write_u32(&w, b->depth);
-        wire_write_u32(&w, b->tokens);
-        wire_write_u32(&w, b->surely);
-    }
-    CHECK(!w.bad);
-    out->len += wire_written(&w);
-    return 1;
-}
-
-static bool point_recall(struct kv_paths *p, struct wire_reader *r, uint32_t block_tokens)
-{
-    uint64_t id = wire_read_u48(r), parent = wire_read_u48(r);
-    uint8_t code = wire_read_u8(r);
-    uint64_t chain = wire_read_u64(r);
-    uint32_t depth = wire_read_u32(r), tokens = wire_read_u32(r), surely = wire_read_u32(r);
-    uint32_t before = parent != 0 ? find(p, parent) : NONE;
-    if (r->bad || code > CHECKPOINT_CODE_MAX || id == 0 || (parent != 0 && before == NONE) ||
-        find(p, id) != NONE || p->stats.points == p->max)
-        return false;
-    uint32_t at = add(p, id, code, before);
-    if (at == NONE)
-        return false;
-    if (chain != 0 && block_tokens > 0 && block_tokens == p->block_tokens && surely <= tokens) {
-        p->points[at].tokens = tokens;
-        p->points[at].surely = surely;
-        anchor_set(p, at, chain, depth);
-    }
-    return true;
-}
-
-bool kv_paths_recall(struct kv_paths *p, struct slice kept)
-{
-    struct wire_reader r = wire_reader_of(kept.at, kept.len);
-    uint32_t block_tokens = wire_read_u32(&r);
-    bool any = false;
-    if (p->block_tokens == 0)
-        p->block_tokens = block_tokens;
-    while (wire_left(&r) > 0)
-        any |= point_recall(p, &r, block_tokens);
-    return any;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -553,7 +457,7 @@ bool kv_paths_recall(struct kv_paths *p, struct slice kept)
 int kv_paths_create(struct kv_paths **out, uint32_t points_max)
 {
     struct kv_paths *p = calloc(1, sizeof *p);
-    CHECK(points_max > KV_PATH_LENGTH_MAX && points_max < NONE);
+    CHECK(points_max > KV_PATH_LENGTH_MAX && points_max < KV_NO_POINT);
     if (p == NULL || (p->by_id = malloc(points_max * sizeof *p->by_id)) == NULL ||
         (p->by_chain = malloc(points_max * sizeof *p->by_chain)) == NULL ||
         (p->points = calloc(points_max, sizeof *p->points)) == NULL) {
@@ -563,7 +467,7 @@ int kv_paths_create(struct kv_paths **out, uint32_t points_max)
     memset(p->by_id, 0xff, points_max * sizeof *p->by_id);
     memset(p->by_chain, 0xff, points_max * sizeof *p->by_chain);
     p->max = points_max;
-    p->free = NONE;
+    p->free = KV_NO_POINT;
     *out = p;
     return ERR_OK;
 }
@@ -582,16 +486,16 @@ void kv_paths_check(const struct kv_paths *p)
 {
     uint32_t points = 0, anchors = 0;
     for (uint32_t at = 0; at < p->ever; at++) {
-        const struct point *b = &p->points[at];
+        const struct kv_point *b = &p->points[at];
         if (!b->in_use)
             continue;
         points++;
         anchors += b->chain != 0;
-        CHECK(find(p, b->id) == at);
-        CHECK(b->child == NONE || p->points[b->child].parent == at);
-        CHECK(b->next == NONE || p->points[b->next].previous == at);
+        CHECK(kv_points_find(p, b->id) == at);
+        CHECK(b->child == KV_NO_POINT || p->points[b->child].parent == at);
+        CHECK(b->next == KV_NO_POINT || p->points[b->next].previous == at);
         CHECK(b->surely <= b->tokens);
-        if (b->parent == NONE)
+        if (b->parent == KV_NO_POINT)
             continue;
         CHECK(p->points[b->parent].in_use);
         CHECK(b->at == p->points[b->parent].at + checkpoint_weight(b->code));

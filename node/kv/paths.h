@@ -11,8 +11,9 @@
  * that of the whole prompt: what routers expect of the next turn there is the prompt and its answer
  * (node/replica/ruler.h), so the checkpoint is of no use to it without the text behind.
  *
- * One for all engines of a router. Bounded: KV_PATH_POINT_BYTES for each of `points_max`; the ones
- * that were not used for longest go first, from the ends of prompts on.
+ * One for all engines of a router whose blocks have the same size (sizes.h). Bounded:
+ * KV_PATH_POINT_BYTES for each of `points_max`; the ones that were not used for longest go first,
+ * from the ends of prompts on.
  */
 #ifndef NODE_KV_PATHS_H
 #define NODE_KV_PATHS_H
@@ -40,6 +41,9 @@ struct kv_anchor_user {
 
 /* ERR_NOMEM. */
 MUST_USE int kv_paths_create(struct kv_paths **out, uint32_t points_max);
+/* With the same checkpoints, none of which has an anchor: one copy of all points, some 10 ms for
+ * half a million. ERR_NOMEM. */
+MUST_USE int kv_paths_copy(struct kv_paths **out, const struct kv_paths *from);
 void kv_paths_destroy(struct kv_paths *p);
 void kv_paths_check(const struct kv_paths *p);
 
@@ -56,20 +60,20 @@ void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
 
 /* `by` says so: a prompt that ends `tail_bytes` behind the checkpoint `end` has so many tokens, and
  * `place` is its last whole block. Returns how many anchors are new, or ERR_NOT_FOUND: `end` is not
- * known; ERR_RANGE: other ties are of blocks of another size. */
+ * known; ERR_RANGE: it is of blocks of another size. */
 MUST_USE int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
                           uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
                           const struct kv_tree *tree, struct kv_tree_place place);
 /* It is not believed: the anchors that it alone said are gone. */
 void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by);
 
-/* Whether it takes ties of blocks of that size: the first one's, or the one that was chosen. */
-bool kv_paths_takes(const struct kv_paths *p, uint32_t block_tokens);
+/* The size of the blocks of its ties: the first one's, or the one that was chosen; 0: none yet. */
+uint32_t kv_paths_size(const struct kv_paths *p);
 /* From now on it takes those of that size alone. Anchors of another size are gone: that is one walk
  * over all points, some 20 ms for half a million. */
 void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens);
-/* The same of an answer, which counts as foreign if not. */
-bool kv_paths_takes_answer(struct kv_paths *p, uint32_t block_tokens);
+/* Whether anybody listens. */
+bool kv_paths_is_used(const struct kv_paths *p);
 
 /* Whether a prompt of that text may pass through that block: false if an anchor of its text, where
  * it is certain, is another block. */
@@ -114,17 +118,17 @@ void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
 /* Appends the next points of the places from *cursor on: 1, or 0: there is none left. Points may
  * come and go between two pieces. ERR_NOMEM. */
 MUST_USE int kv_paths_keep(const struct kv_paths *p, uint32_t *cursor, struct buf *out);
-/* Takes the points of such a piece that are new and whose parents are known. True: it took some, so
- * that others may have parents now. */
+/* The size of the blocks of such a piece; 0: it has no anchors, or is none. */
+uint32_t kv_paths_kept_size(struct slice kept);
+/* Takes the points of such a piece whose parents are known, and its anchors where there are none.
+ * True: some points are new, so that others may have parents now. */
 bool kv_paths_recall(struct kv_paths *p, struct slice kept);
 
 struct kv_paths_stats {
     uint32_t points, anchors; /* now */
     uint32_t places;          /* that kv_paths_walk() goes over */
-    uint32_t block_tokens;    /* that it takes; 0: any */
     uint64_t joined, orphans, dropped;
-    uint64_t moved;   /* anchors that turned out to be too far on */
-    uint64_t foreign; /* answers of engines whose blocks have a size that it does not take */
+    uint64_t moved; /* anchors that turned out to be too far on */
 };
 struct kv_paths_stats kv_paths_stats(const struct kv_paths *p);
 

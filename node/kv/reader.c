@@ -54,19 +54,27 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 
 static void say_refused(struct kv_reader *r)
 {
+    if (r->paths == NULL)
+        return;
     unsigned count = r->refused_count;
     r->refused_count = 0;
     for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
         kv_paths_at(r->paths, r->refused[i], &r->sayer);
 }
 
+static void say_reached(struct kv_reader *r)
+{
+    if (r->paths != NULL)
+        kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+}
+
 static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 {
     struct kv_reader *r = context;
-    if (r->speaks && now != KV_UNSURE)
+    if (r->speaks && now != KV_UNSURE && r->paths != NULL)
         kv_paths_at_later(r->paths, &r->reached, chain, &r->sayer);
     if (!r->in_message)
-        kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+        say_reached(r);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -114,7 +122,8 @@ static int on_message(void *context, struct slice payload)
     r->in_message = true;
     int err = kv_batch_decode(r->decoder, payload, on_event, r, &batch);
     r->in_message = false;
-    kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+    say_reached(r);
+    kv_reader_size(r);
     return err;
 }
 
@@ -223,6 +232,9 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     if (!r->speaks || now_ms < r->sweep_ms)
         return;
     r->sweep_ms = now_ms + KV_SWEEP_MS;
+    kv_reader_size(r);
+    if (r->paths == NULL)
+        return;
     say_refused(r);
     if (r->catch_up == 0 || !may_say(r)) {
         kv_paths_walk(r->paths, &r->cursor, KV_SWEEP_POINTS, &r->sweeper);
@@ -268,7 +280,7 @@ void kv_reader_restarted(struct kv_reader *r)
 void kv_reader_speaks(struct kv_reader *r, bool speaks)
 {
     if (speaks && !r->speaks)
-        r->catch_up = kv_paths_stats(r->paths).places;
+        kv_reader_catch_up(r);
     r->speaks = speaks;
 }
 
@@ -318,8 +330,8 @@ struct kv_reader_stats kv_reader_stats(const struct kv_reader *r)
 }
 
 int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
-                     struct kv_paths *paths, const struct hash_secret *secret, uint32_t blocks_max,
-                     bool has_replay, uint64_t next)
+                     const struct hash_secret *secret, uint32_t blocks_max, bool has_replay,
+                     uint64_t next)
 {
     struct kv_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -338,8 +350,6 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
         return ERR_NOMEM;
     }
     kv_decoder_ahead(r->decoder, on_ahead);
-    r->paths = paths;
-    kv_paths_listen(paths, &r->listener);
     *out = r;
     return ERR_OK;
 }

@@ -63,6 +63,9 @@ enum {
 };
 
 struct kv_reader_user {
+    /* Where ties of its blocks stand: those of blocks of that size (paths.h). NULL: there is no
+     * room for that size, so nothing is tied, and nothing said. */
+    struct kv_paths *(*paths)(void *context, uint32_t block_tokens, uint64_t now_ms);
     void (*replay)(void *context, uint64_t from);
     bool (*gone)(void *context, uint64_t id, uint8_t code); /* false: not now, say it again */
     void (*present)(void *context, uint64_t id, uint8_t code);
@@ -82,8 +85,8 @@ struct kv_reader;
 
 /* All but `out` is borrowed. `blocks_max`: of its tree. `next`: as kv_feed_create(). ERR_NOMEM. */
 MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
-                              struct kv_paths *paths, const struct hash_secret *secret,
-                              uint32_t blocks_max, bool has_replay, uint64_t next);
+                              const struct hash_secret *secret, uint32_t blocks_max,
+                              bool has_replay, uint64_t next);
 void kv_reader_destroy(struct kv_reader *r);
 void kv_reader_check(const struct kv_reader *r);
 /* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one
@@ -114,13 +117,17 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
+/* Tokens of its blocks, as far as was seen; 0: no message told yet. */
+uint32_t kv_reader_block_tokens(const struct kv_reader *r);
+/* Whether there is no room for that size. */
+bool kv_reader_is_odd(const struct kv_reader *r);
 
 struct kv_reader_stats {
     struct kv_feed_stats feed;
     struct kv_tree_stats tree;
     uint64_t told, tied; /* answers; with a tie */
     /* Without: no blocks, or several, could be theirs. Unmatched are also those whose checkpoint
-     * nobody told of, or whose blocks have another size than the first engine's. */
+     * nobody told of. */
     uint64_t unmatched, unclear;
     uint64_t asked;                /* of the tied ones: those that said the prompt's chain, */
     uint64_t asked_wrong;          /* and for which structure had other blocks */

@@ -19,7 +19,8 @@ struct kv_waiting {
 
 struct kv_reader {
     const struct kv_reader_user *user;
-    struct kv_paths *paths;
+    struct kv_paths *paths; /* NULL: no message told the size of its blocks, or it has none */
+    uint32_t block_tokens;  /* of these */
     struct kv_tree *tree;
     struct kv_feed *feed;
     struct kv_decoder *decoder;
@@ -52,6 +53,10 @@ struct kv_reader {
 /* What is known may be wrong; and nothing is known. */
 void kv_reader_doubt(struct kv_reader *r);
 void kv_reader_forget(struct kv_reader *r);
+/* All that is gone is said once more. */
+void kv_reader_catch_up(struct kv_reader *r);
+/* Goes on with the paths of blocks of the size that they have now. */
+void kv_reader_size(struct kv_reader *r);
 /* Whether its feed cost too much: then nothing more of it is read in this window. */
 bool kv_reader_sheds(struct kv_reader *r);
 

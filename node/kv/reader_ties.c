@@ -15,6 +15,35 @@ enum kv_reader_state kv_reader_state(const struct kv_reader *r)
                                      : KV_READER_DOUBTS;
 }
 
+uint32_t kv_reader_block_tokens(const struct kv_reader *r)
+{
+    return r->block_tokens;
+}
+
+bool kv_reader_is_odd(const struct kv_reader *r)
+{
+    return r->block_tokens > 0 && r->paths == NULL;
+}
+
+void kv_reader_catch_up(struct kv_reader *r)
+{
+    r->catch_up = r->paths != NULL ? kv_paths_stats(r->paths).places : 0;
+}
+
+void kv_reader_size(struct kv_reader *r)
+{
+    uint32_t block = kv_tree_block_tokens(r->tree);
+    if (block == 0 || (block == r->block_tokens && r->paths != NULL))
+        return;
+    if (r->paths != NULL)
+        kv_paths_unlisten(r->paths, &r->listener);
+    r->block_tokens = block;
+    r->paths = r->user->paths(r->user->context, block, r->now_ms);
+    if (r->paths != NULL)
+        kv_paths_listen(r->paths, &r->listener);
+    kv_reader_catch_up(r);
+}
+
 void kv_reader_doubt(struct kv_reader *r)
 {
     kv_tree_doubt(r->tree);
@@ -102,7 +131,8 @@ static void judged(struct kv_reader *r)
     if (!kv_trust_lose(&r->trust, r->now_ms))
         return;
     r->stats.disbelieved++;
-    kv_paths_disown(r->paths, &r->listener);
+    if (r->paths != NULL)
+        kv_paths_disown(r->paths, &r->listener);
     kv_reader_forget(r); /* it is tried again with what it says from now on */
     kv_reader_doubt(r);
 }
@@ -194,7 +224,8 @@ bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
     if (block == 0 || told->prompt_tokens < block || told->prompt_tokens == KV_UNTOLD ||
         told->output_tokens == KV_UNTOLD || !told->well)
         return true;
-    if (!kv_paths_takes_answer(r->paths, block))
+    kv_reader_size(r);
+    if (r->paths == NULL)
         return true;
     struct match m = {.run = NULL};
     if (told->asked_block == block) {

@@ -16,7 +16,6 @@ struct feed {
     uint64_t address;  /* a hash of where it is */
     uint32_t blocks;   /* of its tree */
     uint32_t rkey;     /* of the cache that is read */
-    uint32_t size;     /* tokens of its blocks, as far as was seen last */
     uint64_t now_ms;   /* of the message that is read */
     uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
     bool told_began;   /* the user, so that an rkey will follow */
@@ -41,7 +40,7 @@ struct kv_readers {
     const struct kv_readers_user *user;
     unsigned slots;
     struct kv_readers_stats stats;
-    struct kv_paths *paths; /* NULL: no feed was open yet */
+    struct kv_sizes sizes; /* open since the first feed was */
     struct feed feeds[KV_READERS_MAX];
     struct place *places; /* by slot */
     struct kv_kept kept;
@@ -68,18 +67,16 @@ static void on_replay(void *context, uint64_t from)
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
-/* Its blocks are of the size of those that are tied, as far as was seen. */
-static bool is_of_size(const struct feed *f)
+static struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t now_ms)
 {
-    uint32_t block = kv_tree_block_tokens(kv_reader_tree(f->reader));
-    return block == 0 || kv_paths_takes(f->all->paths, block);
+    struct feed *f = context;
+    return kv_sizes_find(&f->all->sizes, block_tokens, now_ms);
 }
 
-/* Of another size it has none, and that says nothing. */
 static bool on_gone(void *context, uint64_t id, uint8_t code)
 {
     struct feed *f = context;
-    return !is_of_size(f) || f->all->user->gone(f->all->user->context, f->slot, id, code);
+    return f->all->user->gone(f->all->user->context, f->slot, id, code);
 }
 
 static void on_present(void *context, uint64_t id, uint8_t code)
@@ -132,7 +129,7 @@ enum { KEPT_FEED_HEAD = 4 + 4 + 8 };
 
 int kv_readers_keep_paths(const struct kv_readers *rs, struct kv_keep *k, struct buf *out)
 {
-    return rs->paths != NULL ? kv_paths_keep(rs->paths, &k->point, out) : 0;
+    return kv_sizes_keep(&rs->sizes, &k->size, &k->point, out);
 }
 
 static int feed_keep(const struct feed *f, struct buf *out)
@@ -162,9 +159,7 @@ int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k, struct 
 
 bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept)
 {
-    if (rs->paths == NULL && kv_paths_create(&rs->paths, KV_POINTS_MAX) != ERR_OK)
-        return false;
-    return kv_paths_recall(rs->paths, kept);
+    return kv_sizes_open(&rs->sizes, KV_POINTS_MAX) == ERR_OK && kv_sizes_recall(&rs->sizes, kept);
 }
 
 void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept)
@@ -219,7 +214,8 @@ static void feed_close(struct feed *f)
 static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wanted *want,
                       uint32_t blocks)
 {
-    struct kv_reader_user user = {.replay = on_replay,
+    struct kv_reader_user user = {.paths = on_paths,
+                                  .replay = on_replay,
                                   .gone = on_gone,
                                   .present = on_present,
                                   .cleared = on_cleared,
@@ -233,10 +229,9 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                        .blocks = blocks,
                        .rkey = want->rkey};
     (void)slice_to_cstr(want->endpoint, f->from, sizeof f->from);
-    int err = rs->paths == NULL ? kv_paths_create(&rs->paths, KV_POINTS_MAX) : ERR_OK;
+    int err = kv_sizes_open(&rs->sizes, KV_POINTS_MAX);
     if (err == ERR_OK)
-        err = kv_reader_create(&f->reader, &f->user, rs->paths, rs->secret, blocks,
-                               want->replay.len > 0, 0);
+        err = kv_reader_create(&f->reader, &f->user, rs->secret, blocks, want->replay.len > 0, 0);
     if (err != ERR_OK)
         return err;
     struct slice endpoint = want->connects ? SLICE("") : want->endpoint;
@@ -336,25 +331,6 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     speak(f, now_ms);
 }
 
-/* An engine that restarts has the size that it had until it stores something. */
-static void choose_size(struct kv_readers *rs)
-{
-    uint32_t sizes[KV_READERS_MAX];
-    unsigned count = 0;
-    if (rs->stats.feeds == 0 || kv_kept_waits(&rs->kept))
-        return;
-    for (unsigned i = 0; i < KV_READERS_MAX; i++) {
-        struct feed *f = &rs->feeds[i];
-        if (f->reader == NULL)
-            continue;
-        uint32_t size = kv_tree_block_tokens(kv_reader_tree(f->reader));
-        f->size = size > 0 ? size : f->size;
-        sizes[count++] = f->size;
-    }
-    uint32_t current = kv_paths_stats(rs->paths).block_tokens;
-    kv_paths_choose(rs->paths, kv_sizes_choose(sizes, count, current));
-}
-
 void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 {
     kv_kept_tick(&rs->kept, now_ms);
@@ -366,14 +342,12 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
         if (now_ms >= kv_reader_due_ms(f->reader))
             kv_reader_tick(f->reader, now_ms);
     }
-    choose_size(rs);
 }
 
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 {
     /* Behind one that nobody knows here it says nothing. */
-    if (rs->paths != NULL)
-        (void)kv_paths_join(rs->paths, path->parent, path->ids, path->codes, path->count);
+    kv_sizes_join(&rs->sizes, path->parent, path->ids, path->codes, path->count);
 }
 
 void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms)
@@ -381,14 +355,13 @@ void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t
     struct feed *f = feed_of(rs, told->slot);
     if (f == NULL)
         return;
-    if (!is_of_size(f)) /* as it may not be any more */
-        choose_size(rs);
     kv_reader_told(f->reader, told, now_ms);
+    rs->stats.odd += kv_reader_is_odd(f->reader);
 }
 
 enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *ids, unsigned count)
 {
-    return rs->paths != NULL ? kv_paths_want(rs->paths, ids, count) : KV_WANT_MAYBE;
+    return kv_sizes_want(&rs->sizes, ids, count);
 }
 
 /* --- messages -------------------------------------------------------------------------------- */
@@ -470,7 +443,7 @@ const char *kv_reading_text(enum kv_reading reading)
 /* Of one whose messages come in order. */
 static enum kv_reading use_of(const struct feed *f)
 {
-    if (!is_of_size(f))
+    if (kv_reader_is_odd(f->reader))
         return KV_READING_BLOCK_SIZE;
     bool silent = f->has_tier && !kv_tree_has_tiers(kv_reader_tree(f->reader));
     return silent ? KV_READING_SILENT_TIER : KV_READING_LIVE;
@@ -517,8 +490,7 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
         .connects = f->connects,
         .malformed = rs->shell->malformed(rs->shell->context, number_of(f)),
         .blocks_max = f->blocks,
-        .block_tokens = f->size,
-        .others_tokens = kv_paths_stats(rs->paths).block_tokens,
+        .block_tokens = kv_reader_block_tokens(f->reader),
         .stats = kv_reader_stats(f->reader),
     };
     return true;
@@ -527,8 +499,7 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
 struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs)
 {
     struct kv_readers_stats stats = rs->stats;
-    if (rs->paths != NULL)
-        stats.paths = kv_paths_stats(rs->paths);
+    stats.paths = kv_sizes_stats(&rs->sizes);
     return stats;
 }
 
@@ -566,7 +537,7 @@ void kv_readers_destroy(struct kv_readers *rs)
         return;
     kv_readers_close(rs);
     kv_kept_forget(&rs->kept);
-    kv_paths_destroy(rs->paths);
+    kv_sizes_close(&rs->sizes);
     free(rs->places);
     free(rs);
 }

@@ -31,7 +31,7 @@ enum {
     KV_BLOCKS_UNKNOWN = 1 << 16,  /* where nobody knows how large the cache is */
     KV_BLOCKS_MAX = 1 << 20,      /* at most: 64 MiB */
     KV_BLOCKS_ALL_MAX = 1 << 22,  /* of all trees of a router: 256 MiB */
-    KV_POINTS_MAX = 1 << 19,      /* checkpoints of prompts (paths.h), for all of them: 36 MiB */
+    KV_POINTS_MAX = 1 << 19,      /* checkpoints of prompts, for each size of blocks: 36 MiB */
     KV_OPEN_AGAIN_MS = 10000,     /* after a feed could not be opened */
     KV_LOST_MS = 3000,            /* without a subscription: it no longer speaks */
     KV_RESTART_MS = 60000,        /* within which a restart is seen in both ways */
@@ -106,6 +106,7 @@ enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *
 
 /* Begins zeroed. */
 struct kv_keep {
+    unsigned size;
     uint32_t point;
     unsigned feed;
 };
@@ -143,7 +144,7 @@ enum kv_reading {
     KV_READING_DOUBTS,
     KV_READING_CONTRADICTS,
     /* Messages come in order, and nothing can be said by them: */
-    KV_READING_BLOCK_SIZE,  /* its blocks have another size than those of other engines (sizes.h) */
+    KV_READING_BLOCK_SIZE,  /* there is no room for the size of its blocks (sizes.h) */
     KV_READING_SILENT_TIER, /* it finds blocks in a tier of which its events do not tell: what goes
                                from its own memory may be there */
 };
@@ -159,7 +160,7 @@ struct kv_reading_row {
     bool speaks;    /* kv_readers_speak() */
     uint64_t connects, malformed;
     uint32_t blocks_max;
-    uint32_t block_tokens, others_tokens; /* of its blocks, and of those that are tied; 0: none */
+    uint32_t block_tokens; /* of its blocks; 0: not known */
     struct kv_reader_stats stats;
 };
 /* Of a replica; false: this router does not read it. */
@@ -172,6 +173,7 @@ struct kv_readers_stats {
     unsigned feeds;   /* that are open */
     uint32_t blocks;  /* for which their trees have room */
     uint64_t refused; /* times that a feed was not opened, for want of room or files */
+    uint64_t odd;     /* answers of engines for whose size of blocks there was no room */
     struct kv_paths_stats paths;
 };
 struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs);

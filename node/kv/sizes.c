@@ -1,23 +1,96 @@
 #include "node/kv/sizes.h"
 
-static unsigned votes(const uint32_t *sizes, unsigned count, uint32_t size)
+int kv_sizes_open(struct kv_sizes *s, uint32_t points_max)
 {
-    unsigned n = 0;
-    for (unsigned i = 0; i < count; i++)
-        n += sizes[i] == size;
-    return n;
+    return s->of[0] == NULL ? kv_paths_create(&s->of[0], points_max) : ERR_OK;
 }
 
-uint32_t kv_sizes_choose(const uint32_t *sizes, unsigned count, uint32_t current)
+void kv_sizes_close(struct kv_sizes *s)
 {
-    uint32_t best = current;
-    unsigned most = current > 0 ? 2 * votes(sizes, count, current) : 0;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned n = sizes[i] > 0 && sizes[i] != best ? votes(sizes, count, sizes[i]) : 0;
-        if (n > most) {
-            best = sizes[i];
-            most = n;
+    for (unsigned i = 0; i < KV_SIZES_MAX; i++)
+        kv_paths_destroy(s->of[i]);
+    *s = (struct kv_sizes){0};
+}
+
+bool kv_sizes_is_open(const struct kv_sizes *s)
+{
+    return s->of[0] != NULL;
+}
+
+/* Those of that size, or of none yet; else a copy; else those that nobody uses. */
+struct kv_paths *kv_sizes_find(struct kv_sizes *s, uint32_t block_tokens, uint64_t now_ms)
+{
+    struct kv_paths *unused = NULL;
+    for (unsigned i = 0; i < KV_SIZES_MAX && s->of[0] != NULL; i++) {
+        if (s->of[i] == NULL && kv_paths_copy(&s->of[i], s->of[0]) != ERR_OK)
+            break;
+        uint32_t size = kv_paths_size(s->of[i]);
+        if (size == 0)
+            kv_paths_choose(s->of[i], block_tokens);
+        if (size == 0 || size == block_tokens)
+            return s->of[i];
+        if (!kv_paths_is_used(s->of[i]))
+            unused = s->of[i];
+    }
+    if (unused == NULL || now_ms < s->take_ms)
+        return NULL;
+    s->take_ms = now_ms + KV_SIZE_TAKE_MS;
+    kv_paths_choose(unused, block_tokens);
+    return unused;
+}
+
+void kv_sizes_join(struct kv_sizes *s, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
+                   unsigned count)
+{
+    for (unsigned i = 0; i < KV_SIZES_MAX && s->of[i] != NULL; i++)
+        (void)kv_paths_join(s->of[i], parent, ids, codes, count);
+}
+
+/* Where one size has its end nobody needs to ask: its own engines answered it. */
+enum kv_want kv_sizes_want(const struct kv_sizes *s, const uint64_t *ids, unsigned count)
+{
+    enum kv_want all = KV_WANT_MAYBE;
+    for (unsigned i = 0; i < KV_SIZES_MAX && s->of[i] != NULL; i++) {
+        enum kv_want want = kv_paths_want(s->of[i], ids, count);
+        if (want == KV_WANT_SURE)
+            return want;
+        all = want == KV_WANT_NONE ? want : all;
+    }
+    return all;
+}
+
+struct kv_paths_stats kv_sizes_stats(const struct kv_sizes *s)
+{
+    struct kv_paths_stats all = {0};
+    if (s->of[0] != NULL)
+        all = kv_paths_stats(s->of[0]);
+    for (unsigned i = 1; i < KV_SIZES_MAX && s->of[i] != NULL; i++) {
+        struct kv_paths_stats one = kv_paths_stats(s->of[i]);
+        all.points += one.points;
+        all.anchors += one.anchors;
+        all.places += one.places;
+        all.dropped += one.dropped;
+        all.moved += one.moved;
+    }
+    return all;
+}
+
+int kv_sizes_keep(const struct kv_sizes *s, unsigned *size, uint32_t *cursor, struct buf *out)
+{
+    int more = 0;
+    while (more == 0 && *size < KV_SIZES_MAX && s->of[*size] != NULL) {
+        more = kv_paths_keep(s->of[*size], cursor, out);
+        if (more == 0) {
+            ++*size;
+            *cursor = 0;
         }
     }
-    return best;
+    return more;
+}
+
+bool kv_sizes_recall(struct kv_sizes *s, struct slice kept)
+{
+    uint32_t size = kv_paths_kept_size(kept);
+    struct kv_paths *p = size > 0 ? kv_sizes_find(s, size, 0) : s->of[0];
+    return p != NULL && kv_paths_recall(p, kept);
 }

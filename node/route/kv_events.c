@@ -304,7 +304,6 @@ void node_router_events_write(const struct node_router *r, unsigned replica, uin
     json_put_cstr(w, "from", row.from);
     json_put_u64(w, "blocks", s->tree.held);
     json_put_u64(w, "block_tokens", row.block_tokens);
-    json_put_u64(w, "others_block_tokens", row.others_tokens);
     json_put_bool(w, "whole", s->tree.whole);
     json_put_u64(w, "messages", s->feed.messages);
     json_put_u64(w, "gaps", s->feed.gaps);

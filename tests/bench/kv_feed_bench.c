@@ -117,14 +117,19 @@ static void on_cleared(void *context)
     (void)context;
 }
 
-static const struct kv_reader_user user = {on_replay,  on_gone,    on_present,
+static struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t now_ms)
+{
+    (void)context, (void)block_tokens, (void)now_ms;
+    return paths;
+}
+
+static const struct kv_reader_user user = {on_paths,   on_replay,  on_gone, on_present,
                                            on_cleared, on_cleared, NULL};
 
 static void reader_open(void)
 {
     CHECK(kv_paths_create(&paths, 1 << 19) == 0);
-    CHECK(kv_reader_create(&reader, &user, paths, &secret, 2 * HELD * MESSAGE_BLOCKS, false, 0) ==
-          0);
+    CHECK(kv_reader_create(&reader, &user, &secret, 2 * HELD * MESSAGE_BLOCKS, false, 0) == 0);
     kv_reader_speaks(reader, true);
 }
 

@@ -27,11 +27,11 @@ SHOWN = {
         {"name": "b:2", "health": "up", "avoided": True, "why": "errors", "why_for_ms": 4100, "wish": "added"},
         {"name": "d:4", "health": "up", "why": "", "cache": {"from": "inferred"},
          "events": {"state": "contradicts", "from": "tcp://d:5", "answers": 80, "unmatched": 60, "contradicted": 3, "believed_in_ms": 290000}},
-        {"name": "e:5", "health": "up", "events": {"state": "block_size", "from": "tcp://e:5", "block_tokens": 16, "others_block_tokens": 64}},
+        {"name": "e:5", "health": "up", "events": {"state": "block_size", "from": "tcp://e:5", "block_tokens": 16}},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
-         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min", r"e:5 are of no use: its blocks have 16 tokens, other engines' have 64: start"],
+         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min", r"e:5 are of no use: its blocks have 16 tokens, other engines' have four other sizes: start"],
         [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +events +2\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,

@@ -109,23 +109,16 @@ class Events(Clustered):
         r = self.router([sim.url, other.url])
         seeds = itertools.count(20)
 
-        def states():
+        def both_tied():
             Talk(self, next(seeds)).ask(r)
-            return {(row["events"] or {}).get("state") for row in r.admin("GET", "/replicas").json} == {"live", "block_size"}
-        wait_for(states, "one is of no use")
-        rows = {row["events"]["state"]: row for row in r.admin("GET", "/replicas").json}
-        unused = rows["block_size"]
-        self.assertFalse(unused["events"]["speaks"])
-        self.assertNotEqual(unused["cache"]["from"], "events")
-        self.assertEqual((of(r, "read", unused["name"]), of(r, "speaks", unused["name"])), (0, 0))
-        said = r.wait_event("kv_events_unusable")
-        self.assertEqual((said["replica"], said["state"], {said["block_tokens"], said["others_block_tokens"]}),
-                         (unused["name"], "block_size", {16, 64}))
-
-        def counted():
-            Talk(self, next(seeds)).ask(r)
-            return r.metric("events_foreign_blocks_total") > 0
-        wait_for(counted, "its answers are counted")
+            rows = {row["name"]: row["events"] or {} for row in r.admin("GET", "/replicas").json}
+            return all(rows[e.name].get("tied", 0) > 0 for e in (sim, other)) and rows
+        rows = wait_for(both_tied, "answers of both are found in their events")
+        self.assertEqual([rows[e.name]["block_tokens"] for e in (sim, other)], [64, 16])
+        for e in (sim, other):
+            self.assertEqual((rows[e.name]["state"], rows[e.name]["speaks"]), ("live", True))
+            wait_for(lambda: of(r, "speaks", e.name) == 1, "it speaks")
+        self.assertEqual(r.metric("events_foreign_blocks_total"), 0)
 
     def test_sglang_and_ranks(self):
         sim = self.publisher("--engine", "sglang", "--data-parallel", "2", form="sglang-0.5.15")

@@ -222,8 +222,7 @@ static void log_unusable(const struct proxy *p, unsigned slot, const char *from)
     log_event(p->config.log, LOG_WARN, "kv_events_unusable",
               LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
               LOG_CSTR("from", from), LOG_CSTR("state", kv_reading_text(r.reading)),
-              LOG_UINT("block_tokens", r.block_tokens),
-              LOG_UINT("others_block_tokens", r.others_tokens));
+              LOG_UINT("block_tokens", r.block_tokens));
 }
 
 /* It has handed over: that loses nothing. */
@@ -444,8 +443,7 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
          (double)p->stats.ids_asked},
         {"events_asked_bytes_total", "Bytes of these prompts.", (double)p->stats.ids_asked_bytes},
         {"events_foreign_blocks_total",
-         "Answers of engines whose blocks have another size than other engines'.",
-         (double)s.paths.foreign},
+         "Answers of engines whose blocks have a size for which there was no room.", (double)s.odd},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
     unsigned count = f != NULL ? node_router_replica_count(p->config.router) : 0;

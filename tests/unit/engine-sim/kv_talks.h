@@ -390,9 +390,15 @@ static inline void other_end(void)
     sim_model_destroy(w.other);
 }
 
+static inline struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t now_ms)
+{
+    (void)context, (void)block_tokens, (void)now_ms;
+    return w.paths;
+}
+
 static inline void play(uint64_t seed, const struct setting *setting, unsigned steps)
 {
-    static const struct kv_reader_user user = {on_replay,  on_gone,    on_present,
+    static const struct kv_reader_user user = {on_paths,   on_replay,  on_gone, on_present,
                                                on_cleared, on_cleared, NULL};
     const struct sim_model_config config = {.prefill_tokens_per_s = 2e4,
                                             .decode_base_ns = 5e6,
@@ -405,8 +411,7 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
     hash_secret_from_seed(&w.secret, seed);
     assert_int_equal(kv_paths_create(&w.paths, POINTS), 0);
     assert_int_equal(
-        kv_reader_create(&w.reader, &user, w.paths, &w.secret, 4 * setting->cache_blocks, false, 0),
-        0);
+        kv_reader_create(&w.reader, &user, &w.secret, 4 * setting->cache_blocks, false, 0), 0);
     kv_reader_speaks(w.reader, true);
     w.events = sim_kv_events_create(setting->form, 0, false);
     w.model = sim_model_create(&config);

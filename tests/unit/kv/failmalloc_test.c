@@ -6,6 +6,7 @@
 #include "node/kv/batch.h"
 #include "node/kv/feed.h"
 #include "node/kv/readers.h"
+#include "node/kv/sizes.h"
 #include "node/kv/tree.h"
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
@@ -100,14 +101,16 @@ static void test_one_feed(void **state)
 static void one_reader(bool may_fail)
 {
     static const struct kv_reader_user user;
-    struct kv_paths *paths = NULL;
+    struct kv_sizes sizes = {0};
     struct kv_reader *reader = NULL;
-    int err = kv_paths_create(&paths, KV_PATH_LENGTH_MAX + 1);
+    int err = kv_sizes_open(&sizes, KV_PATH_LENGTH_MAX + 1);
     if (err == ERR_OK)
-        err = kv_reader_create(&reader, &user, paths, &secret, 100, false, 0);
+        err = kv_reader_create(&reader, &user, &secret, 100, false, 0);
     assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
+    assert_true(!kv_sizes_is_open(&sizes) || kv_sizes_find(&sizes, 16, 0) != NULL);
+    assert_true(!kv_sizes_is_open(&sizes) || kv_sizes_find(&sizes, 32, 0) != NULL || may_fail);
     kv_reader_destroy(reader);
-    kv_paths_destroy(paths);
+    kv_sizes_close(&sizes);
 }
 
 static void test_one_reader(void **state)

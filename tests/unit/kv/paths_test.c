@@ -280,7 +280,7 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
     assert_int_equal(
         kv_paths_tie(paths, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
         ERR_RANGE);
-    assert_int_equal(kv_paths_stats(paths).foreign, 1);
+    assert_int_equal(kv_paths_size(paths), BLOCK);
     end();
 }
 
@@ -298,7 +298,7 @@ static void test_another_size_of_blocks_is_chosen(void **state)
     assert_int_equal(kv_paths_stats(paths).anchors, 2);
     kv_paths_choose(paths, 2 * BLOCK);
     kv_paths_check(paths);
-    assert_true(kv_paths_takes(paths, 2 * BLOCK) && !kv_paths_takes(paths, BLOCK));
+    assert_int_equal(kv_paths_size(paths), 2 * BLOCK);
     assert_int_equal(kv_paths_stats(paths).anchors, 0);
     assert_int_equal(kv_paths_anchored(paths, id_of("abcdefgh", 8)), 0);
     place = kv_tree_find(tree, chain_of("abcdefgh", 4));
@@ -310,9 +310,10 @@ static void test_another_size_of_blocks_is_chosen(void **state)
     end();
 }
 
-/* The earlier life's size is none for good. */
-static void test_another_size_than_the_earlier_life_had(void **state)
+/* Another size begins with the same checkpoints, and has anchors of its own. */
+static void test_a_copy_for_another_size_of_blocks(void **state)
 {
+    struct kv_paths *copy;
     struct buf kept = {0};
     uint32_t cursor = 0;
     (void)state;
@@ -320,17 +321,28 @@ static void test_another_size_than_the_earlier_life_had(void **state)
     store("abcdefgh");
     assert_true(join("abcdefgh"));
     assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
-    assert_int_equal(kv_paths_keep(paths, &cursor, &kept), 1);
-    end();
-    begin(1000);
-    assert_true(kv_paths_recall(paths, buf_slice(&kept)));
+    assert_int_equal(kv_paths_copy(&copy, paths), 0);
+    kv_paths_check(copy);
+    assert_true(kv_paths_size(copy) == 0 && !kv_paths_is_used(copy) && kv_paths_is_used(paths));
+    assert_int_equal(kv_paths_stats(copy).points, 2);
+    assert_int_equal(kv_paths_stats(copy).anchors, 0);
+    struct kv_tree_place place = kv_tree_find(tree, chain_of("abcdefgh", 4));
+    assert_int_equal(
+        kv_paths_tie(copy, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
+        2);
+    kv_paths_check(copy);
+    /* what an earlier life knew of that size comes to points that are there */
+    assert_int_equal(kv_paths_keep(copy, &cursor, &kept), 1);
+    assert_int_equal(kv_paths_kept_size(buf_slice(&kept)), 2 * BLOCK);
+    assert_int_equal(kv_paths_kept_size(SLICE("no")), 0);
+    kv_paths_destroy(copy);
+    assert_int_equal(kv_paths_copy(&copy, paths), 0);
+    assert_false(kv_paths_recall(copy, buf_slice(&kept)));
+    kv_paths_check(copy);
+    assert_int_equal(kv_paths_stats(copy).anchors, 2);
+    assert_int_equal(kv_paths_stats(paths).anchors, 2);
+    kv_paths_destroy(copy);
     buf_free(&kept);
-    assert_false(kv_paths_takes(paths, 2 * BLOCK));
-    kv_paths_choose(paths, 2 * BLOCK);
-    kv_paths_check(paths);
-    assert_true(kv_paths_takes(paths, 2 * BLOCK));
-    assert_int_equal(kv_paths_stats(paths).points, 2);
-    assert_int_equal(kv_paths_stats(paths).anchors, 0);
     end();
 }
 
@@ -422,7 +434,7 @@ int main(void)
         cmocka_unit_test(test_what_one_said_is_taken_back),
         cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
         cmocka_unit_test(test_another_size_of_blocks_is_chosen),
-        cmocka_unit_test(test_another_size_than_the_earlier_life_had),
+        cmocka_unit_test(test_a_copy_for_another_size_of_blocks),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
         cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),
     };
