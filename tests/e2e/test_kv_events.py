@@ -272,7 +272,7 @@ class Events(Clustered):
         sim = self.publisher("--cache-tokens", "4096", "--block-tokens", "16")
         nodes = self.cluster(2, [sim])
         wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in nodes), "events are live")
-        n = self.tie(nodes, sim, 1)
+        n = self.tie(nodes, sim, 2)  # the one that speaks has to know it
         for other in range(100, 106):
             self.assertEqual(self.client(sim).post("/v1/chat/completions", self.prompt(other)).status, 200)
         for r in nodes:
