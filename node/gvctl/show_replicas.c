@@ -254,8 +254,8 @@ static void put_events_trouble(const json_t *e)
                "--page-size)\n",
                from, fields_number(e, "block_tokens"));
     else
-        printf("its KV-cache events from %s are of no use: they do not tell of its tier: let the "
-               "tier publish events, too\n",
+        printf("its KV-cache events from %s are of no use: they do not tell of its tier, or of all "
+               "in a pool that engines share: let the tier publish events, too\n",
                from);
 }
 

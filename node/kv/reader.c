@@ -81,7 +81,7 @@ static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 
 static void run_note(struct kv_reader *r, const struct kv_event *e)
 {
-    if (e->change != KV_STORED || e->medium != KV_GPU || e->count == 0 ||
+    if (e->change != KV_STORED || e->medium != KV_GPU || e->remote || e->count == 0 ||
         !kv_tree_is_main(r->tree, e))
         return;
     struct kv_tree_place last = kv_tree_find_hash(r->tree, e->hashes[e->count - 1]);

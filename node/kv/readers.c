@@ -445,7 +445,8 @@ static enum kv_reading use_of(const struct feed *f)
 {
     if (kv_reader_is_odd(f->reader))
         return KV_READING_BLOCK_SIZE;
-    bool silent = f->has_tier && !kv_tree_has_tiers(kv_reader_tree(f->reader));
+    const struct kv_tree *tree = kv_reader_tree(f->reader);
+    bool silent = kv_tree_has_pool(tree) || (f->has_tier && !kv_tree_has_tiers(tree));
     return silent ? KV_READING_SILENT_TIER : KV_READING_LIVE;
 }
 

@@ -145,8 +145,8 @@ enum kv_reading {
     KV_READING_CONTRADICTS,
     /* Messages come in order, and nothing can be said by them: */
     KV_READING_BLOCK_SIZE,  /* there is no room for the size of its blocks (sizes.h) */
-    KV_READING_SILENT_TIER, /* it finds blocks in a tier of which its events do not tell: what goes
-                               from its own memory may be there */
+    KV_READING_SILENT_TIER, /* it finds blocks in a tier of which its events do not tell, or not
+                               all (a shared pool): what goes from its own memory may be there */
 };
 /* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts",
  * "block_size", "silent_tier". */

@@ -382,7 +382,9 @@ void kv_tree_clock(struct kv_tree *t, uint64_t now_ms)
 
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event)
 {
-    if (event->change == KV_STORED)
+    if (event->change != KV_CLEARED && event->remote)
+        t->has_pool = true;
+    else if (event->change == KV_STORED)
         stored(t, event);
     else if (event->change == KV_REMOVED)
         removed(t, event);

@@ -115,6 +115,9 @@ struct kv_tree_place kv_tree_find_hash(const struct kv_tree *t, uint64_t hash);
 struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place from, uint32_t depth);
 /* Whether some block was ever stored elsewhere than on the GPU. */
 bool kv_tree_has_tiers(const struct kv_tree *t);
+/* Whether the engine told of a pool that engines share (`locality` REMOTE). Any of them may store
+ * and remove there, so what is in it is not known here. */
+bool kv_tree_has_pool(const struct kv_tree *t);
 /* Tokens of a block in the group that has chains; 0: there is none yet. */
 uint32_t kv_tree_block_tokens(const struct kv_tree *t);
 /* Whether what is not known is not held. */

@@ -100,6 +100,11 @@ bool kv_tree_has_tiers(const struct kv_tree *t)
     return t->has_tiers;
 }
 
+bool kv_tree_has_pool(const struct kv_tree *t)
+{
+    return t->has_pool;
+}
+
 uint32_t kv_tree_block_tokens(const struct kv_tree *t)
 {
     return t->main_group < KV_GROUPS_MAX ? t->groups[t->main_group].block_tokens : 0;
@@ -144,7 +149,7 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
         if (b->depth > blocks || kv_tree_is_sure(b) || !kv_tree_is_since(b, since_ms))
             continue;
         if (!kv_tree_is_kept(b) && t->stats.whole) {
-            known = false;
+            known = t->has_pool && known;
             continue;
         }
         b->gpu.least = 1;

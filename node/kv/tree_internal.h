@@ -53,6 +53,7 @@ struct kv_tree {
     bool several;        /* groups have a say */
     bool settled;        /* a block that is new is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
+    bool has_pool;       /* of the engine, whatever is cleared */
     uint64_t steps;      /* that it may still take */
     uint32_t now_ms;     /* of what is applied */
     struct kv_tree_stats stats;

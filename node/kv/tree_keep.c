@@ -8,7 +8,7 @@
  * change (node/cluster/keep.h). */
 struct kept_head {
     uint32_t used, main_group;
-    uint8_t settled, has_tiers, whole, spare[5];
+    uint8_t settled, has_tiers, whole, has_pool, spare[4];
     struct {
         uint32_t kind, block_tokens, window, seen;
     } groups[KV_GROUPS_MAX];
@@ -30,6 +30,7 @@ int kv_tree_keep(const struct kv_tree *t, struct buf *out)
                              .main_group = t->main_group,
                              .settled = t->settled,
                              .has_tiers = t->has_tiers,
+                             .has_pool = t->has_pool,
                              .whole = t->stats.whole};
     int err = buf_reserve(out, sizeof head + t->used * sizeof(struct kept_block));
     if (err != ERR_OK)
@@ -84,6 +85,7 @@ static bool head_recall(struct kv_tree *t, struct slice kept)
     t->main_group = head.main_group;
     t->settled = head.settled != 0;
     t->has_tiers = head.has_tiers != 0;
+    t->has_pool = head.has_pool != 0;
     t->stats.whole = head.whole != 0;
     return true;
 }

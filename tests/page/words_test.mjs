@@ -151,6 +151,6 @@ test('where knowledge of a cache comes from', () => {
   assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. Of 7 answers the blocks of 5 are known, of 1 none were found, 1 is unclear; 4 found what events said, 0 did not.');
   assert.match(words.eventsText({ ...e, speaks: false, whole: false, missed: 2 }), /are read, in case the router that speaks of them goes: .*, perhaps more, 9 messages, messages lost 2 times/);
   assert.match(words.eventsText({ ...e, state: 'block_size', speaks: false }), /^Events from tcp:\/\/e:1 are of no use, for other engines' blocks have four other sizes: /);
-  assert.match(words.eventsText({ ...e, state: 'silent_tier', speaks: false }), /^Events from tcp:\/\/e:1 are of no use, for they do not tell of its tier: /);
+  assert.match(words.eventsText({ ...e, state: 'silent_tier', speaks: false }), /^Events from tcp:\/\/e:1 are of no use, for they do not tell of its tier, or of all in a shared pool: /);
   assert.match(words.eventsText({ ...e, state: 'contradicts', believed_in_ms: 240000 }), /^Events from tcp:\/\/e:1 are not believed, for its answers contradict them, for 4\u00a0min more:/);
 });

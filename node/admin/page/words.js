@@ -147,7 +147,7 @@ export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.
 export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', its size by its answers', inferred: ', inferred from what it was sent' })[r.cache_from] || '';
 
 const STATES = { away: 'are not reached', begins: 'are awaited', live: 'are read', doubts: 'lack messages', contradicts: 'are not believed, for its answers contradict them',
-  block_size: 'are of no use, for other engines\' blocks have four other sizes', silent_tier: 'are of no use, for they do not tell of its tier' };
+  block_size: 'are of no use, for other engines\' blocks have four other sizes', silent_tier: 'are of no use, for they do not tell of its tier, or of all in a shared pool' };
 
 // What this router's reader of its KV-cache events knows; empty: it reads none.
 export function eventsText(e) {

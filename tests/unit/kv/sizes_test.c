@@ -199,6 +199,21 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
     assert_true(row(0).speaks && kv_readers_speak(rs, 0));
 }
 
+/* One event of such a pool is enough, whatever it says. */
+static void no_word_where_engines_share_a_pool(void **state)
+{
+    static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"
+                                "BlockRemoved\xac"
+                                "block_hashes\x91\x01\xa6medium\xa3"
+                                "CPU\xa8locality\xa6REMOTE\x00";
+    (void)state;
+    engine_begins(0, 4);
+    assert_true(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 1, slice_of(bytes, sizeof bytes - 1), SECOND);
+    assert_int_equal(row(0).reading, KV_READING_SILENT_TIER);
+    assert_false(row(0).speaks || kv_readers_speak(rs, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_engine_changes_its_size_all_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(the_earlier_life_had_other_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(no_word_where_a_tier_is_not_told_of, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_word_where_engines_share_a_pool, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,6 +278,29 @@ static void test_tiers(void **state)
     end();
 }
 
+/* Other engines fill and empty it, too: what it says there is no word on the GPU. */
+static void test_a_pool_that_engines_share(void **state)
+{
+    (void)state;
+    begin(100);
+    struct kv_event pool = event_of(KV_STORED), gpu = pool;
+    pool.medium = KV_HOST;
+    pool.remote = true;
+    store("abc", 0);
+    assert_false(kv_tree_has_pool(tree));
+    store_like(pool, "abc", 0);
+    assert_true(kv_tree_has_pool(tree) && !kv_tree_has_tiers(tree));
+    drop_like(pool, "abc"); /* by another engine */
+    assert_held("abc", 3, 3);
+    drop_like(gpu, "ab");
+    assert_held("abc", 1, 1);
+    /* in the pool, so it is no contradiction */
+    assert_true(kv_tree_found(tree, kv_tree_find(tree, chain_of("abc", 3)), 3, 0));
+    kv_tree_clear(tree);
+    assert_true(kv_tree_has_pool(tree));
+    end();
+}
+
 static struct kv_event of_group(uint16_t number, enum kv_kind kind, uint32_t window)
 {
     struct kv_event e = event_of(KV_STORED);
@@ -548,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_what_is_stored_behind_something_unknown),
         cmocka_unit_test(test_no_block_stands_behind_itself),
         cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_a_pool_that_engines_share),
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
         cmocka_unit_test(test_what_is_found_counts_behind_what_is_gone),
         cmocka_unit_test(test_an_engine_does_not_choose_where_blocks_stand),
