@@ -241,7 +241,7 @@ class Cluster(Clustered):
             return cached > 1000 and abs(held - cached) < 0.15 * cached  # bytes per token are learned
         self.assertTrue(same(nodes[0]))  # at once
         for r in nodes[1:]:
-            wait_for(lambda: same(r), "it heard of it")
+            wait_for(lambda: same(r), "it heard of it, and some seconds later how many bytes a token has", limit=60)
         said = gvctl("explain", "--all", "-", stdin=json.dumps(prompt).encode(), admin=nodes[0].admin_port)[1]
         row = [line for line in said.splitlines() if line.startswith(sims[0].name)]
         tokens = [(int(a), int(b)) for a, b in re.findall(r"(\d+) of +(\d+)", row[0])]
