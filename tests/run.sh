@@ -54,8 +54,9 @@ case $build in
     harness=test_lab
     ;;
 esac
-long="test_cluster_faults test_versions test_poison test_cluster_told test_cluster test_discovery
-      test_replica_kubernetes test_ranks test_drain_delay test_demo test_api_keys test_daemon"
+long="test_state test_cluster_faults test_api_keys test_rejections test_poison test_versions test_lab test_discovery
+      test_kv_events test_cluster_netns test_cluster_keys test_names test_ranks test_deploy_kubernetes
+      test_cluster_told test_cluster test_daemon test_stall_cut test_replica_kubernetes test_demo"
 
 # --- one program -------------------------------------------------------------------------------
 
@@ -271,7 +272,7 @@ sed -i '\,^unit io/,d' "$out/computing"
     list jepsen jepsen-lite/tests/test_*.py
 } >"$out/e2e"
 for name in $long; do
-    grep -x "e2e $name" "$out/e2e" >>"$out/first"
+    grep -xE "(e2e|jepsen) $name" "$out/e2e" >>"$out/first"
 done
 while read -r test; do
     if [[ $computing == *" ${test#* } "* ]]; then
