@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/kv/readers.h"
+#include "node/proxy/engine/feeds_log.h"
 #include "node/proxy/engine/pool.h"
 #include "node/replica/replica.h"
 #include "node/route/kv_events.h"
@@ -199,32 +200,6 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-static void log_disbelieved(const struct proxy *p, unsigned slot, const char *from)
-{
-    struct kv_reading_row r;
-    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
-        return;
-    const struct kv_reader_stats *s = &r.stats;
-    uint64_t left_ms = s->believed_ms > p->now_ms ? s->believed_ms - p->now_ms : 0;
-    log_event(p->config.log, LOG_WARN, "kv_events_disbelieved",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from), LOG_UINT("answers", s->told), LOG_UINT("tied", s->tied),
-              LOG_UINT("unmatched", s->unmatched), LOG_UINT("agreed", s->agreed),
-              LOG_UINT("contradicted", s->contradicted),
-              LOG_UINT("minutes", (left_ms + 59999) / 60000));
-}
-
-static void log_unusable(const struct proxy *p, unsigned slot, const char *from)
-{
-    struct kv_reading_row r;
-    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
-        return;
-    log_event(p->config.log, LOG_WARN, "kv_events_unusable",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from), LOG_CSTR("state", kv_reading_text(r.reading)),
-              LOG_UINT("block_tokens", r.block_tokens));
-}
-
 /* It has handed over: that loses nothing. */
 static bool others_read(const struct proxy *p, unsigned slot)
 {
@@ -247,17 +222,7 @@ static void log_change(const struct proxy *p, unsigned slot)
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
-    if (now == KV_READING_CONTRADICTS) {
-        log_disbelieved(p, slot, from.at);
-        return;
-    }
-    if (unusable) {
-        log_unusable(p, slot, from.at);
-        return;
-    }
-    log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
+    feeds_log_reading(p, slot, now, from.at);
 }
 
 /* To all routers its events are live while this one speaks of them. */
