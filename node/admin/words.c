@@ -81,6 +81,12 @@ static const struct words {
     {"kv_events_lost", ADMIN_EVENT_REPLICA,
      "This router lost the KV-cache events of replica {replica}[ at {from}]: unless another router "
      "reads them, what its cache holds is inferred."},
+    {"kv_events_unreachable", ADMIN_EVENT_TROUBLE,
+     "This router cannot subscribe to the KV-cache events of replica {replica}[ at {from}]: unless "
+     "another router reads them, what its cache holds is inferred.[ Wanted: {want}.]"},
+    {"kv_events_silent", ADMIN_EVENT_TROUBLE,
+     "No KV-cache event of replica {replica} came[ from {from}][ with topic {topic}] while "
+     "{answers#answer|answers} stored blocks there.[ Wanted: {want}.]"},
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
      "{minutes#minute|minutes} what its cache holds is inferred."},

@@ -135,6 +135,7 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
 {
     uint64_t hash = hash_of(f, payload);
     bool falls = f->has_live && number <= f->live;
+    f->stats.live++;
     if (falls && number == f->live && hash == f->live_hash) {
         f->stats.twice++;
         return;

@@ -47,6 +47,7 @@ enum kv_feed_state {
 };
 
 struct kv_feed_stats {
+    uint64_t live;     /* messages of the subscription that came */
     uint64_t messages; /* that were handed over */
     uint64_t replayed; /* of these, by a replay */
     uint64_t gaps;     /* numbers that did not follow */

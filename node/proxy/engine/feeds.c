@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/kv/readers.h"
+#include "node/kv/trust.h"
 #include "node/proxy/engine/feeds_log.h"
 #include "node/proxy/engine/pool.h"
 #include "node/replica/replica.h"
@@ -25,6 +26,9 @@ struct feeds {
         uint16_t count;
         uint64_t well_ms;        /* it was to be read, and was, or was not to be */
         uint8_t reading;         /* as the log was told last, */
+        uint8_t trouble;         /* the same: enum feeds_trouble */
+        uint64_t heard;          /* subscriptions that stood and messages that came, */
+        uint64_t stored;         /* and how many answers had stored blocks at the last of them */
         bool live;               /* and the router */
         bool held;               /* the engine is connected to this router, */
         bool connects;           /* and is to be read so */
@@ -252,6 +256,63 @@ static enum node_reads reads_of(const struct proxy *p, unsigned slot, bool wante
     return p->now_ms < of->well_ms + FAILED_MS ? NODE_READS_TURN : NODE_READS_NOT;
 }
 
+/* --- feeds of which nothing comes ------------------------------------------------------------ */
+
+static uint64_t stored_since(const struct proxy *p, unsigned slot)
+{
+    return node_router_events_stored(p->config.router, slot) - p->engines.feeds->of[slot].stored;
+}
+
+static void note_heard(const struct proxy *p, unsigned slot)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    struct kv_reading_row row;
+    bool stands =
+        kv_readers_row(p->engines.feeds->readers, slot, &row) && row.reading != KV_READING_AWAY;
+    uint64_t heard = stands ? row.connects + row.stats.feed.live : 0;
+    if (stands && heard == of->heard)
+        return;
+    of->heard = heard;
+    of->stored = node_router_events_stored(p->config.router, slot);
+}
+
+/* Of a feed that this router is to read. Silent is one of which nothing came while the engine had
+ * to tell of as many answers as events are judged by. */
+static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
+{
+    const struct feeds_of *of = &p->engines.feeds->of[slot];
+    if (of->connects || node_router_process(p->config.router, slot)->health != NODE_HEALTH_UP)
+        return FEEDS_TROUBLE_NONE;
+    switch (kv_readers_reading(p->engines.feeds->readers, slot)) {
+    case KV_READING_NOT:
+        return FEEDS_TROUBLE_NONE;
+    case KV_READING_AWAY:
+        return p->now_ms < of->well_ms + FAILED_MS ? FEEDS_TROUBLE_NONE : FEEDS_TROUBLE_UNREACHABLE;
+    default:
+        return stored_since(p, slot) < KV_TALLY_MEMORY ? FEEDS_TROUBLE_NONE : FEEDS_TROUBLE_SILENT;
+    }
+}
+
+/* That it is live again log_change() says, unless it was so all the time. */
+static void log_trouble(const struct proxy *p, unsigned slot, const struct endpoint *from)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    enum feeds_trouble now = trouble_of(p, slot);
+    enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
+    struct kv_named named;
+    if (now == of->trouble)
+        return;
+    of->trouble = (uint8_t)now;
+    if (now != FEEDS_TROUBLE_NONE)
+        feeds_log_trouble(p, slot, now, from->at, from->topic,
+                          named_find(p, node_router_replica(p->config.router, slot), &named),
+                          stored_since(p, slot));
+    else if (reading == KV_READING_LIVE && of->reading == KV_READING_LIVE)
+        feeds_log_reading(p, slot, KV_READING_LIVE, from->at);
+}
+
+/* --- the look of each second ----------------------------------------------------------------- */
+
 /* The engine is connected already when its feed is opened. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
@@ -284,6 +345,8 @@ static void look(struct proxy *p, unsigned slot, bool off)
     connect_held(p, slot);
     enum node_reads reads = reads_of(p, slot, want.role != KV_ROLE_NONE);
     node_router_events_reads(p->config.router, slot, off ? NODE_READS_NOT : reads);
+    note_heard(p, slot);
+    log_trouble(p, slot, &e);
 }
 
 void feeds_held(struct proxy *p, unsigned replica, const char *from)

@@ -41,3 +41,21 @@ void feeds_log_reading(const struct proxy *p, unsigned slot, enum kv_reading now
                   LOG_STR("replica", name_of(p, slot)), LOG_CSTR("from", from),
                   LOG_CSTR("state", kv_reading_text(now)));
 }
+
+void feeds_log_trouble(const struct proxy *p, unsigned slot, enum feeds_trouble trouble,
+                       const char *from, struct slice topic, bool named, uint64_t answers)
+{
+    if (trouble == FEEDS_TROUBLE_UNREACHABLE)
+        log_event(p->config.log, LOG_WARN, "kv_events_unreachable",
+                  LOG_STR("replica", name_of(p, slot)), LOG_CSTR("from", from),
+                  LOG_CSTR("want", named ? "the engine's host and port in the label kv-events, and "
+                                           "that port open to all routers"
+                                         : "that port of the engine open to all routers, or the "
+                                           "label kv-events with an address that they reach"));
+    else
+        log_event(p->config.log, LOG_WARN, "kv_events_silent", LOG_STR("replica", name_of(p, slot)),
+                  LOG_CSTR("from", from), LOG_STR("topic", topic), LOG_UINT("answers", answers),
+                  LOG_CSTR("want", named ? "this engine's endpoint and topic in the label "
+                                           "kv-events, and events enabled at the engine"
+                                         : "prefix caching and events enabled at the engine"));
+}

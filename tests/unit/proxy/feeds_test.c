@@ -206,21 +206,36 @@ static void another_life_is_asked_anew(void **state)
     assert_true(asked == 2 && feeds[0][0] == '\0');
 }
 
-static unsigned lost; /* said */
+static unsigned said_live, lost, unreachable, silent;
+static char said_from[128], said_want[256]; /* of the last two */
 
 static void on_event(void *context, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
-    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    (void)context, (void)level, (void)now_ms;
+    said_live += strcmp(event, "kv_events_live") == 0;
     lost += strcmp(event, "kv_events_lost") == 0;
+    unreachable += strcmp(event, "kv_events_unreachable") == 0;
+    silent += strcmp(event, "kv_events_silent") == 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(fields[i].name, "from") == 0)
+            (void)slice_to_cstr(fields[i].value.str, said_from, sizeof said_from);
+        else if (strcmp(fields[i].name, "want") == 0)
+            (void)slice_to_cstr(fields[i].value.str, said_want, sizeof said_want);
+    }
+}
+
+static void listen_to_the_log(void)
+{
+    world.log.tap = on_event;
+    said_live = lost = unreachable = silent = 0;
 }
 
 /* A feed that another router reads on is not lost; one that nobody may read is. */
 static void a_feed_that_is_handed_over_is_not_lost(void **state)
 {
     (void)state;
-    world.log.tap = on_event;
-    lost = 0;
+    listen_to_the_log();
     for (unsigned i = 0; i < 2; i++) {
         replica(0)->turn_events = (struct node_turn){0};
         passes(5 * SECOND);
@@ -236,6 +251,60 @@ static void a_feed_that_is_handed_over_is_not_lost(void **state)
         assert_string_equal(feeds[0], "");
         assert_int_equal(lost, i);
     }
+}
+
+/* Once, with what to do, and once when it works. */
+static void an_endpoint_that_is_not_reached_is_logged(void **state)
+{
+    (void)state;
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=tcp://nowhere.example:9000"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    listen_to_the_log();
+    passes(8 * SECOND);
+    assert_int_equal(unreachable, 0);
+    passes(6 * SECOND);
+    assert_int_equal(unreachable, 1);
+    assert_string_equal(said_from, "tcp://nowhere.example:9000");
+    assert_non_null(strstr(said_want, "the label kv-events"));
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    passes(30 * SECOND);
+    assert_int_equal(unreachable, 1);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_live(world.node->kv_readers, 0, 0,
+                    SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0"), world.now_ms);
+    passes(2 * SECOND);
+    assert_true(unreachable == 1 && said_live == 1 && silent == 0);
+    replica(0)->health = NODE_HEALTH_DOWN; /* that is another trouble */
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    proxy_world_wait(&world, 20 * SECOND);
+    assert_int_equal(unreachable, 1);
+}
+
+/* A topic that the engine does not have: the subscription stands. By a replay the reader may count
+ * as live meanwhile. */
+static void a_feed_of_which_nothing_comes_is_logged(void **state)
+{
+    (void)state;
+    uint64_t *stored = &world.node->router->slots[0].events.stored;
+    listen_to_the_log();
+    *stored = 1000;
+    passes(5 * SECOND);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_int_equal(kv_readers_reading(world.node->kv_readers, 0), KV_READING_LIVE);
+    *stored += 60;
+    passes(2 * SECOND);
+    assert_true(silent == 0 && said_live == 1);
+    *stored += 10;
+    passes(30 * SECOND);
+    assert_true(silent == 1 && said_live == 1);
+    assert_non_null(strstr(said_want, "enabled at the engine"));
+    kv_readers_live(world.node->kv_readers, 0, 0,
+                    SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0"), world.now_ms);
+    passes(2 * SECOND);
+    assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);
 }
 
 static void others_read_where_it_is_their_turn(void **state)
@@ -343,6 +412,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_endpoint_that_is_not_reached_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
