@@ -13,7 +13,7 @@ enum {
     PARTS_MAX = 4, /* of a message; a topic in a replay */
     RETRY_MS = 100,
     RETRY_MAX_MS = 5000,  /* a connection that lasted so long was a good one */
-    HEARTBEAT_MS = 10000, /* without an answer the connection ends */
+    HEARTBEAT_MS = 10000, /* without an answer the connection ends, and so does an attempt */
     ENDED = ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
 };
@@ -35,6 +35,7 @@ struct io_kv_feed {
     uv_idle_t again;                                /* more is there than was read at once */
     uv_timer_t retry;                               /* to subscribe anew */
     uint64_t retry_ms, connected_ms;                /* how long it waits; when it succeeded last */
+    bool ended;                                     /* the subscription, and it waits */
     bool closed;
     unsigned open; /* handles that libuv still has */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
@@ -83,12 +84,20 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
+/* Of a name that cannot be looked up libzmq says nothing. */
+static void await_answer(struct io_kv_feed *f)
+{
+    f->ended = false;
+    CHECK(uv_timer_start(&f->retry, on_retry, HEARTBEAT_MS, 0) == 0);
+}
+
 /* libzmq connects again by itself after some failures, and not after others: a message that is too
  * large ends the subscription for good. So it never does, and all is opened anew here. */
 static void retry(struct io_kv_feed *f)
 {
-    if (uv_is_active((const uv_handle_t *)&f->retry))
+    if (f->ended)
         return;
+    f->ended = true;
     bool lasted = f->connected_ms > 0 && uv_now(f->loop) >= f->connected_ms + RETRY_MAX_MS;
     f->connected_ms = 0;
     f->retry_ms = lasted || f->retry_ms == 0 ? RETRY_MS : f->retry_ms * 2;
@@ -108,6 +117,7 @@ static void on_monitor(struct io_kv_feed *f, const struct slice *parts, unsigned
     }
     if (event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
         return;
+    CHECK(f->ended || uv_timer_stop(&f->retry) == 0);
     f->connected_ms = uv_now(f->loop);
     f->stats.connects++;
     f->user->connected(f->user->context);
@@ -291,6 +301,7 @@ static void on_retry(uv_timer_t *timer)
     struct io_kv_feed *f = timer->data;
     socket_close(&f->subscription);
     socket_close(&f->monitor);
+    await_answer(f);
     if (subscribe(f) != ERR_OK)
         retry(f);
     CHECK(uv_idle_start(&f->again, on_again) == 0);
@@ -321,6 +332,8 @@ int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq, struct 
         io_kv_feed_close(f);
         return err;
     }
+    if (endpoint.len > 0)
+        await_answer(f);
     CHECK(uv_idle_start(&f->again, on_again) == 0);
     *out = f;
     return ERR_OK;

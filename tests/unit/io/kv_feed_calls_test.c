@@ -1,0 +1,126 @@
+/* A feed's sockets where libzmq's calls, and the clock, do what they seldom do: the linker puts the
+ * functions of this file in front of them. */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "node/io/kv_feed.h"
+#include "tests/lib/test.h"
+
+enum { STEPS = 4000 }; /* of a millisecond at least */
+
+static uv_loop_t loop;
+static void *ours;
+static struct io_kv_feed *feed;
+static unsigned connected, lives;
+
+/* --- what stands in front -------------------------------------------------------------------- */
+
+static unsigned connects;    /* to an engine */
+static uint64_t time_by = 1; /* what is waited for comes so much sooner */
+
+int __real_zmq_connect(void *socket, const char *endpoint);
+int __wrap_zmq_connect(void *socket, const char *endpoint);
+int __wrap_zmq_connect(void *socket, const char *endpoint)
+{
+    connects += strncmp(endpoint, "tcp:", 4) == 0;
+    return __real_zmq_connect(socket, endpoint);
+}
+
+int __real_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat);
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat);
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat)
+{
+    return __real_uv_timer_start(timer, cb, timeout / time_by, repeat);
+}
+
+/* --- a feed ---------------------------------------------------------------------------------- */
+
+static void on_connected(void *context)
+{
+    (void)context;
+    connected++;
+}
+
+static void on_lost(void *context)
+{
+    (void)context;
+}
+
+static void on_live(void *context, uint64_t number, struct slice payload)
+{
+    (void)context, (void)number, (void)payload;
+    lives++;
+}
+
+static void on_replay_ended(void *context)
+{
+    (void)context;
+}
+
+static const struct io_kv_feed_user user = {on_connected, on_lost,         on_live,
+                                            on_live,      on_replay_ended, NULL};
+
+static int setup(void **state)
+{
+    (void)state;
+    connected = lives = connects = 0;
+    time_by = 1;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(io_kv_open(&ours), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    io_kv_feed_close(feed);
+    while (uv_run(&loop, UV_RUN_NOWAIT) != 0)
+        ;
+    assert_int_equal(uv_loop_close(&loop), 0);
+    io_kv_close(ours);
+    return 0;
+}
+
+static void until(const unsigned *count, unsigned least)
+{
+    for (unsigned i = 0; i < STEPS && *count < least; i++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        uv_sleep(1);
+    }
+    assert_true(*count >= least);
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+/* Of some failures libzmq says nothing: of a name that cannot be looked up, or of a peer that takes
+ * the connection and is silent, as here. */
+static void an_attempt_without_an_answer_is_made_anew(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int silent = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(silent >= 0 && bind(silent, (struct sockaddr *)&at, len) == 0 &&
+                listen(silent, 8) == 0 && getsockname(silent, (struct sockaddr *)&at, &len) == 0);
+    char endpoint[64];
+    (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
+    time_by = 200;
+    assert_int_equal(
+        io_kv_feed_open(&feed, &loop, ours, slice_of_cstr(endpoint), SLICE(""), SLICE(""), &user),
+        ERR_OK);
+    until(&connects, 4);
+    assert_int_equal(connected, 0);
+    (void)close(silent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_attempt_without_an_answer_is_made_anew, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
