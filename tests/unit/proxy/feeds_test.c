@@ -16,7 +16,7 @@ static char feeds[4][128];  /* open ones: "endpoint replay topic" */
 static unsigned asked;      /* times that the engine was asked where it publishes */
 static unsigned status;     /* of its answer */
 static const char *sources; /* its body */
-static unsigned started_s;  /* when the engine was, by its metrics */
+static unsigned started_s;  /* when the engine was, by its metrics; 0: they do not say */
 static size_t answered[WORLD_WIRES_MAX];
 
 /* --- the shell of feeds ---------------------------------------------------------------------- */
@@ -71,8 +71,8 @@ static void answer(struct wire *wire, struct slice head)
     char metrics[256];
     (void)snprintf(metrics, sizeof metrics,
                    "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"5000\"} 1\n"
-                   "vllm:num_requests_running 0\nprocess_start_time_seconds %u\n",
-                   started_s);
+                   "vllm:num_requests_running 0\n%sprocess_start_time_seconds %u\n",
+                   started_s > 0 ? "" : "# ", started_s);
     if (slice_starts_with(head, SLICE("GET /health ")))
         reply(wire, 200, "");
     else if (slice_starts_with(head, SLICE("GET /v1/models ")))
@@ -122,6 +122,9 @@ static const char two_ranks[] =
 static const char one[] = "{\"3\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\","
                           "\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":\"tcp://*:5657\","
                           "\"topic\":\"t\"}}";
+
+/* A message without events. */
+static const struct slice nothing = {"\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0", 12};
 
 static struct node_replica *replica(unsigned slot)
 {
@@ -206,7 +209,7 @@ static void another_life_is_asked_anew(void **state)
     assert_true(asked == 2 && feeds[0][0] == '\0');
 }
 
-static unsigned said_live, lost, unreachable, silent;
+static unsigned said_live, lost, unreachable, silent, restarted;
 static char said_from[128], said_want[256]; /* of the last two */
 
 static void on_event(void *context, enum log_level level, const char *event,
@@ -217,6 +220,7 @@ static void on_event(void *context, enum log_level level, const char *event,
     lost += strcmp(event, "kv_events_lost") == 0;
     unreachable += strcmp(event, "kv_events_unreachable") == 0;
     silent += strcmp(event, "kv_events_silent") == 0;
+    restarted += strcmp(event, "replica_restarted") == 0;
     for (unsigned i = 0; i < count; i++) {
         if (strcmp(fields[i].name, "from") == 0)
             (void)slice_to_cstr(fields[i].value.str, said_from, sizeof said_from);
@@ -228,7 +232,7 @@ static void on_event(void *context, enum log_level level, const char *event,
 static void listen_to_the_log(void)
 {
     world.log.tap = on_event;
-    said_live = lost = unreachable = silent = 0;
+    said_live = lost = unreachable = silent = restarted = 0;
 }
 
 /* A feed that another router reads on is not lost; one that nobody may read is. */
@@ -271,8 +275,7 @@ static void an_endpoint_that_is_not_reached_is_logged(void **state)
     passes(30 * SECOND);
     assert_int_equal(unreachable, 1);
     kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
-    kv_readers_live(world.node->kv_readers, 0, 0,
-                    SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0"), world.now_ms);
+    kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
     passes(2 * SECOND);
     assert_true(unreachable == 1 && said_live == 1 && silent == 0);
     replica(0)->health = NODE_HEALTH_DOWN; /* that is another trouble */
@@ -301,10 +304,35 @@ static void a_feed_of_which_nothing_comes_is_logged(void **state)
     passes(30 * SECOND);
     assert_true(silent == 1 && said_live == 1);
     assert_non_null(strstr(said_want, "enabled at the engine"));
-    kv_readers_live(world.node->kv_readers, 0, 0,
-                    SLICE("\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0"), world.now_ms);
+    kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
     passes(2 * SECOND);
     assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);
+}
+
+/* If nothing else shows the restart, the log says so of the feed. If metrics do, they say it. */
+static void a_restart_that_the_feed_shows_is_logged(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        if (i > 0) {
+            teardown(state);
+            setup(state);
+        } else {
+            started_s = 0;
+        }
+        listen_to_the_log();
+        passes(5 * SECOND);
+        kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+        kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+        for (unsigned number = 0; number < 3; number++)
+            kv_readers_live(world.node->kv_readers, 0, number, nothing, world.now_ms);
+        assert_int_equal(restarted, 0);
+        kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
+        assert_int_equal(restarted, i == 0);
+        kv_readers_live(world.node->kv_readers, 0, 1, nothing, world.now_ms);
+        passes(5 * SECOND);
+        assert_int_equal(restarted, i == 0);
+    }
 }
 
 static void others_read_where_it_is_their_turn(void **state)
@@ -414,6 +442,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(an_endpoint_that_is_not_reached_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_that_the_feed_shows_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
