@@ -96,6 +96,9 @@ static const struct words {
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
      "KV-cache events from {from}[ with topic {topic}] are dropped: {reason}[ "
      "({replica})].[ Wanted: {want}.]"},
+    {"kv_events_full", ADMIN_EVENT_TROUBLE,
+     "{limit#connection|connections} to kv-events-listen are open: {refused#more was|more were} "
+     "refused, the last one from {from}.[ Wanted: {want}.]"},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},

@@ -73,6 +73,7 @@ struct publishers {
     unsigned count;
     size_t memory;
     uint64_t second_ms, logged_ms;
+    uint64_t full_logged_ms, full_logged; /* when the log said how many found no room */
     uint64_t accepted, paused, ends[END_COUNT], drops[DROP_COUNT];
 };
 
@@ -339,6 +340,21 @@ static void begin(struct publisher *c)
     send(c, kv_zmtp_greeting());
 }
 
+/* It found no room. */
+static void log_full(struct proxy *p, const char *from)
+{
+    struct publishers *ps = p->engines.publishers;
+    uint64_t refused = ps->ends[END_LIMIT] - ps->full_logged;
+    if (ps->full_logged_ms > 0 && p->now_ms < ps->full_logged_ms + PUBLISHERS_LOG_MS)
+        return;
+    ps->full_logged_ms = p->now_ms;
+    ps->full_logged += refused;
+    log_event(p->config.log, LOG_WARN, "kv_events_full", LOG_CSTR("from", from),
+              LOG_UINT("limit", PUBLISHERS_MAX), LOG_UINT("refused", refused),
+              LOG_CSTR("want", "kv-events-listen at an address that engines alone reach, and one "
+                               "connection from each engine"));
+}
+
 int publishers_accept(struct proxy *p, struct net_stream *stream, const char *peer)
 {
     static const struct net_events events = {
@@ -359,6 +375,7 @@ int publishers_accept(struct proxy *p, struct net_stream *stream, const char *pe
         c->number++;
     if (c->number == PUBLISHERS_MAX) {
         end(c, END_LIMIT);
+        log_full(p, c->from);
         return ERR_OK;
     }
     ps->all[c->number] = c;

@@ -237,12 +237,17 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
-static unsigned said;
+static unsigned said, said_full, said_refused;
 
 static void on_event(void *context, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
-    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    (void)context, (void)level, (void)now_ms;
+    for (unsigned i = 0; i < count && strcmp(event, "kv_events_full") == 0; i++) {
+        said_full += i == 0;
+        if (strcmp(fields[i].name, "refused") == 0)
+            said_refused += (unsigned)fields[i].value.u;
+    }
     said += strcmp(event, "kv_events_dropped") == 0;
 }
 
@@ -408,10 +413,20 @@ static void what_is_no_publisher(void **state)
 static void there_is_room_for_so_many(void **state)
 {
     (void)state;
+    said_full = said_refused = 0;
+    world.log.tap = on_event;
     for (unsigned i = 0; i < PUBLISHERS_MAX; i++)
-        assert_false(dial("203.0.113.9")->closing);
+        assert_false(engine("203.0.113.9")->closing);
     struct wire *more = dial(address(0));
     assert_true(more->reset && closed("limit") == 1 && connections() == PUBLISHERS_MAX);
+    assert_true(said_full == 1 && said_refused == 1);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(dial(address(0))->reset);
+    assert_int_equal(said_full, 1);
+    proxy_world_wait(&world, PUBLISHERS_LOG_MS);
+    assert_true(dial(address(0))->reset);
+    assert_true(said_full == 2 && said_refused == 5); /* with those that no line told of */
+    world.log.tap = NULL;
     proxy_world_end(&world, &world.wires[0], false);
     assert_false(dial(address(0))->closing);
 }
