@@ -52,11 +52,14 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
         say(r, id, code, chain, KV_THERE);
 }
 
+/* While nothing is said they wait: they may still be gone when it is again. */
 static void say_refused(struct kv_reader *r)
 {
     if (r->paths == NULL)
         return;
     unsigned count = r->refused_count;
+    if (!may_say(r))
+        return;
     r->refused_count = 0;
     for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
         kv_paths_at(r->paths, r->refused[i], &r->sayer);
