@@ -26,7 +26,8 @@ struct kv_feed {
     bool verifies;            /* its first message should be the last one that is known */
     bool unproven;            /* that one is of an earlier life */
     bool heard;               /* some message of this process, by what anybody said of it */
-    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
+    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up, */
+    uint64_t end_ms;          /* whatever it brings not later than then */
     uint64_t pause_ms;        /* none before that */
     struct buf held;
     struct kv_feed_stats stats;
@@ -67,6 +68,7 @@ static void ask(struct kv_feed *f, uint64_t now_ms)
 {
     f->asked = true;
     f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    f->end_ms = now_ms + KV_SETTLE_MS;
     f->pause_ms = now_ms + KV_REPLAY_PAUSE_MS;
     f->stats.replays++;
     f->verifies = f->next > 0 && f->last_hash != 0;
@@ -170,7 +172,10 @@ void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, 
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    if (f->verifies || number >= f->next) { /* not one that came already */
+        f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+        f->due_ms = f->due_ms < f->end_ms ? f->due_ms : f->end_ms;
+    }
     if (f->verifies && (number != f->next - 1 || hash_of(f, payload) != f->last_hash)) {
         missed(f); /* it may be another engine, and what it sent before is not known */
         f->next = number;

@@ -23,8 +23,11 @@
 
 enum {
     KV_FEED_HELD_MAX = 8 << 20, /* bytes of messages that wait for a replay; more count as missed */
-    KV_REPLAY_TIMEOUT_MS = 3000, /* without a message of it: engines poll every 100 ms */
+    KV_REPLAY_TIMEOUT_MS = 3000, /* without a further message of it: engines poll every 100 ms */
     KV_REPLAY_PAUSE_MS = 1000,   /* between two replays of one engine */
+    /* After a gap a block may have a second copy as long as answers run that ran then. A replay
+     * that takes as long brings nothing that going on without it does not, and is given up. */
+    KV_SETTLE_MS = 60000,
 };
 
 struct kv_feed_user {

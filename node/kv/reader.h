@@ -54,8 +54,6 @@ enum {
     KV_WALK_BLOCKS =
         16, /* and so many blocks on an answer's way to the root, which are only read */
     KV_WINDOW_MS = 1000,
-    /* After a gap a block may have a second copy as long as answers run that ran then. */
-    KV_SETTLE_MS = 60000,
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
      * last block, and some round what they tell. */

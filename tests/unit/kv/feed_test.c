@@ -199,6 +199,32 @@ static void test_another_engine(void **state)
     play(true, 0, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
 }
 
+/* One message a second: a replay neither lasts for good, nor for as long as the same message comes
+ * again and again. */
+static void test_a_replay_that_drips_is_given_up(void **state)
+{
+    (void)state;
+    for (unsigned same = 0; same <= 1; same++) {
+        uint64_t now_ms = 10000, began_ms = now_ms;
+        unsigned number = 0;
+        begin(true, 0);
+        kv_feed_connected(feed, now_ms);
+        send(5000, false, 0, now_ms);
+        while (kv_feed_state(feed) == KV_FEED_REPLAYS) {
+            now_ms += 1000;
+            send(same ? 0 : number++, true, 0, now_ms);
+            if (now_ms >= kv_feed_due_ms(feed))
+                kv_feed_tick(feed, now_ms);
+            assert_true(now_ms - began_ms <= KV_SETTLE_MS);
+        }
+        uint64_t lasted_ms = now_ms - began_ms;
+        assert_int_equal(lasted_ms, same ? 1000 + KV_REPLAY_TIMEOUT_MS : KV_SETTLE_MS);
+        assert_int_equal(kv_feed_next(feed), 5001);      /* it goes on with what came meanwhile, */
+        assert_int_equal(kv_feed_stats(feed).missed, 1); /* which does not follow */
+        end();
+    }
+}
+
 /* --- drawn ----------------------------------------------------------------------------------- */
 
 struct engine {
@@ -292,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_with_one),
         cmocka_unit_test(test_another_engine),
         cmocka_unit_test(test_an_earlier_life_is_gone_on_with),
+        cmocka_unit_test(test_a_replay_that_drips_is_given_up),
         cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
