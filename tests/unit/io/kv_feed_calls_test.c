@@ -1,5 +1,6 @@
 /* A feed's sockets where libzmq's calls, and the clock, do what they seldom do: the linker puts the
  * functions of this file in front of them. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -19,15 +20,43 @@ static unsigned connected, lives;
 
 /* --- what stands in front -------------------------------------------------------------------- */
 
+static bool interrupts; /* every second call is, by a signal */
+static bool second;
 static unsigned connects;    /* to an engine */
 static uint64_t time_by = 1; /* what is waited for comes so much sooner */
+
+static bool interrupted(void)
+{
+    second = interrupts && !second;
+    errno = second ? EINTR : errno;
+    return second;
+}
+
+#define WRAP(name, parameters, arguments)                                                          \
+    int __real_##name parameters;                                                                  \
+    int __wrap_##name parameters;                                                                  \
+    int __wrap_##name parameters                                                                   \
+    {                                                                                              \
+        return interrupted() ? -1 : __real_##name arguments;                                       \
+    }
+
+WRAP(zmq_msg_recv, (zmq_msg_t * part, void *socket, int flags), (part, socket, flags))
+WRAP(zmq_send, (void *socket, const void *bytes, size_t len, int flags),
+     (socket, bytes, len, flags))
+WRAP(zmq_socket_monitor, (void *socket, const char *endpoint, int events),
+     (socket, endpoint, events))
+WRAP(zmq_setsockopt, (void *socket, int option, const void *value, size_t len),
+     (socket, option, value, len))
+WRAP(zmq_getsockopt, (void *socket, int option, void *value, size_t *len),
+     (socket, option, value, len))
+WRAP(zmq_ctx_term, (void *context), (context))
 
 int __real_zmq_connect(void *socket, const char *endpoint);
 int __wrap_zmq_connect(void *socket, const char *endpoint);
 int __wrap_zmq_connect(void *socket, const char *endpoint)
 {
     connects += strncmp(endpoint, "tcp:", 4) == 0;
-    return __real_zmq_connect(socket, endpoint);
+    return interrupted() ? -1 : __real_zmq_connect(socket, endpoint);
 }
 
 int __real_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat);
@@ -69,6 +98,7 @@ static int setup(void **state)
     (void)state;
     connected = lives = connects = 0;
     time_by = 1;
+    interrupts = second = false;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(io_kv_open(&ours), 0);
     return 0;
@@ -117,9 +147,48 @@ static void an_attempt_without_an_answer_is_made_anew(void **state)
     (void)close(silent);
 }
 
+/* Nothing is lost, and nothing ends. */
+static void calls_that_are_interrupted_are_made_again(void **state)
+{
+    (void)state;
+    void *engines = zmq_ctx_new(), *publisher = zmq_socket(engines, ZMQ_XPUB);
+    void *router = zmq_socket(engines, ZMQ_ROUTER);
+    char endpoint[64], asked_at[64];
+    size_t len = sizeof endpoint;
+    assert_int_equal(zmq_bind(publisher, "tcp://127.0.0.1:*"), 0);
+    assert_int_equal(zmq_getsockopt(publisher, ZMQ_LAST_ENDPOINT, endpoint, &len), 0);
+    len = sizeof asked_at;
+    assert_int_equal(zmq_bind(router, "tcp://127.0.0.1:*"), 0);
+    assert_int_equal(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, asked_at, &len), 0);
+    interrupts = true;
+    assert_int_equal(io_kv_feed_open(&feed, &loop, ours, slice_of_cstr(endpoint),
+                                     slice_of_cstr(asked_at), SLICE("t"), &user),
+                     ERR_OK);
+    until(&connected, 1);
+    assert_int_equal(io_kv_feed_replay(feed, 0), ERR_OK);
+    interrupts = false;
+    char subscription[8]; /* it has come */
+    assert_int_equal(zmq_recv(publisher, subscription, sizeof subscription, 0), 2);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(zmq_send(publisher, "t", 1, ZMQ_SNDMORE), 1);
+        assert_int_equal(zmq_send(publisher, "12345678", 8, ZMQ_SNDMORE), 8);
+        assert_int_equal(zmq_send(publisher, "payload", 7, 0), 7);
+    }
+    interrupts = true;
+    until(&lives, 3);
+    assert_int_equal(connects, 4); /* two, of which each was interrupted once */
+    interrupts = false;
+    assert_int_equal(zmq_recv(router, subscription, sizeof subscription, 0), 5);
+    assert_int_equal(zmq_close(router), 0);
+    assert_int_equal(zmq_close(publisher), 0);
+    assert_int_equal(zmq_ctx_term(engines), 0);
+    interrupts = true; /* until the context is closed */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(calls_that_are_interrupted_are_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(an_attempt_without_an_answer_is_made_anew, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
