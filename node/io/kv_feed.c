@@ -249,7 +249,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket *s = poll->data;
     (void)status, (void)events;
-    if (!s->feed->closed)
+    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once in each */
+    if (!s->feed->closed && !has_turn)
         read_sockets(s->feed);
 }
 

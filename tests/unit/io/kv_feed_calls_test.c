@@ -40,7 +40,36 @@ static bool interrupted(void)
         return interrupted() ? -1 : __real_##name arguments;                                       \
     }
 
-WRAP(zmq_msg_recv, (zmq_msg_t * part, void *socket, int flags), (part, socket, flags))
+/* A subscription of which there is always one more message. */
+enum { FLOOD_BYTES = 300 << 10 };
+static bool floods;
+static unsigned parts; /* of the message that is received */
+
+int __real_zmq_getsockopt(void *socket, int option, void *value, size_t *len);
+int __real_zmq_msg_recv(zmq_msg_t *part, void *socket, int flags);
+int __wrap_zmq_msg_recv(zmq_msg_t *part, void *socket, int flags);
+int __wrap_zmq_msg_recv(zmq_msg_t *part, void *socket, int flags)
+{
+    static const size_t sizes[] = {1, 8, FLOOD_BYTES};
+    int type = ZMQ_PAIR;
+    size_t len = sizeof type;
+    if (interrupted())
+        return -1;
+    if (!floods || __real_zmq_getsockopt(socket, ZMQ_TYPE, &type, &len) != 0 || type != ZMQ_SUB)
+        return __real_zmq_msg_recv(part, socket, flags);
+    size_t size = sizes[parts++ % 3];
+    assert_int_equal(zmq_msg_init_size(part, size), 0);
+    memset(zmq_msg_data(part), 0, size);
+    return (int)size;
+}
+
+int __real_zmq_msg_more(const zmq_msg_t *part);
+int __wrap_zmq_msg_more(const zmq_msg_t *part);
+int __wrap_zmq_msg_more(const zmq_msg_t *part)
+{
+    return floods ? parts % 3 != 0 : __real_zmq_msg_more(part);
+}
+
 WRAP(zmq_send, (void *socket, const void *bytes, size_t len, int flags),
      (socket, bytes, len, flags))
 WRAP(zmq_socket_monitor, (void *socket, const char *endpoint, int events),
@@ -98,7 +127,8 @@ static int setup(void **state)
     (void)state;
     connected = lives = connects = 0;
     time_by = 1;
-    interrupts = second = false;
+    interrupts = second = floods = false;
+    parts = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(io_kv_open(&ours), 0);
     return 0;
@@ -185,10 +215,30 @@ static void calls_that_are_interrupted_are_made_again(void **state)
     interrupts = true; /* until the context is closed */
 }
 
+/* One that sends without end is read in parts, and other work has its turn between them. */
+static void a_turn_of_the_loop_reads_so_many_bytes(void **state)
+{
+    (void)state;
+    const unsigned in_a_turn = (IO_KV_BYTES_AT_ONCE + FLOOD_BYTES - 1) / FLOOD_BYTES;
+    assert_true(in_a_turn < IO_KV_AT_ONCE);
+    assert_int_equal(io_kv_feed_open(&feed, &loop, ours, SLICE("tcp://127.0.0.1:1"), SLICE(""),
+                                     SLICE(""), &user),
+                     ERR_OK);
+    floods = true;
+    for (unsigned turn = 0; turn < 20; turn++) {
+        unsigned before = lives;
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(lives - before, in_a_turn);
+    }
+    assert_int_equal(io_kv_feed_stats(feed).bytes, lives * (uint64_t)FLOOD_BYTES);
+    floods = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calls_that_are_interrupted_are_made_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_turn_of_the_loop_reads_so_many_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(an_attempt_without_an_answer_is_made_anew, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
