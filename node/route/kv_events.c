@@ -313,7 +313,10 @@ void node_router_events_write(const struct node_router *r, unsigned replica, uin
 {
     const struct node_events_user *user = &r->events.user;
     struct kv_reading_row row;
-    if (user->row == NULL || !user->row(user->context, replica, &row)) {
+    unsigned server = r->replicas[replica].rank.server;
+    if (slice_equal(r->replicas[server].said.kv_events, SLICE("off"))) {
+        row = (struct kv_reading_row){.from = "", .reading = KV_READING_NOT};
+    } else if (user->row == NULL || !user->row(user->context, replica, &row)) {
         json_nil(w);
         return;
     }

@@ -97,6 +97,24 @@ static bool named_find(const struct proxy *p, const struct node_replica *k, stru
     return said.len > 0;
 }
 
+bool feeds_joins(const struct proxy *p)
+{
+    return p->config.replication != NULL && !node_replication_ready(p->config.replication);
+}
+
+static bool is_off(const struct proxy *p)
+{
+    return p->engines.feeds == NULL || feeds_joins(p) ||
+           p->config.options->kv_events == NODE_KV_EVENTS_OFF;
+}
+
+static bool is_off_at(const struct proxy *p, unsigned slot)
+{
+    struct kv_named named = {.off = false};
+    return is_off(p) ||
+           (named_find(p, node_router_replica(p->config.router, slot), &named) && named.off);
+}
+
 /* An engine that connects; `named` has more of it. */
 static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
                             struct endpoint *out)
@@ -116,6 +134,8 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
     unsigned server = k->rank.server, rank = k->rank.is_one ? k->rank.number : 0;
     struct kv_named named = {.connects = true};
     bool is_named = named_find(p, k, &named);
+    if (is_named && named.off)
+        return false;
     if (is_named && named.connects)
         return !k->rank.is_one && connection_find(p, server, &named, out);
     if (is_named) {
@@ -135,17 +155,6 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
-
-bool feeds_joins(const struct proxy *p)
-{
-    return p->config.replication != NULL && !node_replication_ready(p->config.replication);
-}
-
-static bool is_off(const struct proxy *p)
-{
-    return p->engines.feeds == NULL || feeds_joins(p) ||
-           p->config.options->kv_events == NODE_KV_EVENTS_OFF;
-}
 
 static enum kv_role role_of(const struct proxy *p, unsigned slot, bool connects)
 {
@@ -208,7 +217,7 @@ static double blocks_of(const struct node_replica *k)
 static bool others_read(const struct proxy *p, unsigned slot)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
-    return !is_off(p) && !k->absent && k->turn_events.ahead >= READERS;
+    return !is_off_at(p, slot) && !k->absent && k->turn_events.ahead >= READERS;
 }
 
 static void log_change(const struct proxy *p, unsigned slot)
@@ -323,8 +332,9 @@ static void connect_held(const struct proxy *p, unsigned slot)
         kv_readers_connected(readers, (unsigned)kv_readers_feed(readers, slot), p->now_ms);
 }
 
-static void look(struct proxy *p, unsigned slot, bool off)
+static void look(struct proxy *p, unsigned slot)
 {
+    bool off = is_off_at(p, slot);
     struct feeds *f = p->engines.feeds;
     struct kv_wanted want = {.role = KV_ROLE_NONE};
     struct endpoint e = {.at = ""};
@@ -362,7 +372,7 @@ void feeds_held(struct proxy *p, unsigned replica, const char *from)
         return;
     }
     (void)slice_to_cstr(slice_of_cstr(from), of->from, sizeof of->from);
-    look(p, replica, is_off(p));
+    look(p, replica);
 }
 
 bool feeds_live(struct proxy *p, unsigned replica, uint64_t number, struct slice payload)
@@ -382,9 +392,9 @@ void feeds_tick(struct proxy *p)
         return;
     kv_readers_tick(f->readers, p->now_ms);
     unsigned count = node_router_replica_count(p->config.router);
-    bool looks = p->now_ms >= f->looked_ms + LOOK_MS, off = is_off(p);
+    bool looks = p->now_ms >= f->looked_ms + LOOK_MS;
     for (unsigned slot = 0; looks && slot < count; slot++)
-        look(p, slot, off);
+        look(p, slot);
     bool any = looks || kv_readers_stats(f->readers).feeds > 0;
     for (unsigned slot = 0; any && slot < count; slot++) {
         log_change(p, slot);

@@ -163,8 +163,14 @@ static bool fits(const struct publisher *c, unsigned slot)
         return false;
     if (said.len > 0)
         CHECK(kv_named_parse(said, &named) == NULL); /* it was checked */
-    return named.connects && slice_equal(named.topic, topic) &&
+    /* With kv-events=off it is meant, and not read. */
+    return (named.connects || named.off) && slice_equal(named.topic, topic) &&
            (topic.len > 0 || has_address(p, slot, plain(c->from)));
+}
+
+static bool is_off_at(const struct node_router *r, unsigned slot)
+{
+    return slice_equal(node_router_replica(r, slot)->said.kv_events, SLICE("off"));
 }
 
 static bool is_taken(const struct publisher *c, int slot)
@@ -193,6 +199,8 @@ static int find(const struct publisher *c, enum drop *drop)
         *drop = c->topic_len > 0 ? DROP_TOPIC : DROP_ADDRESS;
     else if (found > 1)
         *drop = DROP_SEVERAL;
+    else if (is_off_at(r, (unsigned)slot))
+        *drop = DROP_UNREAD;
     else if (node_router_replica(r, (unsigned)slot)->rank.ranks > 0)
         *drop = DROP_RANKS;
     else
@@ -206,7 +214,7 @@ static void log_drop(struct publisher *c, int slot)
     struct publishers *ps = p->engines.publishers;
     const char *what = drop_texts[c->drop].what;
     bool lately = ps->logged_ms > 0 && p->now_ms < ps->logged_ms + PUBLISHERS_LOG_MS;
-    if (c->logged || lately)
+    if (c->logged || lately || what == NULL)
         return;
     c->logged = true;
     ps->logged_ms = p->now_ms;

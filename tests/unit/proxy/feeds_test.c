@@ -411,6 +411,34 @@ static void a_label_names_another_host(void **state)
     assert_string_equal(feeds[0], "");
 }
 
+/* One engine's events are off, and the others' are read. */
+static void a_label_turns_them_off(void **state)
+{
+    (void)state;
+    listen_to_the_log();
+    passes(5 * SECOND);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_true(world.node->router->slots[0].events.reads == NODE_READS_TURN && said_live == 1);
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=off"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    passes(2 * SECOND);
+    assert_string_equal(feeds[0], "");
+    assert_int_equal(world.node->router->slots[0].events.reads, NODE_READS_NOT);
+    assert_int_equal(lost, 1);
+    struct buf json = {.at = NULL};
+    assert_int_equal(node_router_replicas_json(world.node->router, world.now_ms, &json), ERR_OK);
+    assert_int_equal(buf_append_char(&json, '\0'), ERR_OK);
+    assert_non_null(
+        strstr(json.at, "\"events\":{\"state\":\"off\",\"speaks\":false,\"from\":\"\""));
+    buf_free(&json);
+    unsigned before = asked;
+    passes(7 * MINUTE);
+    assert_true(asked == before && feeds[0][0] == '\0' && unreachable == 0);
+}
+
 /* Of a process with ranks each rank has its feed, and the address has none. */
 static void ranks_have_feeds_of_their_own(void **state)
 {
@@ -446,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_label_turns_them_off, setup, teardown),
         cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

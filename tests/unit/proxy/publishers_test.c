@@ -237,6 +237,20 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
+/* Its label is off: its messages are known, and not read. */
+static void one_whose_events_are_off(void **state)
+{
+    (void)state;
+    label(0, "kv-events=off");
+    struct wire *w = engine(address(0));
+    publish(w, SLICE(""), 0);
+    assert_true(dropped("unread") == 1 && dropped("address") == 0 && read_of(0) == -1);
+    label(0, "");
+    proxy_world_wait(&world, 2 * SECOND);
+    publish(w, SLICE(""), 1);
+    assert_int_equal(read_of(0), 1);
+}
+
 static unsigned said, said_full, said_refused;
 
 static void on_event(void *context, enum log_level level, const char *event,
@@ -480,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(by_its_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(by_its_address, setup, teardown),
         cmocka_unit_test_setup_teardown(nobodys_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_whose_events_are_off, setup, teardown),
         cmocka_unit_test_setup_teardown(the_log_says_so_once, setup, teardown),
         cmocka_unit_test_setup_teardown(two_that_could_be_meant, setup, teardown),
         cmocka_unit_test_setup_teardown(one_connection_cannot_tell_ranks, setup, teardown),
