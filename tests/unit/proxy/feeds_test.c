@@ -131,6 +131,17 @@ static struct node_replica *replica(unsigned slot)
     return &world.node->router->replicas[slot];
 }
 
+/* Whether GET /replicas has that text. */
+static bool replicas_have(const char *text)
+{
+    struct buf json = {.at = NULL};
+    assert_int_equal(node_router_replicas_json(world.node->router, world.now_ms, &json), ERR_OK);
+    assert_int_equal(buf_append_char(&json, '\0'), ERR_OK);
+    bool found = strstr(json.at, text) != NULL;
+    buf_free(&json);
+    return found;
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -356,8 +367,10 @@ static void others_read_where_it_is_their_turn(void **state)
     kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
     passes(SECOND);
     assert_true(node_router_events_are_live(world.node->router, 0));
+    assert_true(replicas_have("\"state\":\"live\",\"speaks\":true"));
     replica(0)->scrape.tier_hits = 16; /* of which no event tells */
     passes(2 * SECOND);
+    assert_true(replicas_have("\"state\":\"silent_tier\",\"speaks\":false"));
     assert_false(node_router_events_are_live(world.node->router, 0));
     replica(0)->scrape.tier_hits = 0;
     passes(2 * SECOND);
@@ -428,12 +441,7 @@ static void a_label_turns_them_off(void **state)
     assert_string_equal(feeds[0], "");
     assert_int_equal(world.node->router->slots[0].events.reads, NODE_READS_NOT);
     assert_int_equal(lost, 1);
-    struct buf json = {.at = NULL};
-    assert_int_equal(node_router_replicas_json(world.node->router, world.now_ms, &json), ERR_OK);
-    assert_int_equal(buf_append_char(&json, '\0'), ERR_OK);
-    assert_non_null(
-        strstr(json.at, "\"events\":{\"state\":\"off\",\"speaks\":false,\"from\":\"\""));
-    buf_free(&json);
+    assert_true(replicas_have("\"events\":{\"state\":\"off\",\"speaks\":false,\"from\":\"\""));
     unsigned before = asked;
     passes(7 * MINUTE);
     assert_true(asked == before && feeds[0][0] == '\0' && unreachable == 0);
