@@ -243,7 +243,7 @@ void kv_feed_tick(struct kv_feed *f, uint64_t now_ms)
 /* --- life ------------------------------------------------------------------------------------ */
 
 int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
-                   const struct hash_secret *secret, bool has_replay, uint64_t next)
+                   const struct hash_secret *secret, bool has_replay)
 {
     struct kv_feed *f = calloc(1, sizeof *f);
     if (f == NULL)
@@ -251,8 +251,6 @@ int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
     f->user = user;
     f->secret = secret;
     f->has_replay = has_replay;
-    f->next = next;
-    f->heard = next > 0;
     buf_init(&f->held, KV_FEED_HELD_MAX);
     *out = f;
     return ERR_OK;

@@ -62,10 +62,9 @@ struct kv_feed_stats {
 
 struct kv_feed;
 
-/* `user` and `secret` are borrowed. `next`: the number that another reader of this engine would
- * have taken next; 0: nobody read it before. ERR_NOMEM. */
+/* `user` and `secret` are borrowed. ERR_NOMEM. */
 MUST_USE int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
-                            const struct hash_secret *secret, bool has_replay, uint64_t next);
+                            const struct hash_secret *secret, bool has_replay);
 /* A new one goes on where an earlier one stopped, perhaps in another life of this process: with the
  * next number, and the hash of the message before it (kv_feed_last()). Where there is a replay it
  * must show that this message is still the last one before: until then nothing is *proven*, and if

@@ -81,10 +81,10 @@ enum kv_reader_state {
 
 struct kv_reader;
 
-/* All but `out` is borrowed. `blocks_max`: of its tree. `next`: as kv_feed_create(). ERR_NOMEM. */
+/* All but `out` is borrowed. `blocks_max`: of its tree. ERR_NOMEM. */
 MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
                               const struct hash_secret *secret, uint32_t blocks_max,
-                              bool has_replay, uint64_t next);
+                              bool has_replay);
 void kv_reader_destroy(struct kv_reader *r);
 void kv_reader_check(const struct kv_reader *r);
 /* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one

@@ -55,7 +55,7 @@ static void begin(void)
     number = 0;
     hash_secret_from_seed(&secret, 1);
     assert_int_equal(kv_paths_create(&paths, KV_PATH_LENGTH_MAX + 1), 0);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, false, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, false), 0);
     kv_reader_speaks(reader, true);
 }
 
@@ -198,7 +198,7 @@ static void test_a_long_replay_is_read(void **state)
     enum { KEPT = 10000 };
     begin();
     kv_reader_destroy(reader);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
     kv_reader_connected(reader, 0);
     for (unsigned i = 0; i < KEPT; i++) {
         msgpack_packer p = kv_message_begin(1);
@@ -533,7 +533,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
                      1);
     assert_int_equal(kv_reader_keep(reader, &kept), 1);
     kv_reader_destroy(reader);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
     assert_int_equal(kv_reader_keep(reader, &kept), 0); /* it knows nothing */
     kv_reader_speaks(reader, true);
     assert_true(kv_reader_resume(reader, buf_slice(&kept), 0));
