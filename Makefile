@@ -298,6 +298,12 @@ $(FUZZ_BIN): LDFLAGS += $(filter-out $(if $(filter fuzz,$(VARIANT)),%),$(TEST_LI
 FAILMALLOC_BIN := $(filter %/failmalloc_test,$(UNIT_BIN))
 $(FAILMALLOC_BIN): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
+# Calls of libzmq, and of timers, go through the test.
+comma := ,
+$(BUILD)/tests/unit/io/kv_feed_calls_test: LDFLAGS += \
+	$(addprefix -Wl$(comma)--wrap=,uv_timer_start zmq_connect zmq_ctx_term zmq_getsockopt \
+	zmq_msg_more zmq_msg_recv zmq_send zmq_setsockopt zmq_socket_monitor)
+
 # Large blocks are used again (tests/fuzz/lib/session_memory.h).
 $(BUILD)/tests/fuzz/session_fuzz: LDFLAGS += -Wl,--wrap=calloc,--wrap=realloc,--wrap=free
 

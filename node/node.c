@@ -174,12 +174,20 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
-/* Unless that is known: the cache is another one already. */
+/* Unless that is known: the cache is another one already. Metrics that tell the start of a process
+ * show the same restart, and are logged. */
 static void on_began(void *context, unsigned slot, uint32_t rkey)
 {
     struct node *n = context;
-    if (node_router_replica(n->router, slot)->rkey == rkey)
-        node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
+    const struct node_replica *k = node_router_replica(n->router, slot);
+    if (k->rkey != rkey)
+        return;
+    if (n->log != NULL && !(node_router_process(n->router, slot)->scrape.start_time_s > 0))
+        log_event(n->log, LOG_WARN, "replica_restarted",
+                  LOG_STR("replica", node_router_replica_name(n->router, slot)),
+                  LOG_CSTR("by", "its KV-cache events began anew"),
+                  LOG_CSTR("effect", "its prefixes are forgotten"));
+    node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
 static void on_path(void *context, const struct kv_path *path)

@@ -81,6 +81,12 @@ static const struct words {
     {"kv_events_lost", ADMIN_EVENT_REPLICA,
      "This router lost the KV-cache events of replica {replica}[ at {from}]: unless another router "
      "reads them, what its cache holds is inferred."},
+    {"kv_events_unreachable", ADMIN_EVENT_TROUBLE,
+     "This router cannot subscribe to the KV-cache events of replica {replica}[ at {from}]: unless "
+     "another router reads them, what its cache holds is inferred.[ Wanted: {want}.]"},
+    {"kv_events_silent", ADMIN_EVENT_TROUBLE,
+     "No KV-cache event of replica {replica} came[ from {from}][ with topic {topic}] while "
+     "{answers#answer|answers} stored blocks there.[ Wanted: {want}.]"},
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
      "{minutes#minute|minutes} what its cache holds is inferred."},
@@ -90,6 +96,9 @@ static const struct words {
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
      "KV-cache events from {from}[ with topic {topic}] are dropped: {reason}[ "
      "({replica})].[ Wanted: {want}.]"},
+    {"kv_events_full", ADMIN_EVENT_TROUBLE,
+     "{limit#connection|connections} to kv-events-listen are open: {refused#more was|more were} "
+     "refused, the last one from {from}.[ Wanted: {want}.]"},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},

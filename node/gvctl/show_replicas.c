@@ -306,7 +306,7 @@ static const char replicas_legend[] =
     "known. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
     "and how much of it this router believes to be filled. KNOWN BY: events are the engine's\n"
     "KV-cache events; answers corrected the size of its cache; inferred is from what it was\n"
-    "sent alone.\n";
+    "sent alone; with events off the label kv-events=off says not to read them.\n";
 
 int show_replicas(const struct show *how, const json_t *list)
 {
@@ -357,7 +357,9 @@ int show_replicas(const struct show *how, const json_t *list)
                    fields_number(r, "context_tokens"));
         table_cell(&t, "%.0fk", fields_number(cache, "tokens") / 1000);
         table_cell(&t, "%.0fk", held_of(r));
-        table_cell(&t, "%s", fields_has_text(cache, "from") ? fields_text(cache, "from") : "-");
+        table_cell(&t, "%s%s", fields_has_text(cache, "from") ? fields_text(cache, "from") : "-",
+                   fields_equal(json_object_get(r, "events"), "state", "off") ? ", events off"
+                                                                              : "");
         table_cell(&t, "%.0f", fields_number(r, "restarts"));
     }
     table_print(&t, stdout);

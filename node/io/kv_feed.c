@@ -1,5 +1,6 @@
 #include "node/io/kv_feed.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ enum {
     PARTS_MAX = 4, /* of a message; a topic in a replay */
     RETRY_MS = 100,
     RETRY_MAX_MS = 5000,  /* a connection that lasted so long was a good one */
-    HEARTBEAT_MS = 10000, /* without an answer the connection ends */
+    HEARTBEAT_MS = 10000, /* without an answer the connection ends, and so does an attempt */
     ENDED = ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
 };
@@ -35,6 +36,7 @@ struct io_kv_feed {
     uv_idle_t again;                                /* more is there than was read at once */
     uv_timer_t retry;                               /* to subscribe anew */
     uint64_t retry_ms, connected_ms;                /* how long it waits; when it succeeded last */
+    bool ended;                                     /* the subscription, and it waits */
     bool closed;
     unsigned open; /* handles that libuv still has */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
@@ -42,6 +44,61 @@ struct io_kv_feed {
     char topic_bytes[IO_KV_TOPIC_MAX];
     struct io_kv_feed_stats stats;
 };
+
+/* --- libzmq's calls --------------------------------------------------------------------------- */
+
+/* A signal may interrupt any of them before it has done anything. */
+#define AGAIN(rc, call)                                                                            \
+    do                                                                                             \
+        (rc) = (call);                                                                             \
+    while ((rc) < 0 && zmq_errno() == EINTR)
+
+static int receive_part(void *zmq, zmq_msg_t *part)
+{
+    int rc;
+    AGAIN(rc, zmq_msg_recv(part, zmq, ZMQ_DONTWAIT));
+    return rc;
+}
+
+static int send_part(void *zmq, const void *bytes, size_t len, int more)
+{
+    int rc;
+    AGAIN(rc, zmq_send(zmq, bytes, len, more | ZMQ_DONTWAIT));
+    return rc;
+}
+
+static int connect_to(void *zmq, const char *endpoint)
+{
+    int rc;
+    AGAIN(rc, zmq_connect(zmq, endpoint));
+    return rc;
+}
+
+static int monitor_at(void *zmq, const char *endpoint, int events)
+{
+    int rc;
+    AGAIN(rc, zmq_socket_monitor(zmq, endpoint, events));
+    return rc;
+}
+
+static int set_bytes(void *zmq, int option, const void *value, size_t len)
+{
+    int rc;
+    AGAIN(rc, zmq_setsockopt(zmq, option, value, len));
+    return rc;
+}
+
+static int set(void *zmq, int option, int value)
+{
+    return set_bytes(zmq, option, &value, sizeof value);
+}
+
+static int get_bytes(void *zmq, int option, void *value, size_t *len)
+{
+    int rc;
+    AGAIN(rc, zmq_getsockopt(zmq, option, value, len));
+    return rc;
+}
 
 /* --- messages -------------------------------------------------------------------------------- */
 
@@ -83,12 +140,20 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
+/* Of a name that cannot be looked up libzmq says nothing. */
+static void await_answer(struct io_kv_feed *f)
+{
+    f->ended = false;
+    CHECK(uv_timer_start(&f->retry, on_retry, HEARTBEAT_MS, 0) == 0);
+}
+
 /* libzmq connects again by itself after some failures, and not after others: a message that is too
  * large ends the subscription for good. So it never does, and all is opened anew here. */
 static void retry(struct io_kv_feed *f)
 {
-    if (uv_is_active((const uv_handle_t *)&f->retry))
+    if (f->ended)
         return;
+    f->ended = true;
     bool lasted = f->connected_ms > 0 && uv_now(f->loop) >= f->connected_ms + RETRY_MAX_MS;
     f->connected_ms = 0;
     f->retry_ms = lasted || f->retry_ms == 0 ? RETRY_MS : f->retry_ms * 2;
@@ -108,6 +173,7 @@ static void on_monitor(struct io_kv_feed *f, const struct slice *parts, unsigned
     }
     if (event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
         return;
+    CHECK(f->ended || uv_timer_stop(&f->retry) == 0);
     f->connected_ms = uv_now(f->loop);
     f->stats.connects++;
     f->user->connected(f->user->context);
@@ -123,7 +189,7 @@ static bool receive(struct socket *s)
     while (more) {
         zmq_msg_t *part = count < PARTS_MAX ? &parts[count] : &rest;
         CHECK(zmq_msg_init(part) == 0);
-        if (zmq_msg_recv(part, s->zmq, ZMQ_DONTWAIT) < 0) {
+        if (receive_part(s->zmq, part) < 0) {
             CHECK(zmq_msg_close(part) == 0);
             break;
         }
@@ -183,7 +249,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket *s = poll->data;
     (void)status, (void)events;
-    if (!s->feed->closed)
+    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once in each */
+    if (!s->feed->closed && !has_turn)
         read_sockets(s->feed);
 }
 
@@ -210,11 +277,6 @@ static void socket_close(struct socket **s)
     *s = NULL;
 }
 
-static int set(void *zmq, int option, int value)
-{
-    return zmq_setsockopt(zmq, option, &value, sizeof value);
-}
-
 static int socket_open(struct io_kv_feed *f, int type,
                        void (*message)(struct io_kv_feed *, const struct slice *, unsigned),
                        struct socket **out)
@@ -230,8 +292,8 @@ static int socket_open(struct io_kv_feed *f, int type,
     CHECK(set(s->zmq, ZMQ_LINGER, 0) == 0 && set(s->zmq, ZMQ_IPV6, 1) == 0 &&
           set(s->zmq, ZMQ_RCVHWM, IO_KV_QUEUED) == 0 && set(s->zmq, ZMQ_RECONNECT_IVL, -1) == 0 &&
           set(s->zmq, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS) == 0 &&
-          zmq_setsockopt(s->zmq, ZMQ_MAXMSGSIZE, &message_max, sizeof message_max) == 0);
-    CHECK(zmq_getsockopt(s->zmq, ZMQ_FD, &descriptor, &size) == 0);
+          set_bytes(s->zmq, ZMQ_MAXMSGSIZE, &message_max, sizeof message_max) == 0);
+    CHECK(get_bytes(s->zmq, ZMQ_FD, &descriptor, &size) == 0);
     if (uv_poll_init_socket(f->loop, &s->poll, descriptor) != 0) {
         CHECK(zmq_close(s->zmq) == 0);
         free(s);
@@ -260,9 +322,9 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
     int err = socket_open(f, ZMQ_DEALER, on_replay, &f->replay);
     if (err != ERR_OK)
         return err;
-    if (zmq_connect(f->replay->zmq, f->replay_endpoint) != 0 ||
-        zmq_send(f->replay->zmq, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
-        zmq_send(f->replay->zmq, number, sizeof number, ZMQ_DONTWAIT) < 0)
+    if (connect_to(f->replay->zmq, f->replay_endpoint) != 0 ||
+        send_part(f->replay->zmq, "", 0, ZMQ_SNDMORE) < 0 ||
+        send_part(f->replay->zmq, number, sizeof number, 0) < 0)
         socket_close(&f->replay);
     CHECK(uv_idle_start(&f->again, on_again) == 0);
     return f->replay != NULL ? ERR_OK : ERR_NOMEM;
@@ -278,12 +340,11 @@ static int subscribe(struct io_kv_feed *f)
         err = socket_open(f, ZMQ_PAIR, on_monitor, &f->monitor);
     if (err != ERR_OK)
         return err;
-    if (zmq_socket_monitor(f->subscription->zmq, inside, ENDED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) !=
-            0 ||
-        zmq_connect(f->monitor->zmq, inside) != 0 ||
-        zmq_setsockopt(f->subscription->zmq, ZMQ_SUBSCRIBE, f->topic.at, f->topic.len) != 0)
+    if (monitor_at(f->subscription->zmq, inside, ENDED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0 ||
+        connect_to(f->monitor->zmq, inside) != 0 ||
+        set_bytes(f->subscription->zmq, ZMQ_SUBSCRIBE, f->topic.at, f->topic.len) != 0)
         return ERR_NOMEM;
-    return zmq_connect(f->subscription->zmq, f->endpoint) == 0 ? ERR_OK : ERR_SYNTAX;
+    return connect_to(f->subscription->zmq, f->endpoint) == 0 ? ERR_OK : ERR_SYNTAX;
 }
 
 static void on_retry(uv_timer_t *timer)
@@ -291,6 +352,7 @@ static void on_retry(uv_timer_t *timer)
     struct io_kv_feed *f = timer->data;
     socket_close(&f->subscription);
     socket_close(&f->monitor);
+    await_answer(f);
     if (subscribe(f) != ERR_OK)
         retry(f);
     CHECK(uv_idle_start(&f->again, on_again) == 0);
@@ -321,6 +383,8 @@ int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq, struct 
         io_kv_feed_close(f);
         return err;
     }
+    if (endpoint.len > 0)
+        await_answer(f);
     CHECK(uv_idle_start(&f->again, on_again) == 0);
     *out = f;
     return ERR_OK;
@@ -354,5 +418,7 @@ int io_kv_open(void **zmq)
 
 void io_kv_close(void *zmq)
 {
-    CHECK(zmq_ctx_term(zmq) == 0);
+    int rc;
+    AGAIN(rc, zmq_ctx_term(zmq));
+    CHECK(rc == 0);
 }

@@ -26,7 +26,8 @@ struct kv_feed {
     bool verifies;            /* its first message should be the last one that is known */
     bool unproven;            /* that one is of an earlier life */
     bool heard;               /* some message of this process, by what anybody said of it */
-    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up */
+    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up, */
+    uint64_t end_ms;          /* whatever it brings not later than then */
     uint64_t pause_ms;        /* none before that */
     struct buf held;
     struct kv_feed_stats stats;
@@ -67,6 +68,7 @@ static void ask(struct kv_feed *f, uint64_t now_ms)
 {
     f->asked = true;
     f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    f->end_ms = now_ms + KV_SETTLE_MS;
     f->pause_ms = now_ms + KV_REPLAY_PAUSE_MS;
     f->stats.replays++;
     f->verifies = f->next > 0 && f->last_hash != 0;
@@ -135,6 +137,7 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
 {
     uint64_t hash = hash_of(f, payload);
     bool falls = f->has_live && number <= f->live;
+    f->stats.live++;
     if (falls && number == f->live && hash == f->live_hash) {
         f->stats.twice++;
         return;
@@ -169,7 +172,10 @@ void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, 
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+    if (f->verifies || number >= f->next) { /* not one that came already */
+        f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
+        f->due_ms = f->due_ms < f->end_ms ? f->due_ms : f->end_ms;
+    }
     if (f->verifies && (number != f->next - 1 || hash_of(f, payload) != f->last_hash)) {
         missed(f); /* it may be another engine, and what it sent before is not known */
         f->next = number;
@@ -237,7 +243,7 @@ void kv_feed_tick(struct kv_feed *f, uint64_t now_ms)
 /* --- life ------------------------------------------------------------------------------------ */
 
 int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
-                   const struct hash_secret *secret, bool has_replay, uint64_t next)
+                   const struct hash_secret *secret, bool has_replay)
 {
     struct kv_feed *f = calloc(1, sizeof *f);
     if (f == NULL)
@@ -245,8 +251,6 @@ int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
     f->user = user;
     f->secret = secret;
     f->has_replay = has_replay;
-    f->next = next;
-    f->heard = next > 0;
     buf_init(&f->held, KV_FEED_HELD_MAX);
     *out = f;
     return ERR_OK;

@@ -23,8 +23,11 @@
 
 enum {
     KV_FEED_HELD_MAX = 8 << 20, /* bytes of messages that wait for a replay; more count as missed */
-    KV_REPLAY_TIMEOUT_MS = 3000, /* without a message of it: engines poll every 100 ms */
+    KV_REPLAY_TIMEOUT_MS = 3000, /* without a further message of it: engines poll every 100 ms */
     KV_REPLAY_PAUSE_MS = 1000,   /* between two replays of one engine */
+    /* After a gap a block may have a second copy as long as answers run that ran then. A replay
+     * that takes as long brings nothing that going on without it does not, and is given up. */
+    KV_SETTLE_MS = 60000,
 };
 
 struct kv_feed_user {
@@ -47,6 +50,7 @@ enum kv_feed_state {
 };
 
 struct kv_feed_stats {
+    uint64_t live;     /* messages of the subscription that came */
     uint64_t messages; /* that were handed over */
     uint64_t replayed; /* of these, by a replay */
     uint64_t gaps;     /* numbers that did not follow */
@@ -58,10 +62,9 @@ struct kv_feed_stats {
 
 struct kv_feed;
 
-/* `user` and `secret` are borrowed. `next`: the number that another reader of this engine would
- * have taken next; 0: nobody read it before. ERR_NOMEM. */
+/* `user` and `secret` are borrowed. ERR_NOMEM. */
 MUST_USE int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
-                            const struct hash_secret *secret, bool has_replay, uint64_t next);
+                            const struct hash_secret *secret, bool has_replay);
 /* A new one goes on where an earlier one stopped, perhaps in another life of this process: with the
  * next number, and the hash of the message before it (kv_feed_last()). Where there is a replay it
  * must show that this message is still the last one before: until then nothing is *proven*, and if

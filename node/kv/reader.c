@@ -52,11 +52,14 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
         say(r, id, code, chain, KV_THERE);
 }
 
+/* While nothing is said they wait: they may still be gone when it is again. */
 static void say_refused(struct kv_reader *r)
 {
     if (r->paths == NULL)
         return;
     unsigned count = r->refused_count;
+    if (!may_say(r))
+        return;
     r->refused_count = 0;
     for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
         kv_paths_at(r->paths, r->refused[i], &r->sayer);
@@ -330,8 +333,7 @@ struct kv_reader_stats kv_reader_stats(const struct kv_reader *r)
 }
 
 int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
-                     const struct hash_secret *secret, uint32_t blocks_max, bool has_replay,
-                     uint64_t next)
+                     const struct hash_secret *secret, uint32_t blocks_max, bool has_replay)
 {
     struct kv_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -345,7 +347,7 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
     kv_runs_clear(&r->runs);
     if (kv_tree_create(&r->tree, &r->tree_user, secret, blocks_max) != 0 ||
         kv_decoder_create(&r->decoder, secret) != 0 ||
-        kv_feed_create(&r->feed, &r->feed_user, secret, has_replay, next) != 0) {
+        kv_feed_create(&r->feed, &r->feed_user, secret, has_replay) != 0) {
         kv_reader_destroy(r);
         return ERR_NOMEM;
     }

@@ -54,8 +54,6 @@ enum {
     KV_WALK_BLOCKS =
         16, /* and so many blocks on an answer's way to the root, which are only read */
     KV_WINDOW_MS = 1000,
-    /* After a gap a block may have a second copy as long as answers run that ran then. */
-    KV_SETTLE_MS = 60000,
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
      * last block, and some round what they tell. */
@@ -83,10 +81,10 @@ enum kv_reader_state {
 
 struct kv_reader;
 
-/* All but `out` is borrowed. `blocks_max`: of its tree. `next`: as kv_feed_create(). ERR_NOMEM. */
+/* All but `out` is borrowed. `blocks_max`: of its tree. ERR_NOMEM. */
 MUST_USE int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
                               const struct hash_secret *secret, uint32_t blocks_max,
-                              bool has_replay, uint64_t next);
+                              bool has_replay);
 void kv_reader_destroy(struct kv_reader *r);
 void kv_reader_check(const struct kv_reader *r);
 /* Whether it says what it finds, or stands by (as it does at first). When it begins to, the one

@@ -231,7 +231,7 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
     (void)slice_to_cstr(want->endpoint, f->from, sizeof f->from);
     int err = kv_sizes_open(&rs->sizes, KV_POINTS_MAX);
     if (err == ERR_OK)
-        err = kv_reader_create(&f->reader, &f->user, rs->secret, blocks, want->replay.len > 0, 0);
+        err = kv_reader_create(&f->reader, &f->user, rs->secret, blocks, want->replay.len > 0);
     if (err != ERR_OK)
         return err;
     struct slice endpoint = want->connects ? SLICE("") : want->endpoint;

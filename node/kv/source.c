@@ -135,19 +135,17 @@ static bool is_address(struct slice at, struct kv_named *out)
     return is_host(out->host);
 }
 
-static bool is_switch(struct slice text)
-{
-    return slice_equal(text, SLICE("on")) || slice_equal(text, SLICE("auto")) ||
-           slice_equal(text, SLICE("off"));
-}
-
 const char *kv_named_parse(struct slice text, struct kv_named *out)
 {
     static const char wrong[] = "after # want kv-events=tcp://HOST:PORT or kv-events=listen, and "
-                                "maybe ?replay=PORT and &topic=TEXT behind it";
-    if (is_switch(text))
-        return "after # kv-events= only names an endpoint, tcp://HOST:PORT or listen: events are "
-               "read by default, and the setting kv-events=off turns them off";
+                                "maybe ?replay=PORT and &topic=TEXT behind it, or kv-events=off";
+    if (slice_equal(text, SLICE("on")) || slice_equal(text, SLICE("auto")))
+        return "after # kv-events= names an endpoint, tcp://HOST:PORT or listen, or is off: events "
+               "are read by default";
+    if (slice_equal(text, SLICE("off"))) {
+        *out = (struct kv_named){.off = true};
+        return NULL;
+    }
     struct kv_named named = {0};
     struct slice more = text;
     struct slice at = slice_cut(&more, '?');

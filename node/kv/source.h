@@ -35,11 +35,13 @@ MUST_USE int kv_sources_read(struct slice json, struct kv_source *out, unsigned 
                              unsigned *count);
 
 /* As an operator names it: tcp://HOST:PORT?replay=PORT&topic=TEXT, or `listen` in place of the
- * address: the engine connects to kv-events-listen. Both parts behind the `?` may be left out.
+ * address: the engine connects to kv-events-listen. Both parts behind the `?` may be left out. Or
+ * `off`: this router does not read its events.
  * `host` (IPv6 in brackets) and `topic` borrow from the text. */
 struct kv_named {
     struct slice host, topic;
     bool connects; /* the engine does; no host and no port */
+    bool off;      /* and nothing else */
     uint16_t port;
     uint16_t replay_port; /* 0: there is none */
 };

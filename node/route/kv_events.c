@@ -50,6 +50,12 @@ bool node_router_events_are_live(const struct node_router *r, unsigned replica)
     return node_router_has_events(r, replica);
 }
 
+uint64_t node_router_events_stored(const struct node_router *r, unsigned replica)
+{
+    CHECK(replica < r->replica_count);
+    return r->slots[replica].events.stored;
+}
+
 bool node_router_events_can_ask(const struct node_router *r)
 {
     return r->events.can_ask;
@@ -151,11 +157,25 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
+/* Of two blocks and more that were computed one was new: the prompt's last one is computed anew
+ * though it is cached, and what is no whole block is not stored. */
+static bool stored_a_block(const struct node_router *r, const struct node_work *work,
+                           const struct node_usage *usage)
+{
+    double block = node_replica_block_tokens(&r->replicas[work->replica]);
+    if (!(block > 0))
+        block = node_replica_block_tokens(node_router_process_at(r, work->replica));
+    double cached =
+        usage->cached_tokens >= 0 ? (double)usage->cached_tokens : (double)work->cached_tokens;
+    return block > 0 && (double)usage->prompt_tokens - cached > 2 * block;
+}
+
 void node_router_events_answered(struct node_router *r, const struct node_booking_entry *e,
                                  const struct node_usage *usage, bool well, uint64_t now_ms)
 {
     const struct node_work *work = &e->work;
     struct node_events *v = &r->events;
+    r->slots[work->replica].events.stored += well && stored_a_block(r, work, usage);
     /* The engine put more before the prompt of one that continues than is known here. */
     if (!v->any || work->prompt_id == 0 || work->chunks || work->continues)
         return;
@@ -293,7 +313,10 @@ void node_router_events_write(const struct node_router *r, unsigned replica, uin
 {
     const struct node_events_user *user = &r->events.user;
     struct kv_reading_row row;
-    if (user->row == NULL || !user->row(user->context, replica, &row)) {
+    unsigned server = r->replicas[replica].rank.server;
+    if (slice_equal(r->replicas[server].said.kv_events, SLICE("off"))) {
+        row = (struct kv_reading_row){.from = "", .reading = KV_READING_NOT};
+    } else if (user->row == NULL || !user->row(user->context, replica, &row)) {
         json_nil(w);
         return;
     }

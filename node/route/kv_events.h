@@ -43,6 +43,9 @@ enum node_reads {
     NODE_READS_HELD, /* the engine connected to it: it goes before all that do not have that */
 };
 void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads);
+/* Answers through this router for which the engine must have stored a block, so its feed had to
+ * tell of it. Without the engine's block size none counts. */
+uint64_t node_router_events_stored(const struct node_router *r, unsigned replica);
 /* Whether its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 

@@ -82,7 +82,8 @@ struct node_slot {
     struct {                          /* KV-cache events: kv_events.c, share.c */
         bool live;                    /* this router reads them, and they count, */
         enum node_reads reads;
-        uint32_t rkey_heard;  /* the cache of which another one says so; 0: none does, */
+        uint64_t stored;     /* answers of this router that the engine must have stored blocks of */
+        uint32_t rkey_heard; /* the cache of which another one says so; 0: none does, */
         uint32_t floor_heard; /* and how old is what gave way there */
         struct node_events_floor {
             uint32_t now, before; /* the oldest generation, in this turn and the last; 0: none */

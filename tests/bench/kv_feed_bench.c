@@ -129,7 +129,7 @@ static const struct kv_reader_user user = {on_paths,   on_replay,  on_gone, on_p
 static void reader_open(void)
 {
     CHECK(kv_paths_create(&paths, 1 << 19) == 0);
-    CHECK(kv_reader_create(&reader, &user, &secret, 2 * HELD * MESSAGE_BLOCKS, false, 0) == 0);
+    CHECK(kv_reader_create(&reader, &user, &secret, 2 * HELD * MESSAGE_BLOCKS, false) == 0);
     kv_reader_speaks(reader, true);
 }
 

@@ -28,11 +28,14 @@ SHOWN = {
         {"name": "d:4", "health": "up", "why": "", "cache": {"from": "inferred"},
          "events": {"state": "contradicts", "from": "tcp://d:5", "answers": 80, "unmatched": 60, "contradicted": 3, "believed_in_ms": 290000}},
         {"name": "e:5", "health": "up", "events": {"state": "block_size", "from": "tcp://e:5", "block_tokens": 16}},
+        {"name": "f:6", "health": "up", "events": {"state": "silent_tier", "from": "tcp://f:6"}},
+        {"name": "g:7", "health": "up", "cache": {"from": "answers"}, "events": {"state": "off", "from": ""}},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
-         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min", r"e:5 are of no use: its blocks have 16 tokens, other engines' have four other sizes: start"],
-        [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +events +2\n"]),
+         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min", r"e:5 are of no use: its blocks have 16 tokens, other engines' have four other sizes: start",
+         r"- f:6  its KV-cache events from tcp://f:6 are of no use: they do not tell of its tier: let the tier publish"],
+        [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +events +2\n", r"g:7 +up .* answers, events off +0\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},
@@ -254,7 +257,7 @@ class Gvctl(Case):
         self.assertEqual(read_yaml(out), said)
 
     def test_names_alone(self):
-        for command, out in ((("replicas",), "a:1\nb:2\nd:4\ne:5\nc:3\n"), (("members",), "r1\nr2\nr3\n"), (("poison",), "00ff\n")):
+        for command, out in ((("replicas",), "a:1\nb:2\nd:4\ne:5\nf:6\ng:7\nc:3\n"), (("members",), "r1\nr2\nr3\n"), (("poison",), "00ff\n")):
             self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
                          (2, "", "gvctl: queue has no output name: table, wide, json or yaml\n"))

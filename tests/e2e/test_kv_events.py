@@ -228,6 +228,7 @@ class Events(Clustered):
         self.assertEqual(self.client(sim).post("/v1/chat/completions", self.prompt(100)).status, 200)
         wait_for(lambda: self.held(r, n) == 0, "it is gone")
         self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
+        self.assertEqual(r.wait_event("replica_restarted")["replica"], sim.name)
 
     def test_one_that_does_not_read_is_passed_over(self):
         sim = self.publisher()

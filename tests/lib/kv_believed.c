@@ -48,7 +48,7 @@ void believed_open(struct believed *b, uint64_t seed, void (*replay)(void *, uin
     hash_secret_from_seed(&b->secret, seed);
     CHECK(kv_decoder_create(&b->decoder, &b->secret) == 0);
     CHECK(kv_tree_create(&b->tree, NULL, &b->secret, 4096) == 0);
-    CHECK(kv_feed_create(&b->feed, &b->user, &b->secret, replay != NULL, 0) == 0);
+    CHECK(kv_feed_create(&b->feed, &b->user, &b->secret, replay != NULL) == 0);
 }
 
 void believed_close(struct believed *b)

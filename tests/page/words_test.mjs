@@ -147,6 +147,7 @@ test('where knowledge of a cache comes from', () => {
   assert.equal(words.knownBy({ cache_from: 'events' }), ', by its KV-cache events');
   assert.equal(words.knownBy({ cache_from: 'of later' }), '');
   assert.equal(words.eventsText(null), '');
+  assert.equal(words.eventsText({ state: 'off' }), 'Events are not read: the label kv-events is off.');
   const e = { state: 'live', speaks: true, from: 'tcp://e:1', blocks: 1200, whole: true, messages: 9, missed: 0, answers: 7, tied: 5, unmatched: 1, unclear: 1, agreed: 4, contradicted: 0, believed_in_ms: null };
   assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. Of 7 answers the blocks of 5 are known, of 1 none were found, 1 is unclear; 4 found what events said, 0 did not.');
   assert.match(words.eventsText({ ...e, speaks: false, whole: false, missed: 2 }), /are read, in case the router that speaks of them goes: .*, perhaps more, 9 messages, messages lost 2 times/);

@@ -152,6 +152,7 @@ const STATES = { away: 'are not reached', begins: 'are awaited', live: 'are read
 // What this router's reader of its KV-cache events knows; empty: it reads none.
 export function eventsText(e) {
   if (!e) return '';
+  if (e.state === 'off') return 'Events are not read: the label kv-events is off.';
   const until = e.believed_in_ms ? `, for ${ago(e.believed_in_ms)} more` : '';
   const reads = e.state === 'live' && !e.speaks ? ', in case the router that speaks of them goes' : '';
   return `Events from ${e.from} ${STATES[e.state] || e.state}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `

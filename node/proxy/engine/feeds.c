@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "node/kv/readers.h"
+#include "node/kv/trust.h"
+#include "node/proxy/engine/feeds_log.h"
 #include "node/proxy/engine/pool.h"
 #include "node/replica/replica.h"
 #include "node/route/kv_events.h"
@@ -24,6 +26,9 @@ struct feeds {
         uint16_t count;
         uint64_t well_ms;        /* it was to be read, and was, or was not to be */
         uint8_t reading;         /* as the log was told last, */
+        uint8_t trouble;         /* the same: enum feeds_trouble */
+        uint64_t heard;          /* subscriptions that stood and messages that came, */
+        uint64_t stored;         /* and how many answers had stored blocks at the last of them */
         bool live;               /* and the router */
         bool held;               /* the engine is connected to this router, */
         bool connects;           /* and is to be read so */
@@ -92,6 +97,24 @@ static bool named_find(const struct proxy *p, const struct node_replica *k, stru
     return said.len > 0;
 }
 
+bool feeds_joins(const struct proxy *p)
+{
+    return p->config.replication != NULL && !node_replication_ready(p->config.replication);
+}
+
+static bool is_off(const struct proxy *p)
+{
+    return p->engines.feeds == NULL || feeds_joins(p) ||
+           p->config.options->kv_events == NODE_KV_EVENTS_OFF;
+}
+
+static bool is_off_at(const struct proxy *p, unsigned slot)
+{
+    struct kv_named named = {.off = false};
+    return is_off(p) ||
+           (named_find(p, node_router_replica(p->config.router, slot), &named) && named.off);
+}
+
 /* An engine that connects; `named` has more of it. */
 static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
                             struct endpoint *out)
@@ -111,6 +134,8 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
     unsigned server = k->rank.server, rank = k->rank.is_one ? k->rank.number : 0;
     struct kv_named named = {.connects = true};
     bool is_named = named_find(p, k, &named);
+    if (is_named && named.off)
+        return false;
     if (is_named && named.connects)
         return !k->rank.is_one && connection_find(p, server, &named, out);
     if (is_named) {
@@ -130,17 +155,6 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
-
-bool feeds_joins(const struct proxy *p)
-{
-    return p->config.replication != NULL && !node_replication_ready(p->config.replication);
-}
-
-static bool is_off(const struct proxy *p)
-{
-    return p->engines.feeds == NULL || feeds_joins(p) ||
-           p->config.options->kv_events == NODE_KV_EVENTS_OFF;
-}
 
 static enum kv_role role_of(const struct proxy *p, unsigned slot, bool connects)
 {
@@ -199,37 +213,11 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-static void log_disbelieved(const struct proxy *p, unsigned slot, const char *from)
-{
-    struct kv_reading_row r;
-    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
-        return;
-    const struct kv_reader_stats *s = &r.stats;
-    uint64_t left_ms = s->believed_ms > p->now_ms ? s->believed_ms - p->now_ms : 0;
-    log_event(p->config.log, LOG_WARN, "kv_events_disbelieved",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from), LOG_UINT("answers", s->told), LOG_UINT("tied", s->tied),
-              LOG_UINT("unmatched", s->unmatched), LOG_UINT("agreed", s->agreed),
-              LOG_UINT("contradicted", s->contradicted),
-              LOG_UINT("minutes", (left_ms + 59999) / 60000));
-}
-
-static void log_unusable(const struct proxy *p, unsigned slot, const char *from)
-{
-    struct kv_reading_row r;
-    if (!kv_readers_row(p->engines.feeds->readers, slot, &r))
-        return;
-    log_event(p->config.log, LOG_WARN, "kv_events_unusable",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from), LOG_CSTR("state", kv_reading_text(r.reading)),
-              LOG_UINT("block_tokens", r.block_tokens));
-}
-
 /* It has handed over: that loses nothing. */
 static bool others_read(const struct proxy *p, unsigned slot)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
-    return !is_off(p) && !k->absent && k->turn_events.ahead >= READERS;
+    return !is_off_at(p, slot) && !k->absent && k->turn_events.ahead >= READERS;
 }
 
 static void log_change(const struct proxy *p, unsigned slot)
@@ -247,17 +235,7 @@ static void log_change(const struct proxy *p, unsigned slot)
         return;
     struct endpoint from = {.at = ""};
     (void)endpoint_find(p, node_router_replica(p->config.router, slot), &from);
-    if (now == KV_READING_CONTRADICTS) {
-        log_disbelieved(p, slot, from.at);
-        return;
-    }
-    if (unusable) {
-        log_unusable(p, slot, from.at);
-        return;
-    }
-    log_event(p->config.log, LOG_INFO, now == KV_READING_LIVE ? "kv_events_live" : "kv_events_lost",
-              LOG_STR("replica", node_router_replica_name(p->config.router, slot)),
-              LOG_CSTR("from", from.at), LOG_CSTR("state", kv_reading_text(now)));
+    feeds_log_reading(p, slot, now, from.at);
 }
 
 /* To all routers its events are live while this one speaks of them. */
@@ -287,6 +265,63 @@ static enum node_reads reads_of(const struct proxy *p, unsigned slot, bool wante
     return p->now_ms < of->well_ms + FAILED_MS ? NODE_READS_TURN : NODE_READS_NOT;
 }
 
+/* --- feeds of which nothing comes ------------------------------------------------------------ */
+
+static uint64_t stored_since(const struct proxy *p, unsigned slot)
+{
+    return node_router_events_stored(p->config.router, slot) - p->engines.feeds->of[slot].stored;
+}
+
+static void note_heard(const struct proxy *p, unsigned slot)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    struct kv_reading_row row;
+    bool stands =
+        kv_readers_row(p->engines.feeds->readers, slot, &row) && row.reading != KV_READING_AWAY;
+    uint64_t heard = stands ? row.connects + row.stats.feed.live : 0;
+    if (stands && heard == of->heard)
+        return;
+    of->heard = heard;
+    of->stored = node_router_events_stored(p->config.router, slot);
+}
+
+/* Of a feed that this router is to read. Silent is one of which nothing came while the engine had
+ * to tell of as many answers as events are judged by. */
+static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
+{
+    const struct feeds_of *of = &p->engines.feeds->of[slot];
+    if (of->connects || node_router_process(p->config.router, slot)->health != NODE_HEALTH_UP)
+        return FEEDS_TROUBLE_NONE;
+    switch (kv_readers_reading(p->engines.feeds->readers, slot)) {
+    case KV_READING_NOT:
+        return FEEDS_TROUBLE_NONE;
+    case KV_READING_AWAY:
+        return p->now_ms < of->well_ms + FAILED_MS ? FEEDS_TROUBLE_NONE : FEEDS_TROUBLE_UNREACHABLE;
+    default:
+        return stored_since(p, slot) < KV_TALLY_MEMORY ? FEEDS_TROUBLE_NONE : FEEDS_TROUBLE_SILENT;
+    }
+}
+
+/* That it is live again log_change() says, unless it was so all the time. */
+static void log_trouble(const struct proxy *p, unsigned slot, const struct endpoint *from)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    enum feeds_trouble now = trouble_of(p, slot);
+    enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
+    struct kv_named named;
+    if (now == of->trouble)
+        return;
+    of->trouble = (uint8_t)now;
+    if (now != FEEDS_TROUBLE_NONE)
+        feeds_log_trouble(p, slot, now, from->at, from->topic,
+                          named_find(p, node_router_replica(p->config.router, slot), &named),
+                          stored_since(p, slot));
+    else if (reading == KV_READING_LIVE && of->reading == KV_READING_LIVE)
+        feeds_log_reading(p, slot, KV_READING_LIVE, from->at);
+}
+
+/* --- the look of each second ----------------------------------------------------------------- */
+
 /* The engine is connected already when its feed is opened. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
@@ -297,8 +332,9 @@ static void connect_held(const struct proxy *p, unsigned slot)
         kv_readers_connected(readers, (unsigned)kv_readers_feed(readers, slot), p->now_ms);
 }
 
-static void look(struct proxy *p, unsigned slot, bool off)
+static void look(struct proxy *p, unsigned slot)
 {
+    bool off = is_off_at(p, slot);
     struct feeds *f = p->engines.feeds;
     struct kv_wanted want = {.role = KV_ROLE_NONE};
     struct endpoint e = {.at = ""};
@@ -319,6 +355,8 @@ static void look(struct proxy *p, unsigned slot, bool off)
     connect_held(p, slot);
     enum node_reads reads = reads_of(p, slot, want.role != KV_ROLE_NONE);
     node_router_events_reads(p->config.router, slot, off ? NODE_READS_NOT : reads);
+    note_heard(p, slot);
+    log_trouble(p, slot, &e);
 }
 
 void feeds_held(struct proxy *p, unsigned replica, const char *from)
@@ -334,7 +372,7 @@ void feeds_held(struct proxy *p, unsigned replica, const char *from)
         return;
     }
     (void)slice_to_cstr(slice_of_cstr(from), of->from, sizeof of->from);
-    look(p, replica, is_off(p));
+    look(p, replica);
 }
 
 bool feeds_live(struct proxy *p, unsigned replica, uint64_t number, struct slice payload)
@@ -354,9 +392,9 @@ void feeds_tick(struct proxy *p)
         return;
     kv_readers_tick(f->readers, p->now_ms);
     unsigned count = node_router_replica_count(p->config.router);
-    bool looks = p->now_ms >= f->looked_ms + LOOK_MS, off = is_off(p);
+    bool looks = p->now_ms >= f->looked_ms + LOOK_MS;
     for (unsigned slot = 0; looks && slot < count; slot++)
-        look(p, slot, off);
+        look(p, slot);
     bool any = looks || kv_readers_stats(f->readers).feeds > 0;
     for (unsigned slot = 0; any && slot < count; slot++) {
         log_change(p, slot);

@@ -73,6 +73,7 @@ struct publishers {
     unsigned count;
     size_t memory;
     uint64_t second_ms, logged_ms;
+    uint64_t full_logged_ms, full_logged; /* when the log said how many found no room */
     uint64_t accepted, paused, ends[END_COUNT], drops[DROP_COUNT];
 };
 
@@ -162,8 +163,14 @@ static bool fits(const struct publisher *c, unsigned slot)
         return false;
     if (said.len > 0)
         CHECK(kv_named_parse(said, &named) == NULL); /* it was checked */
-    return named.connects && slice_equal(named.topic, topic) &&
+    /* With kv-events=off it is meant, and not read. */
+    return (named.connects || named.off) && slice_equal(named.topic, topic) &&
            (topic.len > 0 || has_address(p, slot, plain(c->from)));
+}
+
+static bool is_off_at(const struct node_router *r, unsigned slot)
+{
+    return slice_equal(node_router_replica(r, slot)->said.kv_events, SLICE("off"));
 }
 
 static bool is_taken(const struct publisher *c, int slot)
@@ -192,6 +199,8 @@ static int find(const struct publisher *c, enum drop *drop)
         *drop = c->topic_len > 0 ? DROP_TOPIC : DROP_ADDRESS;
     else if (found > 1)
         *drop = DROP_SEVERAL;
+    else if (is_off_at(r, (unsigned)slot))
+        *drop = DROP_UNREAD;
     else if (node_router_replica(r, (unsigned)slot)->rank.ranks > 0)
         *drop = DROP_RANKS;
     else
@@ -205,7 +214,7 @@ static void log_drop(struct publisher *c, int slot)
     struct publishers *ps = p->engines.publishers;
     const char *what = drop_texts[c->drop].what;
     bool lately = ps->logged_ms > 0 && p->now_ms < ps->logged_ms + PUBLISHERS_LOG_MS;
-    if (c->logged || lately)
+    if (c->logged || lately || what == NULL)
         return;
     c->logged = true;
     ps->logged_ms = p->now_ms;
@@ -339,6 +348,21 @@ static void begin(struct publisher *c)
     send(c, kv_zmtp_greeting());
 }
 
+/* It found no room. */
+static void log_full(struct proxy *p, const char *from)
+{
+    struct publishers *ps = p->engines.publishers;
+    uint64_t refused = ps->ends[END_LIMIT] - ps->full_logged;
+    if (ps->full_logged_ms > 0 && p->now_ms < ps->full_logged_ms + PUBLISHERS_LOG_MS)
+        return;
+    ps->full_logged_ms = p->now_ms;
+    ps->full_logged += refused;
+    log_event(p->config.log, LOG_WARN, "kv_events_full", LOG_CSTR("from", from),
+              LOG_UINT("limit", PUBLISHERS_MAX), LOG_UINT("refused", refused),
+              LOG_CSTR("want", "kv-events-listen at an address that engines alone reach, and one "
+                               "connection from each engine"));
+}
+
 int publishers_accept(struct proxy *p, struct net_stream *stream, const char *peer)
 {
     static const struct net_events events = {
@@ -359,6 +383,7 @@ int publishers_accept(struct proxy *p, struct net_stream *stream, const char *pe
         c->number++;
     if (c->number == PUBLISHERS_MAX) {
         end(c, END_LIMIT);
+        log_full(p, c->from);
         return ERR_OK;
     }
     ps->all[c->number] = c;

@@ -22,7 +22,7 @@ enum {
     PUBLISHERS_HANDSHAKE_MS = 10000,  /* until the peer has said what it is */
     PUBLISHERS_BYTES_S = 32 << 20,    /* of one connection; then it is not read for a while */
     PUBLISHERS_MEMORY_MAX = 64 << 20, /* of messages that have not come whole, all together */
-    PUBLISHERS_LOG_MS = 10000,        /* between two lines on what is dropped */
+    PUBLISHERS_LOG_MS = 10000,        /* between two lines on what is dropped, or finds no room */
 };
 
 /* ERR_NOMEM. */

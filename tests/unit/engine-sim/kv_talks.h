@@ -411,7 +411,7 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
     hash_secret_from_seed(&w.secret, seed);
     assert_int_equal(kv_paths_create(&w.paths, POINTS), 0);
     assert_int_equal(
-        kv_reader_create(&w.reader, &user, &w.secret, 4 * setting->cache_blocks, false, 0), 0);
+        kv_reader_create(&w.reader, &user, &w.secret, 4 * setting->cache_blocks, false), 0);
     kv_reader_speaks(w.reader, true);
     w.events = sim_kv_events_create(setting->form, 0, false);
     w.model = sim_model_create(&config);

@@ -78,7 +78,7 @@ static void one_feed(bool may_fail)
     if (err == ERR_OK)
         err = kv_tree_create(&r.tree, NULL, &secret, 100);
     if (err == ERR_OK)
-        err = kv_feed_create(&feed, &user, &secret, true, 0);
+        err = kv_feed_create(&feed, &user, &secret, true);
     assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
     if (err == ERR_OK)
         read_feed(feed, &r, may_fail);
@@ -105,7 +105,7 @@ static void one_reader(bool may_fail)
     struct kv_reader *reader = NULL;
     int err = kv_sizes_open(&sizes, KV_PATH_LENGTH_MAX + 1);
     if (err == ERR_OK)
-        err = kv_reader_create(&reader, &user, &secret, 100, false, 0);
+        err = kv_reader_create(&reader, &user, &secret, 100, false);
     assert_true(err == ERR_OK || (may_fail && err == ERR_NOMEM));
     assert_true(!kv_sizes_is_open(&sizes) || kv_sizes_find(&sizes, 16, 0) != NULL);
     assert_true(!kv_sizes_is_open(&sizes) || kv_sizes_find(&sizes, 32, 0) != NULL || may_fail);

@@ -73,14 +73,14 @@ enum { NOT_ASKED = -1 };
 static uint64_t asked;
 static const struct kv_feed_user user = {on_message, on_missed, on_began, on_replay, &asked};
 
-static void begin(bool has_replay, uint64_t next)
+static void begin(bool has_replay)
 {
     hash_secret_from_seed(&secret, 1);
     asked = (uint64_t)NOT_ASKED;
     heard[0] = '\0';
     any = true;
     strict = false;
-    assert_int_equal(kv_feed_create(&feed, &user, &secret, has_replay, next), 0);
+    assert_int_equal(kv_feed_create(&feed, &user, &secret, has_replay), 0);
 }
 
 static void end(void)
@@ -113,10 +113,10 @@ static void resume(void)
  * open, t a second has passed, T the replay's time is over, x a message that nobody can read as the
  * next one, R the engine is another one, K it goes on behind number 4 of an earlier life, p it is
  * proven, q it is not. Numbers from 1000 on are of a second engine. */
-static void play(bool has_replay, uint64_t next, const char *steps, const char *wanted)
+static void play(bool has_replay, const char *steps, const char *wanted)
 {
     uint64_t now_ms = 10000;
-    begin(has_replay, next);
+    begin(has_replay);
     for (const char *at = steps; *at != '\0'; at++) {
         bool replay = *at == 'r';
         char *rest = NULL;
@@ -152,51 +152,74 @@ static void play(bool has_replay, uint64_t next, const char *steps, const char *
 static void test_without_a_replay_endpoint(void **state)
 {
     (void)state;
-    play(false, 0, "c 0 1 2", "* 0 1 2 ");
-    play(false, 0, "c 5 6", "! 5 6 ");
-    play(false, 7, "c 7 8", "7 8 "); /* another router read up to 6 */
-    play(false, 7, "c 9", "! 9 ");   /* and 7 and 8 came to nobody */
-    play(false, 0, "c 0 1 3 4", "* 0 1 ! 3 4 ");
-    play(false, 0, "c 0 1 1 2", "* 0 1 2 "); /* twice */
-    play(false, 0, "c 0 1 2 1000 1001", "* 0 1 2 + 0 1 ");
-    play(false, 0, "c 0 1 2 c 1001", "* 0 1 2 ! ! 1 ");
-    play(false, 0, "c 0 1 2 0", "* 0 1 2 + 0 ");
-    play(false, 0, "c 0 1 2 R c 1001", "* 0 1 2 * ! 1 ");
-    play(false, 0, "c 0 x 2", "* 0 ! 2 "); /* what cannot be read is missed */
+    play(false, "c 0 1 2", "* 0 1 2 ");
+    play(false, "c 5 6", "! 5 6 ");
+    play(false, "c 0 1 3 4", "* 0 1 ! 3 4 ");
+    play(false, "c 0 1 1 2", "* 0 1 2 "); /* twice */
+    play(false, "c 0 1 2 1000 1001", "* 0 1 2 + 0 1 ");
+    play(false, "c 0 1 2 c 1001", "* 0 1 2 ! ! 1 ");
+    play(false, "c 0 1 2 0", "* 0 1 2 + 0 ");
+    play(false, "c 0 1 2 R c 1001", "* 0 1 2 * ! 1 ");
+    play(false, "c 0 x 2", "* 0 ! 2 "); /* what cannot be read is missed */
 }
 
 static void test_with_one(void **state)
 {
     (void)state;
-    play(true, 0, "c e 0 1", "?0 * 0 1 ");
-    play(true, 0, "c r0 r1 e 2", "?0 * 0 1 2 ");
-    play(true, 0, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* what came meanwhile */
-    play(true, 0, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and what comes late */
-    play(true, 0, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
-    play(true, 0, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
-    play(true, 0, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
-    play(true, 0, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 + 0 1 ");
-    play(true, 0, "c r0 r1 r2 e t c T 1001 t", "?0 * 0 1 2 ?2 ! ?0 ");
-    play(true, 0, "c e 3 t r0 r1 r2 r3 e 4", "?0 ?0 * 0 1 2 3 4 ");
-    play(true, 0, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* it does not reach back */
-    play(true, 5, "c r5 r6 e 7", "?5 5 6 7 ");
-    play(true, 0, "c e 0 1 4 t r1 r2 r3 r4 e 5", "?0 * 0 1 ?1 2 3 4 5 ");
-    play(true, 0, "c e 0 1 4 t r1 r3 r4 e 5", "?0 * 0 1 ?1 ! 3 4 5 ");
-    play(true, 0, "c e 0 1 4 t r1 e 5", "?0 * 0 1 ?1 ! 4 5 ");
-    play(true, 0, "c e 0 1 4 t 5 T 6", "?0 * 0 1 ?1 ! 4 5 6 "); /* nobody answers */
-    play(true, 0, "c e 0 1 4 t 5 7 T r1 r2 e 8", "?0 * 0 1 ?1 ! 4 5 ! 7 8 ");
+    play(true, "c e 0 1", "?0 * 0 1 ");
+    play(true, "c r0 r1 e 2", "?0 * 0 1 2 ");
+    play(true, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* what came meanwhile */
+    play(true, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and what comes late */
+    play(true, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
+    play(true, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
+    play(true, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
+    play(true, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 + 0 1 ");
+    play(true, "c r0 r1 r2 e t c T 1001 t", "?0 * 0 1 2 ?2 ! ?0 ");
+    play(true, "c e 3 t r0 r1 r2 r3 e 4", "?0 ?0 * 0 1 2 3 4 ");
+    play(true, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* it does not reach back */
+    play(true, "c e 0 1 4 t r1 r2 r3 r4 e 5", "?0 * 0 1 ?1 2 3 4 5 ");
+    play(true, "c e 0 1 4 t r1 r3 r4 e 5", "?0 * 0 1 ?1 ! 3 4 5 ");
+    play(true, "c e 0 1 4 t r1 e 5", "?0 * 0 1 ?1 ! 4 5 ");
+    play(true, "c e 0 1 4 t 5 T 6", "?0 * 0 1 ?1 ! 4 5 6 "); /* nobody answers */
+    play(true, "c e 0 1 4 t 5 7 T r1 r2 e 8", "?0 * 0 1 ?1 ! 4 5 ! 7 8 ");
 }
 
 static void test_another_engine(void **state)
 {
     (void)state;
-    play(true, 0, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
+    play(true, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
     /* Its numbers have passed ours: message 1 is another one. */
-    play(true, 0, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
+    play(true, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
     /* They have not: the first one is smaller. */
-    play(true, 0, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
+    play(true, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
     /* It began while a replay was awaited. */
-    play(true, 0, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
+    play(true, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
+}
+
+/* One message a second: a replay neither lasts for good, nor for as long as the same message comes
+ * again and again. */
+static void test_a_replay_that_drips_is_given_up(void **state)
+{
+    (void)state;
+    for (unsigned same = 0; same <= 1; same++) {
+        uint64_t now_ms = 10000, began_ms = now_ms;
+        unsigned number = 0;
+        begin(true);
+        kv_feed_connected(feed, now_ms);
+        send(5000, false, 0, now_ms);
+        while (kv_feed_state(feed) == KV_FEED_REPLAYS) {
+            now_ms += 1000;
+            send(same ? 0 : number++, true, 0, now_ms);
+            if (now_ms >= kv_feed_due_ms(feed))
+                kv_feed_tick(feed, now_ms);
+            assert_true(now_ms - began_ms <= KV_SETTLE_MS);
+        }
+        uint64_t lasted_ms = now_ms - began_ms;
+        assert_int_equal(lasted_ms, same ? 1000 + KV_REPLAY_TIMEOUT_MS : KV_SETTLE_MS);
+        assert_int_equal(kv_feed_next(feed), 5001);      /* it goes on with what came meanwhile, */
+        assert_int_equal(kv_feed_stats(feed).missed, 1); /* which does not follow */
+        end();
+    }
 }
 
 /* --- drawn ----------------------------------------------------------------------------------- */
@@ -218,22 +241,22 @@ static void test_an_earlier_life_is_gone_on_with(void **state)
 {
     (void)state;
     /* The last message that was known is there, and what came since. */
-    play(true, 0, "K q c q r4 p r5 r6 e 7", "?4 5 6 7 ");
-    play(true, 0, "K c r4 e p 5", "?4 5 ");           /* an engine that was quiet */
-    play(true, 0, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* one that is not */
-    play(true, 0, "K c 6 r4 e p", "?4 ! 6 ");         /* 5 is nowhere */
+    play(true, "K q c q r4 p r5 r6 e 7", "?4 5 6 7 ");
+    play(true, "K c r4 e p 5", "?4 5 ");           /* an engine that was quiet */
+    play(true, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* one that is not */
+    play(true, "K c 6 r4 e p", "?4 ! 6 ");         /* 5 is nowhere */
     /* It is not there any more, or is another's; or nobody answers. */
-    play(true, 0, "K c q r6 p r7 e", "?4 ! 6 7 ");
-    play(true, 0, "K c r1004 p r1005 e", "?4 ! 4 5 ");
-    play(true, 0, "K c q T p 5", "?4 ! 5 ");
-    play(true, 0, "K c 5 q T p", "?4 ! 5 ");
-    play(true, 0, "K c e p t r1000 r1001 e", "?4 ! ?0 + 0 1 ");
+    play(true, "K c q r6 p r7 e", "?4 ! 6 7 ");
+    play(true, "K c r1004 p r1005 e", "?4 ! 4 5 ");
+    play(true, "K c q T p 5", "?4 ! 5 ");
+    play(true, "K c 5 q T p", "?4 ! 5 ");
+    play(true, "K c e p t r1000 r1001 e", "?4 ! ?0 + 0 1 ");
     /* The engine began anew. */
-    play(true, 0, "K c q R p 1000", "?4 * * 0 ");
-    play(true, 0, "K c 1000 q T p", "?4 ! + 0 ");
+    play(true, "K c q R p 1000", "?4 * * 0 ");
+    play(true, "K c 1000 q T p", "?4 ! + 0 ");
     /* Without a replay nothing can be proven, and nothing waits for it. */
-    play(false, 0, "K p c 5 6", "5 6 ");
-    play(false, 0, "K c 7", "! 7 ");
+    play(false, "K p c 5 6", "5 6 ");
+    play(false, "K c 7", "! 7 ");
 }
 
 static void test_drawn(void **state)
@@ -245,7 +268,7 @@ static void test_drawn(void **state)
         bool has_replay = round % 2 == 0, open = false;
         struct engine engine = {1, prng_below(&prng, 4) * 10, 0};
         uint64_t now_ms = 10000;
-        begin(has_replay, 0);
+        begin(has_replay);
         strict = true;
         for (unsigned step = 0; step < 300; step++) {
             unsigned what = (unsigned)prng_below(&prng, 100);
@@ -292,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_with_one),
         cmocka_unit_test(test_another_engine),
         cmocka_unit_test(test_an_earlier_life_is_gone_on_with),
+        cmocka_unit_test(test_a_replay_that_drips_is_given_up),
         cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

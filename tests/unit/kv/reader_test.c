@@ -55,7 +55,7 @@ static void begin(void)
     number = 0;
     hash_secret_from_seed(&secret, 1);
     assert_int_equal(kv_paths_create(&paths, KV_PATH_LENGTH_MAX + 1), 0);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, false, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, false), 0);
     kv_reader_speaks(reader, true);
 }
 
@@ -198,7 +198,7 @@ static void test_a_long_replay_is_read(void **state)
     enum { KEPT = 10000 };
     begin();
     kv_reader_destroy(reader);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
     kv_reader_connected(reader, 0);
     for (unsigned i = 0; i < KEPT; i++) {
         msgpack_packer p = kv_message_begin(1);
@@ -488,6 +488,33 @@ static void test_what_is_refused_is_said_later(void **state)
     end();
 }
 
+/* Messages were missed twice in a second, so nothing is said until the next one: what was refused
+ * before waits. */
+static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
+{
+    (void)state;
+    begin();
+    prompt_is_known(1000);
+    kv_reader_tick(reader, 1000); /* what there was when it began to speak is said */
+    gone = 0;
+    refuses = true;
+    block_comes_and_goes(false, 1000);
+    refuses = false;
+    for (unsigned i = 1; i <= 2; i++) {
+        msgpack_packer p = kv_message_begin(1);
+        stored_of(&p, i, 0, 1);
+        number++;
+        publish(1000);
+    }
+    assert_int_equal(kv_reader_state(reader), KV_READER_DOUBTS);
+    kv_reader_tick(reader, 1000 + KV_SWEEP_MS);
+    assert_int_equal(gone, 0);
+    kv_reader_tick(reader, 2000);
+    assert_int_equal(kv_reader_state(reader), KV_READER_LIVE);
+    assert_int_equal(gone, 1);
+    end();
+}
+
 /* What an earlier life knew is said when a replay has shown that it still holds. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
@@ -506,7 +533,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
                      1);
     assert_int_equal(kv_reader_keep(reader, &kept), 1);
     kv_reader_destroy(reader);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
     assert_int_equal(kv_reader_keep(reader, &kept), 0); /* it knows nothing */
     kv_reader_speaks(reader, true);
     assert_true(kv_reader_resume(reader, buf_slice(&kept), 0));
@@ -538,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
         cmocka_unit_test(test_the_budget),
         cmocka_unit_test(test_what_is_refused_is_said_later),
+        cmocka_unit_test(test_what_is_refused_waits_for_the_end_of_a_doubt),
         cmocka_unit_test(test_nothing_is_said_before_it_is_proven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

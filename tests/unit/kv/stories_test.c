@@ -72,7 +72,7 @@ static int begin(void **state)
     hash_secret_from_seed(&secret, 1);
     assert_int_equal(kv_paths_create(&paths, KV_PATH_LENGTH_MAX + 1), 0);
     kv_paths_listen(paths, &listener);
-    assert_int_equal(kv_reader_create(&reader, &user, &secret, 1000, false, 0), 0);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, 1000, false), 0);
     kv_reader_speaks(reader, true);
     return 0;
 }

@@ -16,7 +16,7 @@ static char feeds[4][128];  /* open ones: "endpoint replay topic" */
 static unsigned asked;      /* times that the engine was asked where it publishes */
 static unsigned status;     /* of its answer */
 static const char *sources; /* its body */
-static unsigned started_s;  /* when the engine was, by its metrics */
+static unsigned started_s;  /* when the engine was, by its metrics; 0: they do not say */
 static size_t answered[WORLD_WIRES_MAX];
 
 /* --- the shell of feeds ---------------------------------------------------------------------- */
@@ -71,8 +71,8 @@ static void answer(struct wire *wire, struct slice head)
     char metrics[256];
     (void)snprintf(metrics, sizeof metrics,
                    "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"5000\"} 1\n"
-                   "vllm:num_requests_running 0\nprocess_start_time_seconds %u\n",
-                   started_s);
+                   "vllm:num_requests_running 0\n%sprocess_start_time_seconds %u\n",
+                   started_s > 0 ? "" : "# ", started_s);
     if (slice_starts_with(head, SLICE("GET /health ")))
         reply(wire, 200, "");
     else if (slice_starts_with(head, SLICE("GET /v1/models ")))
@@ -123,9 +123,23 @@ static const char one[] = "{\"3\":{\"enable_kv_cache_events\":true,\"publisher\"
                           "\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":\"tcp://*:5657\","
                           "\"topic\":\"t\"}}";
 
+/* A message without events. */
+static const struct slice nothing = {"\x93\xcb\x41\xda\x22\xfa\xa0\x20\0\0\x90\0", 12};
+
 static struct node_replica *replica(unsigned slot)
 {
     return &world.node->router->replicas[slot];
+}
+
+/* Whether GET /replicas has that text. */
+static bool replicas_have(const char *text)
+{
+    struct buf json = {.at = NULL};
+    assert_int_equal(node_router_replicas_json(world.node->router, world.now_ms, &json), ERR_OK);
+    assert_int_equal(buf_append_char(&json, '\0'), ERR_OK);
+    bool found = strstr(json.at, text) != NULL;
+    buf_free(&json);
+    return found;
 }
 
 static int setup(void **state)
@@ -206,21 +220,37 @@ static void another_life_is_asked_anew(void **state)
     assert_true(asked == 2 && feeds[0][0] == '\0');
 }
 
-static unsigned lost; /* said */
+static unsigned said_live, lost, unreachable, silent, restarted;
+static char said_from[128], said_want[256]; /* of the last two */
 
 static void on_event(void *context, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
-    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    (void)context, (void)level, (void)now_ms;
+    said_live += strcmp(event, "kv_events_live") == 0;
     lost += strcmp(event, "kv_events_lost") == 0;
+    unreachable += strcmp(event, "kv_events_unreachable") == 0;
+    silent += strcmp(event, "kv_events_silent") == 0;
+    restarted += strcmp(event, "replica_restarted") == 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(fields[i].name, "from") == 0)
+            (void)slice_to_cstr(fields[i].value.str, said_from, sizeof said_from);
+        else if (strcmp(fields[i].name, "want") == 0)
+            (void)slice_to_cstr(fields[i].value.str, said_want, sizeof said_want);
+    }
+}
+
+static void listen_to_the_log(void)
+{
+    world.log.tap = on_event;
+    said_live = lost = unreachable = silent = restarted = 0;
 }
 
 /* A feed that another router reads on is not lost; one that nobody may read is. */
 static void a_feed_that_is_handed_over_is_not_lost(void **state)
 {
     (void)state;
-    world.log.tap = on_event;
-    lost = 0;
+    listen_to_the_log();
     for (unsigned i = 0; i < 2; i++) {
         replica(0)->turn_events = (struct node_turn){0};
         passes(5 * SECOND);
@@ -235,6 +265,84 @@ static void a_feed_that_is_handed_over_is_not_lost(void **state)
         passes(2 * SECOND);
         assert_string_equal(feeds[0], "");
         assert_int_equal(lost, i);
+    }
+}
+
+/* Once, with what to do, and once when it works. */
+static void an_endpoint_that_is_not_reached_is_logged(void **state)
+{
+    (void)state;
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=tcp://nowhere.example:9000"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    listen_to_the_log();
+    passes(8 * SECOND);
+    assert_int_equal(unreachable, 0);
+    passes(6 * SECOND);
+    assert_int_equal(unreachable, 1);
+    assert_string_equal(said_from, "tcp://nowhere.example:9000");
+    assert_non_null(strstr(said_want, "the label kv-events"));
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    passes(30 * SECOND);
+    assert_int_equal(unreachable, 1);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
+    passes(2 * SECOND);
+    assert_true(unreachable == 1 && said_live == 1 && silent == 0);
+    replica(0)->health = NODE_HEALTH_DOWN; /* that is another trouble */
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    proxy_world_wait(&world, 20 * SECOND);
+    assert_int_equal(unreachable, 1);
+}
+
+/* A topic that the engine does not have: the subscription stands. By a replay the reader may count
+ * as live meanwhile. */
+static void a_feed_of_which_nothing_comes_is_logged(void **state)
+{
+    (void)state;
+    uint64_t *stored = &world.node->router->slots[0].events.stored;
+    listen_to_the_log();
+    *stored = 1000;
+    passes(5 * SECOND);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_int_equal(kv_readers_reading(world.node->kv_readers, 0), KV_READING_LIVE);
+    *stored += 60;
+    passes(2 * SECOND);
+    assert_true(silent == 0 && said_live == 1);
+    *stored += 10;
+    passes(30 * SECOND);
+    assert_true(silent == 1 && said_live == 1);
+    assert_non_null(strstr(said_want, "enabled at the engine"));
+    kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
+    passes(2 * SECOND);
+    assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);
+}
+
+/* If nothing else shows the restart, the log says so of the feed. If metrics do, they say it. */
+static void a_restart_that_the_feed_shows_is_logged(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        if (i > 0) {
+            teardown(state);
+            setup(state);
+        } else {
+            started_s = 0;
+        }
+        listen_to_the_log();
+        passes(5 * SECOND);
+        kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+        kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+        for (unsigned number = 0; number < 3; number++)
+            kv_readers_live(world.node->kv_readers, 0, number, nothing, world.now_ms);
+        assert_int_equal(restarted, 0);
+        kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
+        assert_int_equal(restarted, i == 0);
+        kv_readers_live(world.node->kv_readers, 0, 1, nothing, world.now_ms);
+        passes(5 * SECOND);
+        assert_int_equal(restarted, i == 0);
     }
 }
 
@@ -259,8 +367,10 @@ static void others_read_where_it_is_their_turn(void **state)
     kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
     passes(SECOND);
     assert_true(node_router_events_are_live(world.node->router, 0));
+    assert_true(replicas_have("\"state\":\"live\",\"speaks\":true"));
     replica(0)->scrape.tier_hits = 16; /* of which no event tells */
     passes(2 * SECOND);
+    assert_true(replicas_have("\"state\":\"silent_tier\",\"speaks\":false"));
     assert_false(node_router_events_are_live(world.node->router, 0));
     replica(0)->scrape.tier_hits = 0;
     passes(2 * SECOND);
@@ -314,6 +424,29 @@ static void a_label_names_another_host(void **state)
     assert_string_equal(feeds[0], "");
 }
 
+/* One engine's events are off, and the others' are read. */
+static void a_label_turns_them_off(void **state)
+{
+    (void)state;
+    listen_to_the_log();
+    passes(5 * SECOND);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_true(world.node->router->slots[0].events.reads == NODE_READS_TURN && said_live == 1);
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=off"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    passes(2 * SECOND);
+    assert_string_equal(feeds[0], "");
+    assert_int_equal(world.node->router->slots[0].events.reads, NODE_READS_NOT);
+    assert_int_equal(lost, 1);
+    assert_true(replicas_have("\"events\":{\"state\":\"off\",\"speaks\":false,\"from\":\"\""));
+    unsigned before = asked;
+    passes(7 * MINUTE);
+    assert_true(asked == before && feeds[0][0] == '\0' && unreachable == 0);
+}
+
 /* Of a process with ranks each rank has its feed, and the address has none. */
 static void ranks_have_feeds_of_their_own(void **state)
 {
@@ -343,9 +476,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_endpoint_that_is_not_reached_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_that_the_feed_shows_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_label_turns_them_off, setup, teardown),
         cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,12 +237,31 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
-static unsigned said;
+/* Its label is off: its messages are known, and not read. */
+static void one_whose_events_are_off(void **state)
+{
+    (void)state;
+    label(0, "kv-events=off");
+    struct wire *w = engine(address(0));
+    publish(w, SLICE(""), 0);
+    assert_true(dropped("unread") == 1 && dropped("address") == 0 && read_of(0) == -1);
+    label(0, "");
+    proxy_world_wait(&world, 2 * SECOND);
+    publish(w, SLICE(""), 1);
+    assert_int_equal(read_of(0), 1);
+}
+
+static unsigned said, said_full, said_refused;
 
 static void on_event(void *context, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
-    (void)context, (void)level, (void)fields, (void)count, (void)now_ms;
+    (void)context, (void)level, (void)now_ms;
+    for (unsigned i = 0; i < count && strcmp(event, "kv_events_full") == 0; i++) {
+        said_full += i == 0;
+        if (strcmp(fields[i].name, "refused") == 0)
+            said_refused += (unsigned)fields[i].value.u;
+    }
     said += strcmp(event, "kv_events_dropped") == 0;
 }
 
@@ -408,10 +427,20 @@ static void what_is_no_publisher(void **state)
 static void there_is_room_for_so_many(void **state)
 {
     (void)state;
+    said_full = said_refused = 0;
+    world.log.tap = on_event;
     for (unsigned i = 0; i < PUBLISHERS_MAX; i++)
-        assert_false(dial("203.0.113.9")->closing);
+        assert_false(engine("203.0.113.9")->closing);
     struct wire *more = dial(address(0));
     assert_true(more->reset && closed("limit") == 1 && connections() == PUBLISHERS_MAX);
+    assert_true(said_full == 1 && said_refused == 1);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(dial(address(0))->reset);
+    assert_int_equal(said_full, 1);
+    proxy_world_wait(&world, PUBLISHERS_LOG_MS);
+    assert_true(dial(address(0))->reset);
+    assert_true(said_full == 2 && said_refused == 5); /* with those that no line told of */
+    world.log.tap = NULL;
     proxy_world_end(&world, &world.wires[0], false);
     assert_false(dial(address(0))->closing);
 }
@@ -465,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(by_its_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(by_its_address, setup, teardown),
         cmocka_unit_test_setup_teardown(nobodys_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_whose_events_are_off, setup, teardown),
         cmocka_unit_test_setup_teardown(the_log_says_so_once, setup, teardown),
         cmocka_unit_test_setup_teardown(two_that_could_be_meant, setup, teardown),
         cmocka_unit_test_setup_teardown(one_connection_cannot_tell_ranks, setup, teardown),

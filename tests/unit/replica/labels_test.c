@@ -28,13 +28,14 @@ static void labels_are_read(void **state)
     assert_slice_equal(l.kv_events, "tcp://a:5557?replay=5558");
     assert_string_equal(node_labels_parse(SLICE("kv-events=a:5557"), &l),
                         "after # want kv-events=tcp://HOST:PORT or kv-events=listen, and maybe "
-                        "?replay=PORT and &topic=TEXT behind it");
-    static const char *const switches[] = {"kv-events=on", "kv-events=auto", "kv-events=off"};
+                        "?replay=PORT and &topic=TEXT behind it, or kv-events=off");
+    assert_null(node_labels_parse(SLICE("kv-events=off"), &l));
+    assert_slice_equal(l.kv_events, "off");
+    static const char *const switches[] = {"kv-events=on", "kv-events=auto"};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         assert_string_equal(node_labels_parse(slice_of_cstr(switches[i]), &l),
-                            "after # kv-events= only names an endpoint, tcp://HOST:PORT or listen: "
-                            "events are read by default, and the setting kv-events=off turns them "
-                            "off");
+                            "after # kv-events= names an endpoint, tcp://HOST:PORT or listen, or "
+                            "is off: events are read by default");
     static const struct {
         const char *text;
         double weight;

@@ -148,6 +148,26 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
 /* --- what its word does ---------------------------------------------------------------------- */
 
 /* All behind that point. */
+/* Answers for which an engine with blocks of 16 tokens must store one, so that its feed has to tell
+ * of it. They are counted whether events are live or not. */
+static void answers_that_store_blocks_are_counted(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 1);
+    const struct node_usage computed = {33, 0, 10, {0}}, short_one = {32, 0, 10, {0}};
+    const struct node_usage cached = {20000, 19968, 10, {0}}, untold = {-1, -1, -1, {0}};
+    done_with(r, choose(r, prompt(1, 20000), START_MS), &computed, START_MS);
+    assert_int_equal(node_router_events_stored(r, 0), 0); /* the size of blocks is not known */
+    r->replicas[0].scrape.block_tokens = 16;
+    const struct node_usage *const none[] = {&short_one, &cached, &untold};
+    for (unsigned i = 0; i < ARRAY_LEN(none); i++)
+        done_with(r, choose(r, prompt(1, 20000), START_MS), none[i], START_MS);
+    assert_int_equal(node_router_events_stored(r, 0), 0);
+    done_with(r, choose(r, prompt(1, 20000), START_MS), &computed, START_MS);
+    assert_int_equal(node_router_events_stored(r, 0), 1);
+    alone_destroy(r);
+}
+
 static void gone_from(struct node_router *r, const struct chain *chain, unsigned point)
 {
     for (unsigned i = point; i < chain->length; i++)
@@ -555,6 +575,7 @@ int main(void)
         cmocka_unit_test(nothing_is_told_while_none_are_live),
         cmocka_unit_test(checkpoints_are_told_once),
         cmocka_unit_test(an_answer_is_told_with_its_times_and_tokens),
+        cmocka_unit_test(answers_that_store_blocks_are_counted),
         cmocka_unit_test(what_is_gone_counts_as_gone),
         cmocka_unit_test(a_cache_that_turns_over_within_a_generation),
         cmocka_unit_test(what_is_held_is_used),
