@@ -146,6 +146,19 @@ static void on_began(void *context, bool again)
     r->trust = (struct kv_trust){0};
 }
 
+/* After a gap the tree fills with blocks that may have a second copy, for good where the cache turns
+ * over before that is settled. */
+static void make_room(struct kv_reader *r)
+{
+    struct kv_tree_stats t = kv_tree_stats(r->tree);
+    if (t.full == r->full || r->walked || r->now_ms < r->room_ms)
+        return;
+    r->full = t.full;
+    r->walked = true;
+    if (kv_tree_make_room(r->tree) < t.blocks / KV_ROOM_SHARE) /* it is full of what is certain */
+        r->room_ms = r->now_ms + KV_SETTLE_MS;
+}
+
 /* It may cost as much again. */
 static void window_next(struct kv_reader *r)
 {
@@ -160,6 +173,7 @@ static void window_next(struct kv_reader *r)
         kv_reader_forget(r);
     if (lost || r->doubtful)
         kv_reader_doubt(r);
+    make_room(r);
 }
 
 static void on_replay(void *context, uint64_t from)

@@ -56,6 +56,7 @@ enum {
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,
+    KV_ROOM_SHARE = 16,   /* of a full tree is made free at least, or it is not tried for as long */
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
      * last block, and some round what they tell. */

@@ -33,6 +33,8 @@ struct kv_reader {
     uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
     uint64_t whole_ms;     /* since when nothing was missed */
     bool walked;           /* in this window, over all of the tree */
+    uint64_t full;         /* blocks that had found no room when it was made last, */
+    uint64_t room_ms;      /* and not before then is it made again */
     bool doubtful;         /* more was missed since */
     bool tells_cached;     /* some answer found something, so 0 of another one is nothing */
     bool sheds;            /* it cost too much: nothing is read until the next one */
