@@ -85,9 +85,14 @@ static void run_note(struct kv_reader *r, const struct kv_event *e)
         !kv_tree_is_main(r->tree, e))
         return;
     struct kv_tree_place last = kv_tree_find_hash(r->tree, e->hashes[e->count - 1]);
-    if (last.depth >= e->count)
+    if (last.depth >= e->count) {
         kv_runs_stored(&r->runs, e->parent, last.depth - e->count, e->hashes[e->count - 1],
                        last.chain, last.depth, r->now_ms);
+        return;
+    }
+    r->placeless_ms = r->now_ms;
+    if (!e->has_parent)
+        r->roomless_ms = r->now_ms;
 }
 
 static void on_event(void *context, const struct kv_event *e)

@@ -32,6 +32,8 @@ struct kv_reader {
     uint64_t window_ms;    /* when the next one begins, for what the feed may cost */
     uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
     uint64_t whole_ms;     /* since when nothing was missed */
+    uint64_t placeless_ms; /* when blocks were stored last whose place is not known, */
+    uint64_t roomless_ms;  /* and such as begin a prompt: without room for them; 0: never */
     bool walked;           /* in this window, over all of the tree */
     uint64_t full;         /* blocks that had found no room when it was made last, */
     uint64_t room_ms;      /* and not before then is it made again */

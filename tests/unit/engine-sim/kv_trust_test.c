@@ -22,10 +22,16 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .lie = ZERO_LATER}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true}, 1},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .joins = 5}, 1},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true, .joins = 5}, 1},
+        /* What a prompt stores is there already, but not by what its usage says. */
+        {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true}, 0},
+        {{.form = "sglang-0.5", .block = 16, .cache_blocks = 6000, .repeats = true}, 0},
+        {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true, .joins = 5}, 0},
     };
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-        play(40 + i, &cases[i].setting, STEPS / 2);
+        play(40 + i, &cases[i].setting, cases[i].setting.joins > 0 ? STEPS : STEPS / 2);
         struct kv_reader_stats t = kv_reader_stats(w.reader);
         if (cases[i].disbelieved != EITHER)
             assert_int_equal(t.disbelieved, cases[i].disbelieved);
