@@ -105,7 +105,7 @@ static void on_event(void *context, const struct kv_event *e)
     if (kv_reader_sheds(r))
         return;
     run_note(r, e);
-    if (e->change == KV_CLEARED && r->speaks)
+    if (e->change == KV_CLEARED && r->speaks && !r->trust.lost)
         r->user->cleared(r->user->context);
 }
 
@@ -148,7 +148,6 @@ static void on_began(void *context, bool again)
         r->user->began(r->user->context);
     kv_reader_forget(r);
     r->whole_ms = r->now_ms;
-    r->trust = (struct kv_trust){0};
 }
 
 /* After a gap the tree fills with blocks that may have a second copy, for good where the cache turns
@@ -198,13 +197,23 @@ static void tie_waiting(struct kv_reader *r)
     }
 }
 
+/* The engine began its feed anew while it answered that, so it did not restart. The first requests
+ * of a new one are under way as well when number 0 comes, but were not when the one before spoke.
+ */
+static bool outlived_zero(const struct kv_reader *r, const struct kv_told *told)
+{
+    return told->sent_ms + KV_TOLD_SLACK_MS < r->former_ms &&
+           told->ended_ms > r->zero_ms + KV_TOLD_SLACK_MS;
+}
+
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms)
 {
     r->now_ms = now_ms;
     r->stats.told++;
     r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
     /* At once, if its blocks are there: the next turn's come behind them. */
-    struct kv_waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
+    struct kv_waiting w = {
+        .told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS, .outlived_zero = outlived_zero(r, told)};
     if (kv_reader_tie(r, &w, false))
         return;
     if (r->count == KV_TOLD_MAX) {
@@ -237,7 +246,8 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     r->now_ms = now_ms;
     window_next(r);
     kv_feed_tick(r->feed, now_ms);
-    (void)kv_trust_again(&r->trust, now_ms);
+    if (kv_trust_again(&r->trust, now_ms) && kv_tree_is_whole(r->tree))
+        kv_reader_doubt(r); /* by number 0, which was not believed either */
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
         r->settle_ms = 0;
         kv_tree_settle(r->tree);
@@ -268,6 +278,11 @@ void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, 
 {
     r->now_ms = now_ms;
     window_next(r);
+    if (number == 0 && now_ms >= r->zero_ms + KV_WINDOW_MS) {
+        r->former_ms = r->live_ms;
+        r->zero_ms = now_ms;
+    }
+    r->live_ms = now_ms;
     kv_feed_live(r->feed, number, payload, now_ms);
     tie_waiting(r);
 }
@@ -291,9 +306,25 @@ void kv_reader_connected(struct kv_reader *r, uint64_t now_ms)
     kv_feed_connected(r->feed, now_ms);
 }
 
-void kv_reader_restarted(struct kv_reader *r)
+void kv_reader_restarted(struct kv_reader *r, uint64_t now_ms)
 {
+    r->now_ms = now_ms;
     kv_feed_restarted(r->feed);
+}
+
+void kv_reader_restart_is_seen(struct kv_reader *r)
+{
+    (void)kv_trust_restarted(&r->trust);
+}
+
+const struct kv_trust *kv_reader_trust(const struct kv_reader *r)
+{
+    return &r->trust;
+}
+
+void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before)
+{
+    r->trust = *before;
 }
 
 void kv_reader_speaks(struct kv_reader *r, bool speaks)

@@ -31,6 +31,7 @@
 #include "node/kv/paths.h"
 #include "node/kv/told.h"
 #include "node/kv/tree.h"
+#include "node/kv/trust.h"
 
 enum {
     /* From an answer's end until its blocks are looked for: events come by another connection, and
@@ -108,7 +109,12 @@ void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice paylo
                         uint64_t now_ms);
 void kv_reader_replay_ended(struct kv_reader *r, uint64_t now_ms);
 void kv_reader_connected(struct kv_reader *r, uint64_t now_ms);
-void kv_reader_restarted(struct kv_reader *r);
+void kv_reader_restarted(struct kv_reader *r, uint64_t now_ms);
+/* A restart that not only its feed shows (trust.h), beside the call above. */
+void kv_reader_restart_is_seen(struct kv_reader *r);
+/* For the next reader of an engine that may have moved its feed. */
+const struct kv_trust *kv_reader_trust(const struct kv_reader *r);
+void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before);
 
 /* An answer of this engine has ended, well. */
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms);

@@ -6,13 +6,13 @@
 #include "node/kv/batch.h"
 #include "node/kv/reader.h"
 #include "node/kv/runs.h"
-#include "node/kv/trust.h"
 
 /* An answer that waits for its blocks' events. */
 struct kv_waiting {
     struct kv_told told;
     uint64_t due_ms;
     bool done;
+    bool outlived_zero;
     bool placed, wrong; /* by the chain that it said; structure said another one, */
     uint64_t text;      /* by what was known up to this checkpoint before */
 };
@@ -33,6 +33,9 @@ struct kv_reader {
     uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
     uint64_t whole_ms;     /* since when nothing was missed */
     uint64_t placeless_ms; /* when blocks were stored last whose place is not known, */
+    uint64_t live_ms;      /* when a message came last that was no replay's, */
+    uint64_t zero_ms;      /* when one with number 0 did, one in a window, */
+    uint64_t former_ms;    /* and the last one before it; 0: none */
     uint64_t roomless_ms;  /* and such as begin a prompt: without room for them; 0: never */
     bool walked;           /* in this window, over all of the tree */
     uint64_t full;         /* blocks that had found no room when it was made last, */

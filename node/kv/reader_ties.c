@@ -147,12 +147,14 @@ static bool knows_places(const struct kv_reader *r, const struct kv_told *told, 
 /* It has no blocks, and should have: a whole block of its prompt was not in the cache, by what it
  * tells, so it was stored. That says nothing of its answer's: those may be there already. Nor where
  * the prompt's came meanwhile, by what is known of its text: for another one like it. */
-static void judge_untied(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32_t block,
                          struct kv_tree_place known)
 {
+    const struct kv_told *told = &w->told;
     uint32_t cached = told->cached_tokens / block;
     bool stores = (told->prompt_tokens - 1) / block > cached && known.depth <= cached;
-    if (stores && may_judge(r, told) && knows_places(r, told, cached))
+    bool counts = stores && may_judge(r, told) && knows_places(r, told, cached);
+    if (counts || w->outlived_zero)
         kv_tally_add(&r->trust.blocks, false);
 }
 
@@ -256,7 +258,7 @@ bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
         kv_paths_untied(r->paths, told->end);
         struct kv_tree_place known = kv_paths_known(r->paths, told->end, r->tree);
         if (!m.unclear)
-            judge_untied(r, told, block, known);
+            judge_untied(r, w, block, known);
         judge_cached(r, told, block, known);
         judged(r);
     }

@@ -113,6 +113,7 @@ static void feed_close(struct kv_readers_feed *f)
 {
     struct kv_readers *rs = f->all;
     rs->shell->close(rs->shell->context, number_of(f));
+    rs->places[f->slot].trust = *kv_reader_trust(f->reader);
     kv_reader_destroy(f->reader);
     f->reader = NULL;
     rs->places[f->slot].feed = 0;
@@ -180,6 +181,7 @@ static struct kv_readers_feed *feed_open(struct kv_readers *rs, unsigned slot,
         (void)kv_reader_resume(rs->feeds[i].reader, buf_slice(&kept->reader), now_ms);
         buf_free(&kept->reader);
     }
+    kv_reader_trusts(rs->feeds[i].reader, &place->trust);
     rs->feeds[i].lost_ms = now_ms;
     place->feed = (uint16_t)(i + 1);
     rs->stats.feeds++;
@@ -200,10 +202,28 @@ static void follow_restart(struct kv_readers_feed *f, uint32_t rkey, uint64_t no
         return;
     f->rkey = rkey;
     if (!lately(f->began_ms, now_ms)) /* else the feed has begun anew already */
-        kv_reader_restarted(f->reader);
+        kv_reader_restarted(f->reader, now_ms);
+    if (!f->told_began)
+        kv_reader_restart_is_seen(f->reader);
     if (!f->told_began)
         f->began_ms = 0;
     f->told_began = false;
+}
+
+void kv_readers_trust_anew(struct kv_readers *rs, unsigned slot)
+{
+    CHECK(slot < rs->slots);
+    rs->places[slot].trust = (struct kv_trust){0};
+}
+
+static void follow_address(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want)
+{
+    struct kv_readers_place *place = &rs->places[slot];
+    uint64_t address = address_of(rs, want);
+    if (address != place->address && (want->named || place->named))
+        kv_readers_trust_anew(rs, slot);
+    place->address = address;
+    place->named = want->named;
 }
 
 static void speak(struct kv_readers_feed *f, uint64_t now_ms)
@@ -230,6 +250,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     }
     if (want->role == KV_ROLE_NONE)
         return;
+    follow_address(rs, slot, want);
     if (f == NULL)
         f = feed_open(rs, slot, want, now_ms);
     if (f == NULL)

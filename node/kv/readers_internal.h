@@ -29,8 +29,11 @@ struct kv_readers_feed {
 };
 
 struct kv_readers_place {
-    uint16_t feed;     /* the number behind it; 0: none */
-    uint64_t again_ms; /* not before then is it opened */
+    uint16_t feed;         /* the number behind it; 0: none */
+    uint64_t again_ms;     /* not before then is it opened */
+    uint64_t address;      /* as of the feed, that was wanted last, */
+    bool named;            /* by an operator */
+    struct kv_trust trust; /* of the last one */
 };
 
 struct kv_readers {

@@ -38,6 +38,7 @@ struct endpoint {
     char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
     bool connects; /* the engine does, from `at` */
+    bool named;    /* an operator says `at` */
 };
 
 /* False: there is no such port. */
@@ -115,6 +116,7 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
         return !k->rank.is_one && connection_find(p, server, &named, out);
     if (is_named) {
         out->topic = named.topic;
+        out->named = true;
         bool replays = named.replay_port > 0;
         (void)write_at(out->replay, named.host, replays ? named.replay_port + rank : 0);
         return write_at(out->at, named.host, named.port + rank);
@@ -187,8 +189,10 @@ void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sourc
 void feeds_forget(struct proxy *p, unsigned replica)
 {
     feeds_told(p, replica, NULL, 0);
-    if (p->engines.feeds != NULL)
-        p->engines.feeds->of[replica].from[0] = '\0';
+    if (p->engines.feeds == NULL)
+        return;
+    p->engines.feeds->of[replica].from[0] = '\0';
+    kv_readers_trust_anew(p->engines.feeds->readers, replica);
 }
 
 /* --- the tick -------------------------------------------------------------------------------- */
@@ -313,6 +317,7 @@ static void look(struct proxy *p, unsigned slot, bool off)
         want.replay = slice_of_cstr(e.replay);
         want.topic = e.topic;
         want.connects = e.connects;
+        want.named = e.named;
     }
     f->of[slot].connects = want.connects;
     kv_readers_want(f->readers, slot, &want, p->now_ms);

@@ -48,10 +48,11 @@ enum lie { TRULY, ZERO, ZERO_LATER, ALL, ROUNDED };
 struct setting {
     const char *form;
     enum lie lie;
-    bool forgets;   /* all of its cache, half way, and no event says so */
-    bool other;     /* the feed is of another engine, which has other conversations */
-    unsigned joins; /* % of the steps that went by when the reader begins, with no replay */
-    unsigned zeros; /* each so many messages one has number 0 */
+    bool forgets;      /* all of its cache, half way, and no event says so */
+    bool other;        /* the feed is of another engine, which has other conversations */
+    unsigned joins;    /* % of the steps that went by when the reader begins, with no replay */
+    unsigned zeros;    /* each so many messages one has number 0 */
+    unsigned restarts; /* each so many steps the engine begins anew; its feed alone shows it */
     unsigned block, cache_blocks;
     unsigned past;   /* % of conversations that pass the routers by */
     unsigned losses; /* of messages, in % */
@@ -415,6 +416,16 @@ static inline struct kv_paths *on_paths(void *context, uint32_t block_tokens, ui
     return w.paths;
 }
 
+/* Its requests fail. */
+static inline void restart(void)
+{
+    talks_end(w.talks, w.model);
+    w.next = NULL;
+    sim_model_forget(w.model, false);
+    sim_kv_events_forget(w.events);
+    w.number = 0;
+}
+
 static inline void play(uint64_t seed, const struct setting *setting, unsigned steps)
 {
     static const struct kv_reader_user user = {on_paths,   on_replay,  on_gone, on_present,
@@ -443,6 +454,8 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
             w.reads = true;
             kv_reader_connected(w.reader, w.now_ns / 1000000);
         }
+        if (setting->restarts > 0 && step % setting->restarts == setting->restarts - 1)
+            restart();
         if (setting->other)
             other_advance(step % 4 == 2);
         if (setting->forgets && step == steps / 2)
