@@ -79,12 +79,23 @@ static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
+static void cover_note(struct kv_reader *r, uint32_t stored, bool placed)
+{
+    r->stored += stored;
+    r->placed += placed ? stored : 0;
+    if (r->stored < r->turnover)
+        return;
+    r->covers = r->covers || r->placed >= r->stored - r->stored / KV_COVER_SHARE;
+    r->stored = r->placed = 0;
+}
+
 static void run_note(struct kv_reader *r, const struct kv_event *e)
 {
     if (e->change != KV_STORED || e->medium != KV_GPU || e->remote || e->count == 0 ||
         !kv_tree_is_main(r->tree, e))
         return;
     struct kv_tree_place last = kv_tree_find_hash(r->tree, e->hashes[e->count - 1]);
+    cover_note(r, e->count, last.depth >= e->count);
     if (last.depth >= e->count) {
         kv_runs_stored(&r->runs, e->parent, last.depth - e->count, e->hashes[e->count - 1],
                        last.chain, last.depth, r->now_ms);
@@ -148,6 +159,7 @@ static void on_began(void *context, bool again)
         r->user->began(r->user->context);
     kv_reader_forget(r);
     r->whole_ms = r->now_ms;
+    r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
 }
 
 /* After a gap the tree fills with blocks that may have a second copy, for good where the cache turns
@@ -360,9 +372,15 @@ bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms)
     if (in.bad || next == 0 || last == 0 || !kv_tree_recall(r->tree, slice_skip(kept, KEPT_HEAD)))
         return false;
     kv_feed_resume(r->feed, next, last);
+    r->covers = kv_tree_is_whole(r->tree);
     if (kv_feed_is_proven(r->feed)) /* nothing will prove it */
         kv_reader_doubt(r);
     return true;
+}
+
+bool kv_reader_covers(const struct kv_reader *r)
+{
+    return r->covers && kv_feed_is_proven(r->feed) && !r->doubtful && !r->sheds && !r->trust.lost;
 }
 
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r)
@@ -391,6 +409,7 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
     r->feed_user = (struct kv_feed_user){on_message, on_missed, on_began, on_replay, r};
     r->listener = r->sayer = (struct kv_anchor_user){.anchored = on_said, .context = r};
     r->sweeper = (struct kv_anchor_user){.anchored = on_swept, .context = r};
+    r->turnover = blocks_max / 2;
     r->runs.salt = hash64(secret, "runs", 4);
     kv_runs_clear(&r->runs);
     if (kv_tree_create(&r->tree, &r->tree_user, secret, blocks_max) != 0 ||

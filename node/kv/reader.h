@@ -57,6 +57,7 @@ enum {
     KV_WINDOW_MS = 1000,
     /* After a gap a block may have a second copy as long as answers run that ran then. */
     KV_SETTLE_MS = 60000,
+    KV_COVER_SHARE = 4,   /* of the blocks that were stored may have no known place */
     KV_ROOM_SHARE = 16,   /* of a full tree is made free at least, or it is not tried for as long */
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
@@ -123,6 +124,11 @@ uint64_t kv_reader_due_ms(const struct kv_reader *r);
 void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
+/* Whether it knows what is there about as well as any reader can: nothing was missed since the
+ * cache was empty, or since it turned over, and most of what came had a place. One that joined
+ * late, or missed something, does not, and with a replay neither: it has the blocks, but few ties.
+ */
+bool kv_reader_covers(const struct kv_reader *r);
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 /* Tokens of its blocks, as far as was seen; 0: no message told yet. */
 uint32_t kv_reader_block_tokens(const struct kv_reader *r);

@@ -37,6 +37,10 @@ struct kv_reader {
     uint64_t zero_ms;      /* when one with number 0 did, one in a window, */
     uint64_t former_ms;    /* and the last one before it; 0: none */
     uint64_t roomless_ms;  /* and such as begin a prompt: without room for them; 0: never */
+    uint32_t turnover;     /* blocks: as many as the cache has, or more */
+    uint32_t stored;       /* blocks, of those that will be as many, */
+    uint32_t placed;       /* and of these in a known place */
+    bool covers;           /* most of what is there has a known place */
     bool walked;           /* in this window, over all of the tree */
     uint64_t full;         /* blocks that had found no room when it was made last, */
     uint64_t room_ms;      /* and not before then is it made again */

@@ -48,6 +48,8 @@ void kv_reader_doubt(struct kv_reader *r)
 {
     kv_tree_doubt(r->tree);
     kv_runs_clear(&r->runs);
+    r->covers = false;
+    r->stored = r->placed = 0;
     r->settle_ms = r->now_ms + KV_SETTLE_MS;
     r->whole_ms = r->now_ms;
     r->walked = true;

@@ -226,10 +226,14 @@ static void follow_address(struct kv_readers *rs, unsigned slot, const struct kv
     place->named = want->named;
 }
 
+static bool stands(const struct kv_readers_feed *f, uint64_t now_ms)
+{
+    return f->connected || now_ms < f->lost_ms + KV_LOST_MS;
+}
+
 static void speak(struct kv_readers_feed *f, uint64_t now_ms)
 {
-    bool stands = f->connected || now_ms < f->lost_ms + KV_LOST_MS;
-    bool speaks = f->role == KV_ROLE_SPEAKS && stands;
+    bool speaks = f->role == KV_ROLE_SPEAKS && stands(f, now_ms);
     if (speaks != f->speaks)
         kv_reader_speaks(f->reader, speaks);
     f->speaks = speaks;
@@ -404,6 +408,13 @@ bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
 {
     return kv_readers_reading(rs, slot) == KV_READING_LIVE &&
            rs->feeds[rs->places[slot].feed - 1].speaks;
+}
+
+bool kv_readers_cover(const struct kv_readers *rs, unsigned slot, uint64_t now_ms)
+{
+    int feed = kv_readers_feed(rs, slot);
+    return feed >= 0 && stands(&rs->feeds[feed], now_ms) &&
+           kv_reader_covers(rs->feeds[feed].reader);
 }
 
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)

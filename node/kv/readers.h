@@ -173,6 +173,9 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
 /* Whether it is live, and this router speaks of it. */
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
 
+/* Whether this router's reader covers what is there (reader.h), while its subscription stands. */
+bool kv_readers_cover(const struct kv_readers *rs, unsigned slot, uint64_t now_ms);
+
 struct kv_readers_stats {
     unsigned feeds;   /* that are open */
     uint32_t blocks;  /* for which their trees have room */
