@@ -43,6 +43,14 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
+/* Its reach changed, some chains ago: one that is in the tree no more has gone since. */
+static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    struct kv_reader *r = context;
+    bool known = kv_tree_find(r->tree, chain).depth > 0;
+    say(r, id, code, chain, known ? kv_tree_reach(r->tree, chain) : KV_GONE);
+}
+
 /* What is gone is said when it goes, or when this reader begins to speak: an observation since may
  * be of a prompt that is on its way. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
@@ -65,14 +73,14 @@ static void say_refused(struct kv_reader *r)
 static void say_reached(struct kv_reader *r)
 {
     if (r->paths != NULL)
-        kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+        kv_paths_at_last(r->paths, &r->reached, &r->changed);
 }
 
 static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 {
     struct kv_reader *r = context;
     if (r->speaks && now != KV_UNSURE && r->paths != NULL)
-        kv_paths_at_later(r->paths, &r->reached, chain, &r->sayer);
+        kv_paths_at_later(r->paths, &r->reached, chain, &r->changed);
     if (!r->in_message)
         say_reached(r);
 }
@@ -162,8 +170,8 @@ static void on_began(void *context, bool again)
     r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
 }
 
-/* After a gap the tree fills with blocks that may have a second copy, for good where the cache turns
- * over before that is settled. */
+/* After a gap the tree fills with blocks that may have a second copy, for good where the cache
+ * turns over before that is settled. */
 static void make_room(struct kv_reader *r)
 {
     struct kv_tree_stats t = kv_tree_stats(r->tree);
@@ -408,6 +416,7 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
     r->tree_user = (struct kv_tree_user){on_reached, r};
     r->feed_user = (struct kv_feed_user){on_message, on_missed, on_began, on_replay, r};
     r->listener = r->sayer = (struct kv_anchor_user){.anchored = on_said, .context = r};
+    r->changed = (struct kv_anchor_user){.anchored = on_changed, .context = r};
     r->sweeper = (struct kv_anchor_user){.anchored = on_swept, .context = r};
     r->turnover = blocks_max / 2;
     r->runs.salt = hash64(secret, "runs", 4);

@@ -26,7 +26,7 @@ struct kv_reader {
     struct kv_decoder *decoder;
     struct kv_tree_user tree_user;
     struct kv_feed_user feed_user;
-    struct kv_anchor_user listener, sayer, sweeper;
+    struct kv_anchor_user listener, sayer, changed, sweeper;
     bool speaks;
     uint64_t now_ms;       /* of the call under way */
     uint64_t window_ms;    /* when the next one begins, for what the feed may cost */

@@ -206,7 +206,7 @@ static inline void sent(struct talk *t)
     uint64_t ids[CHECKPOINT_MAX];
     uint8_t codes[CHECKPOINT_MAX];
     unsigned at[CHECKPOINT_MAX];
-    if (!t->told || !w.reads)
+    if (!t->told)
         return;
     unsigned count = points_of(t, ids, codes, at);
     t->tokens_told = kv_budget_ask(&w.budget, w.setting->ask, t->asked_bytes,
@@ -217,7 +217,8 @@ static inline void sent(struct talk *t)
     w.bytes_asked += t->tokens_told ? t->asked_bytes : 0;
     for (unsigned i = 0; i < count; i++)
         *seen_at(ids[i]) = (struct seen){ids[i], true};
-    assert_true(kv_paths_join(w.paths, 0, ids, codes, count));
+    if (w.reads)
+        assert_true(kv_paths_join(w.paths, 0, ids, codes, count));
 }
 
 static inline void submit(struct talk *t, struct sim_model *model)
