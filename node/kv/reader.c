@@ -43,6 +43,14 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
+/* Its reach changed, some chains ago: one that is in the tree no more has gone since. */
+static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
+{
+    struct kv_reader *r = context;
+    bool known = kv_tree_find(r->tree, chain).depth > 0;
+    say(r, id, code, chain, known ? kv_tree_reach(r->tree, chain) : KV_GONE);
+}
+
 /* What is gone is said when it goes, or when this reader begins to speak: an observation since may
  * be of a prompt that is on its way. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
@@ -68,19 +76,29 @@ static void say_refused(struct kv_reader *r)
 static void say_reached(struct kv_reader *r)
 {
     if (r->paths != NULL)
-        kv_paths_at_last(r->paths, &r->reached, &r->sayer);
+        kv_paths_at_last(r->paths, &r->reached, &r->changed);
 }
 
 static void on_reached(void *context, uint64_t chain, enum kv_reach now)
 {
     struct kv_reader *r = context;
     if (r->speaks && now != KV_UNSURE && r->paths != NULL)
-        kv_paths_at_later(r->paths, &r->reached, chain, &r->sayer);
+        kv_paths_at_later(r->paths, &r->reached, chain, &r->changed);
     if (!r->in_message)
         say_reached(r);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
+
+static void cover_note(struct kv_reader *r, uint32_t stored, bool placed)
+{
+    r->stored += stored;
+    r->placed += placed ? stored : 0;
+    if (r->stored < r->turnover)
+        return;
+    r->covers = r->covers || r->placed >= r->stored - r->stored / KV_COVER_SHARE;
+    r->stored = r->placed = 0;
+}
 
 static void run_note(struct kv_reader *r, const struct kv_event *e)
 {
@@ -88,9 +106,15 @@ static void run_note(struct kv_reader *r, const struct kv_event *e)
         !kv_tree_is_main(r->tree, e))
         return;
     struct kv_tree_place last = kv_tree_find_hash(r->tree, e->hashes[e->count - 1]);
-    if (last.depth >= e->count)
+    cover_note(r, e->count, last.depth >= e->count);
+    if (last.depth >= e->count) {
         kv_runs_stored(&r->runs, e->parent, last.depth - e->count, e->hashes[e->count - 1],
                        last.chain, last.depth, r->now_ms);
+        return;
+    }
+    r->placeless_ms = r->now_ms;
+    if (!e->has_parent)
+        r->roomless_ms = r->now_ms;
 }
 
 static void on_event(void *context, const struct kv_event *e)
@@ -103,7 +127,7 @@ static void on_event(void *context, const struct kv_event *e)
     if (kv_reader_sheds(r))
         return;
     run_note(r, e);
-    if (e->change == KV_CLEARED && r->speaks)
+    if (e->change == KV_CLEARED && r->speaks && !r->trust.lost)
         r->user->cleared(r->user->context);
 }
 
@@ -146,7 +170,20 @@ static void on_began(void *context, bool again)
         r->user->began(r->user->context);
     kv_reader_forget(r);
     r->whole_ms = r->now_ms;
-    r->trust = (struct kv_trust){0};
+    r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
+}
+
+/* After a gap the tree fills with blocks that may have a second copy, for good where the cache
+ * turns over before that is settled. */
+static void make_room(struct kv_reader *r)
+{
+    struct kv_tree_stats t = kv_tree_stats(r->tree);
+    if (t.full == r->full || r->walked || r->now_ms < r->room_ms)
+        return;
+    r->full = t.full;
+    r->walked = true;
+    if (kv_tree_make_room(r->tree) < t.blocks / KV_ROOM_SHARE) /* it is full of what is certain */
+        r->room_ms = r->now_ms + KV_SETTLE_MS;
 }
 
 /* It may cost as much again. */
@@ -163,6 +200,7 @@ static void window_next(struct kv_reader *r)
         kv_reader_forget(r);
     if (lost || r->doubtful)
         kv_reader_doubt(r);
+    make_room(r);
 }
 
 static void on_replay(void *context, uint64_t from)
@@ -182,13 +220,23 @@ static void tie_waiting(struct kv_reader *r)
     }
 }
 
+/* The engine began its feed anew while it answered that, so it did not restart. The first requests
+ * of a new one are under way as well when number 0 comes, but were not when the one before spoke.
+ */
+static bool outlived_zero(const struct kv_reader *r, const struct kv_told *told)
+{
+    return told->sent_ms + KV_TOLD_SLACK_MS < r->former_ms &&
+           told->ended_ms > r->zero_ms + KV_TOLD_SLACK_MS;
+}
+
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms)
 {
     r->now_ms = now_ms;
     r->stats.told++;
     r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
     /* At once, if its blocks are there: the next turn's come behind them. */
-    struct kv_waiting w = {.told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS};
+    struct kv_waiting w = {
+        .told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS, .outlived_zero = outlived_zero(r, told)};
     if (kv_reader_tie(r, &w, false))
         return;
     if (r->count == KV_TOLD_MAX) {
@@ -221,7 +269,8 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     r->now_ms = now_ms;
     window_next(r);
     kv_feed_tick(r->feed, now_ms);
-    (void)kv_trust_again(&r->trust, now_ms);
+    if (kv_trust_again(&r->trust, now_ms) && kv_tree_is_whole(r->tree))
+        kv_reader_doubt(r); /* by number 0, which was not believed either */
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
         r->settle_ms = 0;
         kv_tree_settle(r->tree);
@@ -252,6 +301,11 @@ void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, 
 {
     r->now_ms = now_ms;
     window_next(r);
+    if (number == 0 && now_ms >= r->zero_ms + KV_WINDOW_MS) {
+        r->former_ms = r->live_ms;
+        r->zero_ms = now_ms;
+    }
+    r->live_ms = now_ms;
     kv_feed_live(r->feed, number, payload, now_ms);
     tie_waiting(r);
 }
@@ -275,9 +329,25 @@ void kv_reader_connected(struct kv_reader *r, uint64_t now_ms)
     kv_feed_connected(r->feed, now_ms);
 }
 
-void kv_reader_restarted(struct kv_reader *r)
+void kv_reader_restarted(struct kv_reader *r, uint64_t now_ms)
 {
+    r->now_ms = now_ms;
     kv_feed_restarted(r->feed);
+}
+
+void kv_reader_restart_is_seen(struct kv_reader *r)
+{
+    (void)kv_trust_restarted(&r->trust);
+}
+
+const struct kv_trust *kv_reader_trust(const struct kv_reader *r)
+{
+    return &r->trust;
+}
+
+void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before)
+{
+    r->trust = *before;
 }
 
 void kv_reader_speaks(struct kv_reader *r, bool speaks)
@@ -313,9 +383,15 @@ bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms)
     if (in.bad || next == 0 || last == 0 || !kv_tree_recall(r->tree, slice_skip(kept, KEPT_HEAD)))
         return false;
     kv_feed_resume(r->feed, next, last);
+    r->covers = kv_tree_is_whole(r->tree);
     if (kv_feed_is_proven(r->feed)) /* nothing will prove it */
         kv_reader_doubt(r);
     return true;
+}
+
+bool kv_reader_covers(const struct kv_reader *r)
+{
+    return r->covers && kv_feed_is_proven(r->feed) && !r->doubtful && !r->sheds && !r->trust.lost;
 }
 
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r)
@@ -342,7 +418,9 @@ int kv_reader_create(struct kv_reader **out, const struct kv_reader_user *user,
     r->tree_user = (struct kv_tree_user){on_reached, r};
     r->feed_user = (struct kv_feed_user){on_message, on_missed, on_began, on_replay, r};
     r->listener = r->sayer = (struct kv_anchor_user){.anchored = on_said, .context = r};
+    r->changed = (struct kv_anchor_user){.anchored = on_changed, .context = r};
     r->sweeper = (struct kv_anchor_user){.anchored = on_swept, .context = r};
+    r->turnover = blocks_max / 2;
     r->runs.salt = hash64(secret, "runs", 4);
     kv_runs_clear(&r->runs);
     if (kv_tree_create(&r->tree, &r->tree_user, secret, blocks_max) != 0 ||

@@ -31,6 +31,7 @@
 #include "node/kv/paths.h"
 #include "node/kv/told.h"
 #include "node/kv/tree.h"
+#include "node/kv/trust.h"
 
 enum {
     /* From an answer's end until its blocks are looked for: events come by another connection, and
@@ -54,6 +55,8 @@ enum {
     KV_WALK_BLOCKS =
         16, /* and so many blocks on an answer's way to the root, which are only read */
     KV_WINDOW_MS = 1000,
+    KV_COVER_SHARE = 4,   /* of the blocks that were stored may have no known place */
+    KV_ROOM_SHARE = 16,   /* of a full tree is made free at least, or it is not tried for as long */
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
      * last block, and some round what they tell. */
@@ -105,7 +108,12 @@ void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice paylo
                         uint64_t now_ms);
 void kv_reader_replay_ended(struct kv_reader *r, uint64_t now_ms);
 void kv_reader_connected(struct kv_reader *r, uint64_t now_ms);
-void kv_reader_restarted(struct kv_reader *r);
+void kv_reader_restarted(struct kv_reader *r, uint64_t now_ms);
+/* A restart that not only its feed shows (trust.h), beside the call above. */
+void kv_reader_restart_is_seen(struct kv_reader *r);
+/* For the next reader of an engine that may have moved its feed. */
+const struct kv_trust *kv_reader_trust(const struct kv_reader *r);
+void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before);
 
 /* An answer of this engine has ended, well. */
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms);
@@ -114,6 +122,11 @@ uint64_t kv_reader_due_ms(const struct kv_reader *r);
 void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
+/* Whether it knows what is there about as well as any reader can: nothing was missed since the
+ * cache was empty, or since it turned over, and most of what came had a place. One that joined
+ * late, or missed something, does not, and with a replay neither: it has the blocks, but few ties.
+ */
+bool kv_reader_covers(const struct kv_reader *r);
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 /* Tokens of its blocks, as far as was seen; 0: no message told yet. */
 uint32_t kv_reader_block_tokens(const struct kv_reader *r);

@@ -6,13 +6,13 @@
 #include "node/kv/batch.h"
 #include "node/kv/reader.h"
 #include "node/kv/runs.h"
-#include "node/kv/trust.h"
 
 /* An answer that waits for its blocks' events. */
 struct kv_waiting {
     struct kv_told told;
     uint64_t due_ms;
     bool done;
+    bool outlived_zero;
     bool placed, wrong; /* by the chain that it said; structure said another one, */
     uint64_t text;      /* by what was known up to this checkpoint before */
 };
@@ -26,13 +26,24 @@ struct kv_reader {
     struct kv_decoder *decoder;
     struct kv_tree_user tree_user;
     struct kv_feed_user feed_user;
-    struct kv_anchor_user listener, sayer, sweeper;
+    struct kv_anchor_user listener, sayer, changed, sweeper;
     bool speaks;
     uint64_t now_ms;       /* of the call under way */
     uint64_t window_ms;    /* when the next one begins, for what the feed may cost */
     uint64_t settle_ms;    /* when what was missed matters no more; 0: nothing was */
     uint64_t whole_ms;     /* since when nothing was missed */
+    uint64_t placeless_ms; /* when blocks were stored last whose place is not known, */
+    uint64_t live_ms;      /* when a message came last that was no replay's, */
+    uint64_t zero_ms;      /* when one with number 0 did, one in a window, */
+    uint64_t former_ms;    /* and the last one before it; 0: none */
+    uint64_t roomless_ms;  /* and such as begin a prompt: without room for them; 0: never */
+    uint32_t turnover;     /* blocks: as many as the cache has, or more */
+    uint32_t stored;       /* blocks, of those that will be as many, */
+    uint32_t placed;       /* and of these in a known place */
+    bool covers;           /* most of what is there has a known place */
     bool walked;           /* in this window, over all of the tree */
+    uint64_t full;         /* blocks that had found no room when it was made last, */
+    uint64_t room_ms;      /* and not before then is it made again */
     bool doubtful;         /* more was missed since */
     bool tells_cached;     /* some answer found something, so 0 of another one is nothing */
     bool sheds;            /* it cost too much: nothing is read until the next one */

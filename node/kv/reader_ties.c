@@ -48,6 +48,8 @@ void kv_reader_doubt(struct kv_reader *r)
 {
     kv_tree_doubt(r->tree);
     kv_runs_clear(&r->runs);
+    r->covers = false;
+    r->stored = r->placed = 0;
     r->settle_ms = r->now_ms + KV_SETTLE_MS;
     r->whole_ms = r->now_ms;
     r->walked = true;
@@ -137,15 +139,25 @@ static void judged(struct kv_reader *r)
     kv_reader_doubt(r);
 }
 
-/* It has no blocks, and should have: it computed one whole block by what it tells, and that one's
- * place is known, because it found none in the cache or all that is there is known. */
-static void judge_blocks(struct kv_reader *r, const struct kv_told *told, uint32_t block, bool tied)
+/* Whether all blocks that were stored since it was sent, and could be its own, have a place. */
+static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {
+    uint64_t unknown_ms = cached > 0 ? r->placeless_ms : r->roomless_ms;
+    return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
+}
+
+/* It has no blocks, and should have: a whole block of its prompt was not in the cache, by what it
+ * tells, so it was stored. That says nothing of its answer's: those may be there already. Nor where
+ * the prompt's came meanwhile, by what is known of its text: for another one like it. */
+static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32_t block,
+                         struct kv_tree_place known)
+{
+    const struct kv_told *told = &w->told;
     uint32_t cached = told->cached_tokens / block;
-    uint32_t last = (told->prompt_tokens + told->output_tokens - 1) / block;
-    bool knows = cached == 0 || kv_tree_is_whole(r->tree);
-    if (tied || (may_judge(r, told) && knows && last > cached))
-        kv_tally_add(&r->trust.blocks, tied);
+    bool stores = (told->prompt_tokens - 1) / block > cached && known.depth <= cached;
+    bool counts = stores && may_judge(r, told) && knows_places(r, told, cached);
+    if (counts || w->outlived_zero)
+        kv_tally_add(&r->trust.blocks, false);
 }
 
 /* What it found in the cache, against what was there all the time: `place` is on its way. What was
@@ -235,7 +247,7 @@ bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
         m = blocks_found(r, told, block);
     }
     if (m.place.depth > 0) {
-        judge_blocks(r, told, block, true);
+        kv_tally_add(&r->trust.blocks, true);
         judge_cached(r, told, block, m.place);
         kv_runs_take(&r->runs, m.run, m.stop);
         place(r, told, block, m.place);
@@ -246,9 +258,10 @@ bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
         r->stats.unclear += m.unclear;
         r->stats.unmatched += !m.unclear;
         kv_paths_untied(r->paths, told->end);
+        struct kv_tree_place known = kv_paths_known(r->paths, told->end, r->tree);
         if (!m.unclear)
-            judge_blocks(r, told, block, false);
-        judge_cached(r, told, block, kv_paths_known(r->paths, told->end, r->tree));
+            judge_untied(r, w, block, known);
+        judge_cached(r, told, block, known);
         judged(r);
     }
     return last_time;

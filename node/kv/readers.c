@@ -1,58 +1,16 @@
-#include "node/kv/readers.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/wire.h"
-#include "node/kv/kept.h"
-#include "node/kv/sizes.h"
+#include "node/kv/readers_internal.h"
 
-struct feed {
-    struct kv_readers *all;
-    struct kv_reader *reader; /* NULL: it is not open */
-    struct kv_reader_user user;
-    unsigned slot;
-    uint64_t address;  /* a hash of where it is */
-    uint32_t blocks;   /* of its tree */
-    uint32_t rkey;     /* of the cache that is read */
-    uint64_t now_ms;   /* of the message that is read */
-    uint64_t began_ms; /* when numbers began at 0 last, and no new rkey followed; 0: none did */
-    bool told_began;   /* the user, so that an rkey will follow */
-    enum kv_role role;
-    bool speaks;
-    bool has_tier;
-    bool connected;
-    bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
-    uint64_t lost_ms; /* since when it is not */
-    uint64_t connects;
-    char from[KV_ENDPOINT_BYTES];
-};
-
-struct place {
-    uint16_t feed;     /* the number behind it; 0: none */
-    uint64_t again_ms; /* not before then is it opened */
-};
-
-struct kv_readers {
-    const struct hash_secret *secret;
-    const struct kv_readers_shell *shell;
-    const struct kv_readers_user *user;
-    unsigned slots;
-    struct kv_readers_stats stats;
-    struct kv_sizes sizes; /* open since the first feed was */
-    struct feed feeds[KV_READERS_MAX];
-    struct place *places; /* by slot */
-    struct kv_kept kept;
-};
-
-static struct feed *feed_of(struct kv_readers *rs, unsigned slot)
+static struct kv_readers_feed *feed_of(struct kv_readers *rs, unsigned slot)
 {
     CHECK(slot < rs->slots);
     return rs->places[slot].feed > 0 ? &rs->feeds[rs->places[slot].feed - 1] : NULL;
 }
 
-static unsigned number_of(const struct feed *f)
+static unsigned number_of(const struct kv_readers_feed *f)
 {
     return (unsigned)(f - f->all->feeds);
 }
@@ -61,7 +19,7 @@ static unsigned number_of(const struct feed *f)
 
 static void on_replay(void *context, uint64_t from)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     const struct kv_readers_shell *shell = f->all->shell;
     /* Without memory for it the replay does not answer, and what is missing is missed. */
     DISCARD(shell->replay(shell->context, number_of(f), from));
@@ -69,25 +27,25 @@ static void on_replay(void *context, uint64_t from)
 
 static struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t now_ms)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     return kv_sizes_find(&f->all->sizes, block_tokens, now_ms);
 }
 
 static bool on_gone(void *context, uint64_t id, uint8_t code)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     return f->all->user->gone(f->all->user->context, f->slot, id, code);
 }
 
 static void on_present(void *context, uint64_t id, uint8_t code)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     f->all->user->present(f->all->user->context, f->slot, id, code);
 }
 
 static void on_cleared(void *context)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     if (!f->news)
         return;
     f->began_ms = f->now_ms; /* a new rkey that follows is due to it */
@@ -97,7 +55,7 @@ static void on_cleared(void *context)
 /* An rkey that follows is due to this word; one more, of /metrics or a probe, to began_ms. */
 static void on_began(void *context)
 {
-    struct feed *f = context;
+    struct kv_readers_feed *f = context;
     f->told_began = true;
     f->all->user->began(f->all->user->context, f->slot, f->rkey);
 }
@@ -121,55 +79,6 @@ static void unheard_clear(void *context, unsigned slot)
 static void unheard_begin(void *context, unsigned slot, uint32_t rkey)
 {
     (void)context, (void)slot, (void)rkey;
-}
-
-/* --- what an earlier life knew --------------------------------------------------------------- */
-
-enum { KEPT_FEED_HEAD = 4 + 4 + 8 };
-
-int kv_readers_keep_paths(const struct kv_readers *rs, struct kv_keep *k, struct buf *out)
-{
-    return kv_sizes_keep(&rs->sizes, &k->size, &k->point, out);
-}
-
-static int feed_keep(const struct feed *f, struct buf *out)
-{
-    uint8_t head[KEPT_FEED_HEAD];
-    struct wire_writer w = wire_writer_of(head, sizeof head);
-    size_t before = out->len;
-    wire_write_u32(&w, f->rkey);
-    wire_write_u32(&w, f->blocks);
-    wire_write_u64(&w, f->address);
-    int err = buf_append(out, head, sizeof head);
-    int more = err == ERR_OK ? kv_reader_keep(f->reader, out) : err;
-    if (more != 1)
-        out->len = before;
-    return more;
-}
-
-int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k, struct buf *out)
-{
-    int more = 0;
-    while (more == 0 && k->feed < KV_READERS_MAX) {
-        const struct feed *f = &rs->feeds[k->feed++];
-        more = f->reader != NULL ? feed_keep(f, out) : 0;
-    }
-    return more;
-}
-
-bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept)
-{
-    return kv_sizes_open(&rs->sizes, KV_POINTS_MAX) == ERR_OK && kv_sizes_recall(&rs->sizes, kept);
-}
-
-void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept)
-{
-    struct wire_reader r = wire_reader_of(kept.at, kept.len);
-    struct kv_kept_feed k = {.rkey = wire_read_u32(&r)};
-    k.blocks = wire_read_u32(&r);
-    k.address = wire_read_u64(&r);
-    if (!r.bad && k.blocks >= KV_BLOCKS_MIN && k.blocks <= KV_BLOCKS_MAX)
-        kv_kept_add(&rs->kept, &k, slice_skip(kept, KEPT_FEED_HEAD));
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
@@ -200,10 +109,11 @@ static uint32_t blocks_left(const struct kv_readers *rs, uint32_t wanted)
     return left >= KV_BLOCKS_MIN ? left : 0;
 }
 
-static void feed_close(struct feed *f)
+static void feed_close(struct kv_readers_feed *f)
 {
     struct kv_readers *rs = f->all;
     rs->shell->close(rs->shell->context, number_of(f));
+    rs->places[f->slot].trust = *kv_reader_trust(f->reader);
     kv_reader_destroy(f->reader);
     f->reader = NULL;
     rs->places[f->slot].feed = 0;
@@ -211,8 +121,8 @@ static void feed_close(struct feed *f)
     rs->stats.blocks -= f->blocks;
 }
 
-static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wanted *want,
-                      uint32_t blocks)
+static int feed_begin(struct kv_readers *rs, struct kv_readers_feed *f,
+                      const struct kv_wanted *want, uint32_t blocks)
 {
     struct kv_reader_user user = {.paths = on_paths,
                                   .replay = on_replay,
@@ -222,12 +132,12 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
                                   .began = on_began,
                                   .context = f};
     unsigned slot = f->slot;
-    *f = (struct feed){.all = rs,
-                       .slot = slot,
-                       .user = user,
-                       .address = address_of(rs, want),
-                       .blocks = blocks,
-                       .rkey = want->rkey};
+    *f = (struct kv_readers_feed){.all = rs,
+                                  .slot = slot,
+                                  .user = user,
+                                  .address = address_of(rs, want),
+                                  .blocks = blocks,
+                                  .rkey = want->rkey};
     (void)slice_to_cstr(want->endpoint, f->from, sizeof f->from);
     int err = kv_sizes_open(&rs->sizes, KV_POINTS_MAX);
     if (err == ERR_OK)
@@ -243,10 +153,10 @@ static int feed_begin(struct kv_readers *rs, struct feed *f, const struct kv_wan
     return err;
 }
 
-static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
-                              uint64_t now_ms)
+static struct kv_readers_feed *feed_open(struct kv_readers *rs, unsigned slot,
+                                         const struct kv_wanted *want, uint64_t now_ms)
 {
-    struct place *place = &rs->places[slot];
+    struct kv_readers_place *place = &rs->places[slot];
     if (now_ms < place->again_ms)
         return NULL;
     unsigned i = 0;
@@ -271,6 +181,7 @@ static struct feed *feed_open(struct kv_readers *rs, unsigned slot, const struct
         (void)kv_reader_resume(rs->feeds[i].reader, buf_slice(&kept->reader), now_ms);
         buf_free(&kept->reader);
     }
+    kv_reader_trusts(rs->feeds[i].reader, &place->trust);
     rs->feeds[i].lost_ms = now_ms;
     place->feed = (uint16_t)(i + 1);
     rs->stats.feeds++;
@@ -285,22 +196,44 @@ static bool lately(uint64_t at_ms, uint64_t now_ms)
     return at_ms > 0 && now_ms < at_ms + KV_RESTART_MS;
 }
 
-static void follow_restart(struct feed *f, uint32_t rkey, uint64_t now_ms)
+static void follow_restart(struct kv_readers_feed *f, uint32_t rkey, uint64_t now_ms)
 {
     if (rkey == f->rkey)
         return;
     f->rkey = rkey;
     if (!lately(f->began_ms, now_ms)) /* else the feed has begun anew already */
-        kv_reader_restarted(f->reader);
+        kv_reader_restarted(f->reader, now_ms);
+    if (!f->told_began)
+        kv_reader_restart_is_seen(f->reader);
     if (!f->told_began)
         f->began_ms = 0;
     f->told_began = false;
 }
 
-static void speak(struct feed *f, uint64_t now_ms)
+void kv_readers_trust_anew(struct kv_readers *rs, unsigned slot)
 {
-    bool stands = f->connected || now_ms < f->lost_ms + KV_LOST_MS;
-    bool speaks = f->role == KV_ROLE_SPEAKS && stands;
+    CHECK(slot < rs->slots);
+    rs->places[slot].trust = (struct kv_trust){0};
+}
+
+static void follow_address(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want)
+{
+    struct kv_readers_place *place = &rs->places[slot];
+    uint64_t address = address_of(rs, want);
+    if (address != place->address && (want->named || place->named))
+        kv_readers_trust_anew(rs, slot);
+    place->address = address;
+    place->named = want->named;
+}
+
+static bool stands(const struct kv_readers_feed *f, uint64_t now_ms)
+{
+    return f->connected || now_ms < f->lost_ms + KV_LOST_MS;
+}
+
+static void speak(struct kv_readers_feed *f, uint64_t now_ms)
+{
+    bool speaks = f->role == KV_ROLE_SPEAKS && stands(f, now_ms);
     if (speaks != f->speaks)
         kv_reader_speaks(f->reader, speaks);
     f->speaks = speaks;
@@ -309,7 +242,7 @@ static void speak(struct feed *f, uint64_t now_ms)
 void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
                      uint64_t now_ms)
 {
-    struct feed *f = feed_of(rs, slot);
+    struct kv_readers_feed *f = feed_of(rs, slot);
     bool other = f != NULL && f->address != address_of(rs, want);
     /* The size of its cache was not known when it was opened, or is another now. */
     uint32_t blocks = blocks_wanted(want);
@@ -321,6 +254,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     }
     if (want->role == KV_ROLE_NONE)
         return;
+    follow_address(rs, slot, want);
     if (f == NULL)
         f = feed_open(rs, slot, want, now_ms);
     if (f == NULL)
@@ -335,7 +269,7 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 {
     kv_kept_tick(&rs->kept, now_ms);
     for (unsigned i = 0; i < KV_READERS_MAX && rs->stats.feeds > 0; i++) {
-        struct feed *f = &rs->feeds[i];
+        struct kv_readers_feed *f = &rs->feeds[i];
         if (f->reader == NULL)
             continue;
         speak(f, now_ms);
@@ -352,7 +286,7 @@ void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 
 void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms)
 {
-    struct feed *f = feed_of(rs, told->slot);
+    struct kv_readers_feed *f = feed_of(rs, told->slot);
     if (f == NULL)
         return;
     kv_reader_told(f->reader, told, now_ms);
@@ -372,13 +306,13 @@ int kv_readers_feed(const struct kv_readers *rs, unsigned slot)
     return rs->places[slot].feed - 1;
 }
 
-static struct feed *feed_at(struct kv_readers *rs, unsigned number)
+static struct kv_readers_feed *feed_at(struct kv_readers *rs, unsigned number)
 {
     CHECK(number < KV_READERS_MAX && rs->feeds[number].reader != NULL);
     return &rs->feeds[number];
 }
 
-static void note_number(struct feed *f, uint64_t number, uint64_t now_ms)
+static void note_number(struct kv_readers_feed *f, uint64_t number, uint64_t now_ms)
 {
     f->now_ms = now_ms > 0 ? now_ms : 1;
     if (number == 0)
@@ -387,7 +321,7 @@ static void note_number(struct feed *f, uint64_t number, uint64_t now_ms)
 
 void kv_readers_connected(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
 {
-    struct feed *f = feed_at(rs, feed);
+    struct kv_readers_feed *f = feed_at(rs, feed);
     f->connected = true;
     f->connects++;
     kv_reader_connected(f->reader, now_ms);
@@ -396,7 +330,7 @@ void kv_readers_connected(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
 
 void kv_readers_lost(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
 {
-    struct feed *f = feed_at(rs, feed);
+    struct kv_readers_feed *f = feed_at(rs, feed);
     if (f->connected)
         f->lost_ms = now_ms;
     f->connected = false;
@@ -405,7 +339,7 @@ void kv_readers_lost(struct kv_readers *rs, unsigned feed, uint64_t now_ms)
 void kv_readers_live(struct kv_readers *rs, unsigned feed, uint64_t number, struct slice payload,
                      uint64_t now_ms)
 {
-    struct feed *f = feed_at(rs, feed);
+    struct kv_readers_feed *f = feed_at(rs, feed);
     note_number(f, number, now_ms);
     f->news = number > 0;
     kv_reader_live(f->reader, number, payload, now_ms);
@@ -415,7 +349,7 @@ void kv_readers_live(struct kv_readers *rs, unsigned feed, uint64_t number, stru
 void kv_readers_replayed(struct kv_readers *rs, unsigned feed, uint64_t number,
                          struct slice payload, uint64_t now_ms)
 {
-    struct feed *f = feed_at(rs, feed);
+    struct kv_readers_feed *f = feed_at(rs, feed);
     note_number(f, number, now_ms);
     kv_reader_replayed(f->reader, number, payload, now_ms);
 }
@@ -441,7 +375,7 @@ const char *kv_reading_text(enum kv_reading reading)
 }
 
 /* Of one whose messages come in order. */
-static enum kv_reading use_of(const struct feed *f)
+static enum kv_reading use_of(const struct kv_readers_feed *f)
 {
     if (kv_reader_is_odd(f->reader))
         return KV_READING_BLOCK_SIZE;
@@ -455,7 +389,7 @@ enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)
     CHECK(slot < rs->slots);
     if (rs->places[slot].feed == 0)
         return KV_READING_NOT;
-    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
+    const struct kv_readers_feed *f = &rs->feeds[rs->places[slot].feed - 1];
     if (!f->connected)
         return KV_READING_AWAY;
     switch (kv_reader_state(f->reader)) {
@@ -476,12 +410,19 @@ bool kv_readers_speak(const struct kv_readers *rs, unsigned slot)
            rs->feeds[rs->places[slot].feed - 1].speaks;
 }
 
+bool kv_readers_cover(const struct kv_readers *rs, unsigned slot, uint64_t now_ms)
+{
+    int feed = kv_readers_feed(rs, slot);
+    return feed >= 0 && stands(&rs->feeds[feed], now_ms) &&
+           kv_reader_covers(rs->feeds[feed].reader);
+}
+
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out)
 {
     enum kv_reading reading = kv_readers_reading(rs, slot);
     if (reading == KV_READING_NOT)
         return false;
-    const struct feed *f = &rs->feeds[rs->places[slot].feed - 1];
+    const struct kv_readers_feed *f = &rs->feeds[rs->places[slot].feed - 1];
     *out = (struct kv_reading_row){
         .from = f->from,
         .reading = reading,
@@ -548,7 +489,7 @@ void kv_readers_check(const struct kv_readers *rs)
     unsigned feeds = 0;
     uint32_t blocks = 0;
     for (unsigned i = 0; i < KV_READERS_MAX; i++) {
-        const struct feed *f = &rs->feeds[i];
+        const struct kv_readers_feed *f = &rs->feeds[i];
         if (f->reader == NULL)
             continue;
         feeds++;

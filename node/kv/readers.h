@@ -50,6 +50,7 @@ struct kv_wanted {
     double blocks;                 /* of its cache; 0: not known */
     bool has_tier;                 /* it found blocks behind its own memory */
     bool connects;                 /* the engine does: `endpoint` is the address that it has */
+    bool named;                    /* an operator says where it is */
     struct slice endpoint, replay; /* "tcp://host:port"; empty `replay`: there is none */
     struct slice topic;
 };
@@ -89,6 +90,9 @@ void kv_readers_check(const struct kv_readers *rs);
 
 void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
                      uint64_t now_ms);
+/* Another replica will have that slot. Trust in events is the replica's: it outlives a feed that is
+ * closed, or that the engine moves, and ends where an operator names another address. */
+void kv_readers_trust_anew(struct kv_readers *rs, unsigned slot);
 /* Closes all: the router ends. */
 void kv_readers_close(struct kv_readers *rs);
 /* A few times a second. */
@@ -168,6 +172,9 @@ bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_readin
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
 /* Whether it is live, and this router speaks of it. */
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
+
+/* Whether this router's reader covers what is there (reader.h), while its subscription stands. */
+bool kv_readers_cover(const struct kv_readers *rs, unsigned slot, uint64_t now_ms);
 
 struct kv_readers_stats {
     unsigned feeds;   /* that are open */

@@ -418,6 +418,26 @@ void kv_tree_settle(struct kv_tree *t)
     t->settled = true;
 }
 
+/* Whether nothing is lost without it, where what is not known may be held. */
+static bool is_nothing(const struct kv_block *b)
+{
+    return b->in_use && b->child == KV_NONE && b->gpu.least == 0 && b->host.most == 0 && !b->disk;
+}
+
+/* Children were stored after their parents, mostly, so they go first. */
+uint32_t kv_tree_make_room(struct kv_tree *t)
+{
+    uint32_t before = t->count;
+    uint32_t at = t->stats.whole || t->several ? 0 : t->used;
+    while (at > 0) {
+        if (!is_nothing(&t->blocks[--at]))
+            continue;
+        t->blocks[at].gpu.most = 0;
+        release(t, at);
+    }
+    return before - t->count;
+}
+
 void kv_tree_allow(struct kv_tree *t, uint64_t steps)
 {
     t->steps = steps;

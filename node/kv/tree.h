@@ -75,6 +75,11 @@ void kv_tree_doubt(struct kv_tree *t);
  * that it holds only for requests that ran at once, so from now on a new one is the only copy. */
 void kv_tree_settle(struct kv_tree *t);
 
+/* Where what is not known may be held, a block of which nothing is certain is worth no room, but
+ * for those that stand behind it: such blocks go. Returns how many. One walk over all. Not where
+ * several groups have a say: there a block counts for those in front of it. */
+uint32_t kv_tree_make_room(struct kv_tree *t);
+
 /* From now on it may take so many steps from block to block beyond those of an event's own blocks.
  * A tree that is tired took them all: its feed asks for more than an engine does. It takes no more
  * then, also within an event, and what it says may be wrong until it is cleared. */

@@ -26,10 +26,20 @@ bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms)
     return true;
 }
 
-bool kv_trust_again(struct kv_trust *t, uint64_t now_ms)
+static bool tried_again(struct kv_trust *t, bool tried)
 {
-    if (!t->lost || now_ms < t->until_ms)
+    if (!t->lost || !tried)
         return false;
     *t = (struct kv_trust){.until_ms = t->until_ms, .times = t->times};
     return true;
+}
+
+bool kv_trust_again(struct kv_trust *t, uint64_t now_ms)
+{
+    return tried_again(t, now_ms >= t->until_ms);
+}
+
+bool kv_trust_restarted(struct kv_trust *t)
+{
+    return tried_again(t, t->times <= 1);
 }

@@ -10,6 +10,8 @@
  * agree; one whose answers say 0, or all, or of whose feed another engine is the author, has none.
  *
  * Events that contradict are not believed for a while, longer each time, and then tried again.
+ * What the engine says of itself ends that no sooner: not number 0 of its feed, and a restart that
+ * others see only the first time in a row. What was compared counts beyond restarts.
  */
 #ifndef NODE_KV_TRUST_H
 #define NODE_KV_TRUST_H
@@ -44,5 +46,8 @@ struct kv_trust {
 bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms);
 /* True: they are believed again, from now on. */
 bool kv_trust_again(struct kv_trust *t, uint64_t now_ms);
+/* The engine was started anew, and its feed is not the only witness: that may have mended it. True:
+ * they are believed again. */
+bool kv_trust_restarted(struct kv_trust *t);
 
 #endif

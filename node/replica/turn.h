@@ -2,9 +2,9 @@
  *
  * The routers that see a replica up stand in an order, by the hash of router and replica: the same
  * at each of them, and another one at each replica. The first ones read its metrics (scraped.h).
- * The first ones of those that read KV events read these (node/proxy/engine/feeds.h); one that the
- * engine connected to goes before the others. When one of them dies, leaves, or no longer sees the
- * replica up, its reports say so or go, and the next one moves up.
+ * The first ones of those that read KV events read these (node/proxy/engine/feeds.h); those that
+ * the engine connected to, or that know what it holds, go before the others. When one of them dies,
+ * leaves, or no longer sees the replica up, its reports say so or go, and the next one moves up.
  */
 #ifndef NODE_REPLICA_TURN_H
 #define NODE_REPLICA_TURN_H

@@ -40,7 +40,9 @@ void node_router_events_live(struct node_router *r, unsigned replica, bool live)
 enum node_reads {
     NODE_READS_NOT,  /* at first */
     NODE_READS_TURN, /* where it is its turn */
-    NODE_READS_HELD, /* the engine connected to it: it goes before all that do not have that */
+    /* It goes before all that do not say so: the engine connected to it, or it knows what is
+     * there. */
+    NODE_READS_AHEAD,
 };
 void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads);
 /* Answers through this router for which the engine must have stored a block, so its feed had to

@@ -167,12 +167,12 @@ static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t rou
     return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
-/* One that the engine connected to goes before all others that read. */
+/* Some go before all others that read (enum node_reads). */
 static void add_reader(struct heard *h, bool up, const struct crdt_learned *learned, uint64_t rank)
 {
-    bool holds = learned && learned->events_reads >= NODE_READS_HELD;
-    bool self_holds = h->r->slots[h->slot].events.reads >= NODE_READS_HELD;
-    uint64_t self = holds == self_holds ? h->rank : self_holds ? UINT64_MAX : 0;
+    bool goes_ahead = learned && learned->events_reads >= NODE_READS_AHEAD;
+    bool self_does = h->r->slots[h->slot].events.reads >= NODE_READS_AHEAD;
+    uint64_t self = goes_ahead == self_does ? h->rank : self_does ? UINT64_MAX : 0;
     node_turn_add(&h->turn_events, up && learned && learned->events_reads, rank, self);
 }
 

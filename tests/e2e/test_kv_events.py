@@ -175,6 +175,34 @@ class Events(Clustered):
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
 
+    def test_one_that_knows_more_reads_on(self):
+        """Without a replay a router that restarts knows nothing of what is there. It stands by, also where it goes first by its hash."""
+        sim = self.sim(*SPEED, "--kv-events", "vllm-0.25", "--block-tokens", "16")
+        nodes = self.cluster(2, [sim])
+
+        def ask(n):
+            self.assertEqual(self.client(nodes[0]).post("/v1/chat/completions", self.prompt(n)).status, 200)
+
+        def roles():
+            return [(of(r, "speaks", sim.name), r.metric("events_feeds")) for r in nodes]
+
+        def settled():
+            sim.call("POST", "/sim/kv", {"forget": True, "number": 0})  # both hear of it, if they are connected
+            ask(1)
+            before = roles()
+            quiet_for(3, "the last router to start may go first, and says only within two seconds that it reads")
+            return before == roles() and sorted(before) == [(0, 1), (1, 1)]
+        wait_for(settled, "one speaks, one stands by")
+        at = roles().index((1, 1))
+        first, port = nodes[at], nodes[at].gossip_port
+        first.stopped = True
+        first.kill()
+        nodes[at] = self.node("r%d" % (at + 1), [sim], join=nodes[1 - at], listen="%s:%d" % (HOST, port))
+        wait_for(lambda: roles()[1 - at] == (1, 1) and roles()[at] == (0, 1), "the other one reads on")
+        quiet_for(5, "by its hash it would take over within two seconds")
+        ask(2)
+        self.assertEqual((roles()[1 - at], roles()[at]), ((1, 1), (0, 1)))
+
     def prompt(self, n):
         return {"model": "sim", "max_tokens": 4, "messages": [
             {"role": "user", "content": " ".join("prompt %d has word %d." % (n, i) for i in range(150))}]}

@@ -15,6 +15,7 @@ enum {
     LOOK_MS = 1000,
     READERS = 2,       /* of one engine: one speaks, one stands by */
     FAILED_MS = 10000, /* without a subscription: another router is to read it */
+    COVERS_MS = 10000, /* what is there, before that lifts one that stands by over another one */
     KEPT_MS = 60000,   /* what is known of an engine that was connected to this router */
 };
 
@@ -24,6 +25,7 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
+        uint64_t covers_ms;      /* since when what is there is covered; 0: it is not */
         uint64_t well_ms;        /* it was to be read, and was, or was not to be */
         uint8_t reading;         /* as the log was told last, */
         uint8_t trouble;         /* the same: enum feeds_trouble */
@@ -43,6 +45,7 @@ struct endpoint {
     char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
     bool connects; /* the engine does, from `at` */
+    bool named;    /* an operator says `at` */
 };
 
 /* False: there is no such port. */
@@ -140,6 +143,7 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
         return !k->rank.is_one && connection_find(p, server, &named, out);
     if (is_named) {
         out->topic = named.topic;
+        out->named = true;
         bool replays = named.replay_port > 0;
         (void)write_at(out->replay, named.host, replays ? named.replay_port + rank : 0);
         return write_at(out->at, named.host, named.port + rank);
@@ -201,8 +205,10 @@ void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sourc
 void feeds_forget(struct proxy *p, unsigned replica)
 {
     feeds_told(p, replica, NULL, 0);
-    if (p->engines.feeds != NULL)
-        p->engines.feeds->of[replica].from[0] = '\0';
+    if (p->engines.feeds == NULL)
+        return;
+    p->engines.feeds->of[replica].from[0] = '\0';
+    kv_readers_trust_anew(p->engines.feeds->readers, replica);
 }
 
 /* --- the tick -------------------------------------------------------------------------------- */
@@ -248,21 +254,35 @@ static void tell_router(const struct proxy *p, unsigned slot)
     f->of[slot].live = live;
 }
 
+/* One that speaks goes on, so that two which know the same do not take turns. */
+static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
+{
+    struct feeds_of *of = &p->engines.feeds->of[slot];
+    if (!kv_readers_cover(p->engines.feeds->readers, slot, p->now_ms))
+        of->covers_ms = 0;
+    else if (of->covers_ms == 0)
+        of->covers_ms = p->now_ms;
+    return of->covers_ms > 0 && (speaks || p->now_ms >= of->covers_ms + COVERS_MS);
+}
+
 /* The others count on this router, but where it is to read a feed and has no subscription for long:
  * then the next one moves up, while this one goes on trying. For an engine that connects they count
- * on the router that has its connection. */
-static enum node_reads reads_of(const struct proxy *p, unsigned slot, bool wanted)
+ * on the router that has its connection, for others on one that knows what is there. */
+static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_role role)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
     enum kv_reading reading = kv_readers_reading(p->engines.feeds->readers, slot);
     struct kv_named named = {.connects = false};
     (void)named_find(p, node_router_replica(p->config.router, slot), &named);
     if (of->connects || named.connects)
-        return of->held && reading != KV_READING_NOT ? NODE_READS_HELD : NODE_READS_NOT;
+        return of->held && reading != KV_READING_NOT ? NODE_READS_AHEAD : NODE_READS_NOT;
     bool up = node_router_process(p->config.router, slot)->health == NODE_HEALTH_UP;
-    if (!wanted || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
+    if (role == KV_ROLE_NONE || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
         of->well_ms = p->now_ms;
-    return p->now_ms < of->well_ms + FAILED_MS ? NODE_READS_TURN : NODE_READS_NOT;
+    bool ahead = goes_ahead(p, slot, role == KV_ROLE_SPEAKS);
+    if (p->now_ms >= of->well_ms + FAILED_MS)
+        return NODE_READS_NOT;
+    return ahead ? NODE_READS_AHEAD : NODE_READS_TURN;
 }
 
 /* --- feeds of which nothing comes ------------------------------------------------------------ */
@@ -349,11 +369,12 @@ static void look(struct proxy *p, unsigned slot)
         want.replay = slice_of_cstr(e.replay);
         want.topic = e.topic;
         want.connects = e.connects;
+        want.named = e.named;
     }
     f->of[slot].connects = want.connects;
     kv_readers_want(f->readers, slot, &want, p->now_ms);
     connect_held(p, slot);
-    enum node_reads reads = reads_of(p, slot, want.role != KV_ROLE_NONE);
+    enum node_reads reads = reads_of(p, slot, want.role);
     node_router_events_reads(p->config.router, slot, off ? NODE_READS_NOT : reads);
     note_heard(p, slot);
     log_trouble(p, slot, &e);

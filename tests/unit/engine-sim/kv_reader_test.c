@@ -99,6 +99,27 @@ static void test_lost_messages(void **state)
     world_end();
 }
 
+/* With no replay. Blocks that were stored in doubt are unsure once they are gone, and would fill
+ * the tree where the cache turns over before that is settled. */
+static void test_a_reader_that_begins_late(void **state)
+{
+    static const struct setting settings[] = {
+        {.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .joins = 25},
+        {.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true, .joins = 25},
+        {.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .past = 25, .joins = 25},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
+        play(60 + i, &settings[i], STEPS);
+        assert_int_equal(kv_reader_stats(w.reader).disbelieved, 0);
+        assert_true(tied_share() >= 60);
+        assert_true(kv_reader_stats(w.reader).gone >= 5000); /* what goes is known to be gone */
+        assert_true(right_share() >= 50);
+        assert_true(wrong_gone_share() <= 0.1);
+        world_end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_answers_and_events_in_any_order),
         cmocka_unit_test(test_answers_that_do_not_tell_what_was_cached),
         cmocka_unit_test(test_lost_messages),
+        cmocka_unit_test(test_a_reader_that_begins_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,16 @@ enum lie { TRULY, ZERO, ZERO_LATER, ALL, ROUNDED };
 struct setting {
     const char *form;
     enum lie lie;
-    bool forgets; /* all of its cache, half way, and no event says so */
-    bool other;   /* the feed is of another engine, which has other requests */
+    bool forgets;      /* all of its cache, half way, and no event says so */
+    bool other;        /* the feed is of another engine, which has other conversations */
+    unsigned joins;    /* % of the steps that went by when the reader begins, with no replay */
+    unsigned zeros;    /* each so many messages one has number 0 */
+    unsigned restarts; /* each so many steps the engine begins anew; its feed alone shows it */
     unsigned block, cache_blocks;
     unsigned past;   /* % of conversations that pass the routers by */
     unsigned losses; /* of messages, in % */
     bool copies, untold, one_at_a_time;
+    bool repeats;     /* the same prompt again and again, and the same answer */
     bool events_late; /* those of the last blocks come after the answer */
     unsigned late_ms; /* a router tells of an answer so much later; its next turn comes at once */
     double ask;       /* share of the prompts' bytes whose tokens the engine is asked for */
@@ -78,7 +82,9 @@ struct world {
     unsigned right, wrong_gone, wrong_held;
     unsigned said_in_vain; /* while events were not believed */
     struct sim_model *other;
-    struct sim_request others[TALKS];
+    struct talk others[TALKS];
+    bool reads;          /* the reader has begun, */
+    uint64_t until_lost; /* and had heard so many answers when it no longer believed */
 };
 
 static struct world w;
@@ -211,10 +217,11 @@ static inline void sent(struct talk *t)
     w.bytes_asked += t->tokens_told ? t->asked_bytes : 0;
     for (unsigned i = 0; i < count; i++)
         *seen_at(ids[i]) = (struct seen){ids[i], true};
-    assert_true(kv_paths_join(w.paths, 0, ids, codes, count));
+    if (w.reads)
+        assert_true(kv_paths_join(w.paths, 0, ids, codes, count));
 }
 
-static inline void submit(struct talk *t)
+static inline void submit(struct talk *t, struct sim_model *model)
 {
     struct sim_request *r = &t->request;
     t->asked_tokens = t->tokens;
@@ -222,11 +229,15 @@ static inline void submit(struct talk *t)
     t->sent_ms = w.now_ns / 1000000;
     *r = (struct sim_request){.output_seed = prng_next(&w.prng),
                               .output_tokens = 1 + (uint32_t)prng_below(&w.prng, 120)};
+    if (w.setting->repeats) {
+        r->output_seed = t->tokens;
+        r->output_tokens = 1 + t->tokens % 120;
+    }
     sim_chain_init(&r->chain, w.setting->block, 0);
     r->chain.keeps_ids = true;
     for (unsigned i = 0; i < t->tokens; i++)
         sim_chain_add(&r->chain, t->ids[i]);
-    t->has_request = sim_model_submit(w.model, r, w.now_ns) == 0;
+    t->has_request = sim_model_submit(model, r, w.now_ns) == 0;
     if (t->has_request)
         sent(t);
     else
@@ -284,7 +295,7 @@ static inline void ended(struct talk *t)
     uint64_t ids[CHECKPOINT_MAX];
     uint8_t codes[CHECKPOINT_MAX];
     unsigned at[CHECKPOINT_MAX], count = points_of(t, ids, codes, at);
-    if (t->told && count > 0) {
+    if (t->told && w.reads && count > 0) {
         struct kv_told told = {
             .end = ids[count - 1],
             .tail_bytes = t->asked_bytes - at[count - 1],
@@ -301,7 +312,8 @@ static inline void ended(struct talk *t)
     }
     if (w.setting->late_ms > 0)
         w.next = t;
-    answer_add(t);
+    if (!w.setting->repeats)
+        answer_add(t);
     request_free(t);
 }
 
@@ -334,7 +346,9 @@ static inline void publish(void)
 {
     struct buf payload = {0};
     if (sim_kv_events_take(w.events, 0.5, &payload)) {
-        if (prng_below(&w.prng, 100) >= w.setting->losses)
+        if (w.setting->zeros > 0 && w.number == w.setting->zeros)
+            w.number = 0;
+        if (prng_below(&w.prng, 100) >= w.setting->losses && w.reads)
             kv_reader_live(w.reader, w.number, buf_slice(&payload), w.now_ns / 1000000);
         w.number++;
     }
@@ -359,41 +373,58 @@ static inline bool any_under_way(void)
     return false;
 }
 
-/* The other engine goes on, with a request of its own, of any length. */
-static inline void other_advance(void)
+/* One more turn, or another conversation. */
+static inline void go_on(struct talk *t, struct sim_model *model)
 {
-    struct sim_request *r = &w.others[prng_below(&w.prng, TALKS)];
+    bool again = w.setting->repeats && t->tokens > 0;
+    if (!again && (t->tokens == 0 || prng_below(&w.prng, 12) == 0))
+        talk_begin(t);
+    t->told = t->told && model == w.model;
+    if (again || question_add(t))
+        submit(t, model);
+    else
+        t->tokens = 0;
+}
+
+/* The other engine goes on. */
+static inline void other_advance(bool submits)
+{
+    struct talk *t = &w.others[prng_below(&w.prng, TALKS)];
     sim_model_advance(w.other, w.now_ns);
     while (sim_model_changed(w.other) != NULL)
         ;
-    if (r->chain.block_tokens != 0 && r->state != SIM_DONE)
-        return;
-    sim_chain_free(&r->chain);
-    free(r->blocks);
-    *r = (struct sim_request){.output_tokens = 1 + (uint32_t)prng_below(&w.prng, 120)};
-    sim_chain_init(&r->chain, w.setting->block, 0);
-    r->chain.keeps_ids = true;
-    for (unsigned i = 300 + (unsigned)prng_below(&w.prng, 3000); i > 0; i--)
-        sim_chain_add(&r->chain, 16 + i);
-    assert_int_equal(sim_model_submit(w.other, r, w.now_ns), 0);
+    for (unsigned i = 0; i < TALKS; i++) {
+        if (w.others[i].has_request && w.others[i].request.state == SIM_DONE)
+            answer_add(&w.others[i]), request_free(&w.others[i]);
+    }
+    if (submits && !t->has_request)
+        go_on(t, w.other);
 }
 
-static inline void other_end(void)
+static inline void talks_end(struct talk *talks, struct sim_model *model)
 {
     for (unsigned i = 0; i < TALKS; i++) {
-        struct sim_request *r = &w.others[i];
-        if (r->chain.block_tokens != 0 && r->state != SIM_DONE)
-            sim_model_abort(w.other, r, UINT64_MAX / 2);
-        sim_chain_free(&r->chain);
-        free(r->blocks);
+        if (!talks[i].has_request)
+            continue;
+        sim_model_abort(model, &talks[i].request, UINT64_MAX / 2);
+        request_free(&talks[i]);
     }
-    sim_model_destroy(w.other);
 }
 
 static inline struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t now_ms)
 {
     (void)context, (void)block_tokens, (void)now_ms;
     return w.paths;
+}
+
+/* Its requests fail. */
+static inline void restart(void)
+{
+    talks_end(w.talks, w.model);
+    w.next = NULL;
+    sim_model_forget(w.model, false);
+    sim_kv_events_forget(w.events);
+    w.number = 0;
 }
 
 static inline void play(uint64_t seed, const struct setting *setting, unsigned steps)
@@ -420,8 +451,14 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
                     setting->copies);
     for (unsigned step = 0; step < steps; step++, w.now_ns += STEP_MS * 1000000ull) {
         sim_model_advance(w.model, w.now_ns);
+        if (step == steps / 100 * setting->joins) {
+            w.reads = true;
+            kv_reader_connected(w.reader, w.now_ns / 1000000);
+        }
+        if (setting->restarts > 0 && step % setting->restarts == setting->restarts - 1)
+            restart();
         if (setting->other)
-            other_advance();
+            other_advance(step % 4 == 2);
         if (setting->forgets && step == steps / 2)
             sim_kv_events_mute(w.events, true), sim_model_forget(w.model, false),
                 sim_kv_events_mute(w.events, false);
@@ -438,15 +475,11 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
         if ((step % 4 == 0 || w.next != NULL) && !(setting->one_at_a_time && any_under_way())) {
             struct talk *t = w.next != NULL ? w.next : &w.talks[prng_below(&w.prng, TALKS)];
             w.next = NULL;
-            if (!t->has_request) {
-                if (t->tokens == 0 || prng_below(&w.prng, 12) == 0)
-                    talk_begin(t);
-                if (question_add(t))
-                    submit(t);
-                else
-                    t->tokens = 0;
-            }
+            if (!t->has_request)
+                go_on(t, w.model);
         }
+        if (w.until_lost == 0 && kv_reader_stats(w.reader).disbelieved > 0)
+            w.until_lost = kv_reader_stats(w.reader).told;
         if (step > steps / 4 && step % 10 == 0)
             compare(&w.talks[prng_below(&w.prng, TALKS)]);
         if (step % 500 == 0) {
@@ -454,17 +487,13 @@ static inline void play(uint64_t seed, const struct setting *setting, unsigned s
             kv_paths_check(w.paths);
         }
     }
-    for (unsigned i = 0; i < TALKS; i++) {
-        if (w.talks[i].has_request) {
-            sim_model_abort(w.model, &w.talks[i].request, UINT64_MAX / 2);
-            request_free(&w.talks[i]);
-        }
-    }
+    talks_end(w.talks, w.model);
+    talks_end(w.others, w.other);
 }
 
 static inline void world_end(void)
 {
-    other_end();
+    sim_model_destroy(w.other);
     sim_model_destroy(w.model);
     sim_kv_events_destroy(w.events);
     kv_reader_destroy(w.reader);

@@ -22,10 +22,23 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .lie = ZERO_LATER}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true}, 1},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .joins = 5}, 1},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true, .joins = 5}, 1},
+        /* Number 0 is no excuse, and a restart no lie. */
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 300}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 9}, 1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true, .restarts = 150},
+         0},
+        {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .past = 25, .restarts = 500}, 0},
+        /* What a prompt stores is there already, but not by what its usage says. */
+        {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true}, 0},
+        {{.form = "sglang-0.5", .block = 16, .cache_blocks = 6000, .repeats = true}, 0},
+        {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true, .joins = 5}, 0},
     };
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-        play(40 + i, &cases[i].setting, STEPS / 2);
+        bool takes_long = cases[i].setting.joins > 0 || cases[i].setting.zeros > 0;
+        play(40 + i, &cases[i].setting, takes_long ? STEPS : STEPS / 2);
         struct kv_reader_stats t = kv_reader_stats(w.reader);
         if (cases[i].disbelieved != EITHER)
             assert_int_equal(t.disbelieved, cases[i].disbelieved);

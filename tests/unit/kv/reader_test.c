@@ -551,9 +551,63 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     end();
 }
 
+static void store(unsigned prompt, unsigned from, unsigned to, uint64_t now_ms)
+{
+    msgpack_packer p = kv_message_begin(1);
+    stored_of(&p, prompt, from, to);
+    publish(now_ms);
+}
+
+/* One that begins late knows what is there once the cache has turned over, if what came had a
+ * place: texts that never leave the cache are never told of, and so nothing behind them has one. */
+static void test_when_a_reader_covers_the_cache(void **state)
+{
+    (void)state;
+    begin();
+    number = 7;
+    uint64_t now_ms = 0;
+    for (unsigned i = 0; i < 2; i++, now_ms += KV_WINDOW_MS) {
+        store(1, 1, 1 + BLOCKS_MAX / 4, now_ms);
+        assert_false(kv_reader_covers(reader));
+    }
+    store(2, 0, BLOCKS_MAX / 4, now_ms);
+    assert_false(kv_reader_covers(reader));
+    store(3, 0, BLOCKS_MAX / 4, now_ms += KV_WINDOW_MS);
+    assert_true(kv_reader_covers(reader));
+    store(4, 1, 1000, now_ms += KV_WINDOW_MS);
+    assert_true(kv_reader_covers(reader));
+    number++; /* a gap */
+    store(4, 1000, 2000, now_ms += KV_WINDOW_MS);
+    assert_false(kv_reader_covers(reader));
+    number = 0; /* the cache is empty: it knows all again */
+    store(5, 0, 10, now_ms += KV_WINDOW_MS);
+    assert_true(kv_reader_covers(reader));
+    end();
+}
+
+/* A replay brings blocks, and no ties. */
+static void test_a_replay_covers_nothing(void **state)
+{
+    (void)state;
+    begin();
+    kv_reader_destroy(reader);
+    assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
+    kv_reader_connected(reader, 0);
+    msgpack_packer p = kv_message_begin(1);
+    stored(&p, 0, 10);
+    kv_reader_replayed(reader, 0, buf_slice(&kv_message), 1);
+    kv_reader_replay_ended(reader, 1);
+    assert_true(kv_reader_stats(reader).tree.whole && !kv_reader_covers(reader));
+    kv_reader_restarted(reader, 2);
+    assert_true(kv_reader_covers(reader));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_when_a_reader_covers_the_cache),
+        cmocka_unit_test(test_a_replay_covers_nothing),
         cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
         cmocka_unit_test(test_too_many_messages_are_not_read_for_a_while),
         cmocka_unit_test(test_answers_of_long_runs_cost_something),

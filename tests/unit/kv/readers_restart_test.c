@@ -1,6 +1,8 @@
 /* Engines and routers that restart: what counts as one restart, and what is gone on with. */
 #include "tests/unit/kv/readers_world.h"
 
+enum { MINUTE = 60 * SECOND };
+
 /* The registry's word and number 0 of the feed are of one restart. */
 static void a_restart_counts_once(void **state)
 {
@@ -93,6 +95,127 @@ static void a_clear_counts_when_it_comes(void **state)
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_live(rs, 0, 1, clear, 103 * SECOND);
     assert_int_equal(clears, 1); /* another router says it */
+}
+
+/* --- trust --- */
+
+/* So many answers without blocks, which should have stored some. They were sent and ended then. */
+static void contradict(unsigned count, uint64_t sent_ms, uint64_t ended_ms)
+{
+    const struct kv_told told = {.end = 1,
+                                 .sent_ms = sent_ms,
+                                 .ended_ms = ended_ms,
+                                 .prompt_tokens = 80,
+                                 .cached_tokens = 4,
+                                 .output_tokens = 1,
+                                 .well = true};
+    for (unsigned i = 0; i < count; i++)
+        kv_readers_told(rs, &told, ended_ms);
+    kv_readers_tick(rs, ended_ms + KV_TOLD_WAIT_MS);
+}
+
+static struct kv_wanted begin(void)
+{
+    struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
+    w.replay = SLICE("");
+    want(0, w, SECOND);
+    kv_readers_connected(rs, 0, SECOND);
+    kv_readers_live(rs, 0, 0, stored(1), SECOND);
+    kv_readers_live(rs, 0, 1, stored(2), SECOND);
+    return w;
+}
+
+/* One that lies and sends number 0 now and then would never be found out. */
+static void what_was_compared_outlives_number_0(void **state)
+{
+    (void)state;
+    (void)begin();
+    for (unsigned i = 1; i <= 4; i++) {
+        assert_true(kv_readers_speak(rs, 0));
+        contradict(6, i * MINUTE, i * MINUTE);
+        kv_readers_live(rs, 0, 0, stored(1), i * MINUTE + 30 * SECOND);
+    }
+    assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
+}
+
+/* Not even by a new life that follows from its own word, or by a clear. */
+static void what_the_engine_says_mends_nothing(void **state)
+{
+    (void)state;
+    struct kv_wanted w = begin();
+    contradict(14, MINUTE, MINUTE);
+    kv_readers_live(rs, 0, 2, clear, 2 * MINUTE);
+    assert_int_equal(clears, 1);
+    kv_readers_live(rs, 0, 3, stored(1), 2 * MINUTE);
+    w.rkey++;
+    want(0, w, 2 * MINUTE);
+    contradict(10, 3 * MINUTE, 3 * MINUTE);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 4, clear, 4 * MINUTE);
+    kv_readers_live(rs, 0, 0, stored(1), 4 * MINUTE);
+    assert_true(clears == 1 && begins == 0); /* nor does anybody hear of it */
+    assert_false(kv_readers_speak(rs, 0));
+}
+
+/* That may have mended it, once. */
+static void a_restart_that_others_see_is_a_new_chance(void **state)
+{
+    (void)state;
+    struct kv_wanted w = begin();
+    contradict(20, MINUTE, MINUTE);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_live(rs, 0, 0, stored(1), 2 * MINUTE);
+    assert_false(kv_readers_speak(rs, 0));
+    w.rkey++;
+    want(0, w, 2 * MINUTE);
+    assert_true(kv_readers_speak(rs, 0));
+    assert_int_equal(row(0).stats.tree.held, 1);
+    contradict(20, 3 * MINUTE, 3 * MINUTE);
+    assert_false(kv_readers_speak(rs, 0));
+    w.rkey++;
+    want(0, w, 5 * MINUTE);
+    assert_false(kv_readers_speak(rs, 0));
+    kv_readers_tick(rs, row(0).stats.believed_ms);
+    assert_true(kv_readers_speak(rs, 0));
+}
+
+/* An engine can move its feed by what it says of itself, or have it read anew as a larger cache. */
+static void trust_is_the_replicas(void **state)
+{
+    (void)state;
+    struct kv_wanted w = begin();
+    contradict(20, MINUTE, MINUTE);
+    w.endpoint = SLICE("tcp://a:9");
+    want(0, w, MINUTE);
+    assert_true(opened == 2 && row(0).reading == KV_READING_AWAY);
+    kv_readers_connected(rs, 0, MINUTE);
+    assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
+    w.blocks *= 100;
+    want(0, w, MINUTE);
+    kv_readers_connected(rs, 0, MINUTE);
+    assert_true(opened == 3 && row(0).reading == KV_READING_CONTRADICTS);
+    want(0, wanted(KV_ROLE_NONE), MINUTE);
+    w.named = true; /* an operator names another address: a new chance */
+    w.endpoint = SLICE("tcp://b:1");
+    want(0, w, MINUTE);
+    kv_readers_connected(rs, 0, MINUTE);
+    assert_int_equal(row(0).reading, KV_READING_BEGINS);
+}
+
+/* A restart ends all that is under way. The requests that are under way when an engine's first
+ * message comes were sent to it. */
+static void an_answer_that_outlives_number_0(void **state)
+{
+    (void)state;
+    for (unsigned honest = 0; honest <= 1; honest++) {
+        (void)begin();
+        kv_readers_live(rs, 0, 2, stored(1), MINUTE + (honest ? 0 : 10 * SECOND));
+        kv_readers_live(rs, 0, 0, stored(1), MINUTE + 20 * SECOND);
+        contradict(20, MINUTE + 5 * SECOND, MINUTE + 30 * SECOND);
+        assert_int_equal(kv_readers_speak(rs, 0), honest);
+        kv_readers_destroy(rs);
+        assert_int_equal(kv_readers_create(&rs, SLOTS, &secret, &shell, &user), ERR_OK);
+    }
 }
 
 /* --- over a restart --- */
@@ -222,6 +345,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_that_only_the_feed_shows, setup, teardown),
         cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_compared_outlives_number_0, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_engine_says_mends_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_that_others_see_is_a_new_chance, setup, teardown),
+        cmocka_unit_test_setup_teardown(trust_is_the_replicas, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_that_outlives_number_0, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_goes_on_in_the_next_life, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_replay_it_may_be_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_cache_is_not_gone_on_with, setup, teardown),

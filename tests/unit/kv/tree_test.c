@@ -560,9 +560,23 @@ static void test_other_bytes_make_no_other_tree(void **state)
     end();
 }
 
+/* In doubt a removal leaves a block unsure, for it may have a second copy: the tree would fill. */
+static void test_room_for_what_is_certain(void **state)
+{
+    (void)state;
+    begin(8);
+    kv_tree_doubt(tree);
+    store("ab", 0);
+    drop("ab");
+    assert_int_equal(kv_tree_make_room(tree), 1);
+    assert_held("ab", 0, 2);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_room_for_what_is_certain),
         cmocka_unit_test(test_a_prefix_is_held_up_to_what_is_missing),
         cmocka_unit_test(test_a_block_is_gone_with_its_last_copy),
         cmocka_unit_test(test_the_engine_found_it),

@@ -74,12 +74,45 @@ static void each_time_it_takes_longer(void **state)
     assert_true(kv_trust_again(&t, now_ms + KV_TRUST_AGAIN_MS));
 }
 
+/* Who says that may lie, too. */
+static void a_restart_helps_once(void **state)
+{
+    (void)state;
+    struct kv_trust t = {0};
+    assert_false(kv_trust_restarted(&t));
+    lose(&t, 0);
+    assert_true(kv_trust_restarted(&t));
+    assert_false(t.lost);
+    lose(&t, 1000);
+    assert_false(kv_trust_restarted(&t));
+    assert_true(t.lost);
+    uint64_t late_ms = t.until_ms + KV_TRUST_FORGET_MS;
+    assert_true(kv_trust_again(&t, t.until_ms));
+    lose(&t, late_ms);
+    assert_true(kv_trust_restarted(&t));
+}
+
+/* What an engine does and what restarts it are two things: that is compared on. */
+static void tallies_outlive_a_restart(void **state)
+{
+    (void)state;
+    struct kv_trust t = {0};
+    for (unsigned i = 0; i < 15; i++)
+        kv_tally_add(&t.blocks, false);
+    assert_false(kv_trust_lose(&t, 0) || kv_trust_restarted(&t));
+    for (unsigned i = 0; i < 5; i++)
+        kv_tally_add(&t.blocks, false);
+    assert_true(kv_trust_lose(&t, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_never_agrees_is_found_soon),
         cmocka_unit_test(half_is_enough),
         cmocka_unit_test(each_time_it_takes_longer),
+        cmocka_unit_test(a_restart_helps_once),
+        cmocka_unit_test(tallies_outlive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

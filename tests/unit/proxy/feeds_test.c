@@ -410,6 +410,45 @@ static void the_others_count_on_one_that_reads(void **state)
     assert_false(*reads);
 }
 
+/* [0, [["AllBlocksCleared"]], 0]: its number counts. */
+static void message(uint64_t number)
+{
+    kv_readers_live(world.node->kv_readers, 0, number,
+                    SLICE("\x93\x00\x91\x91\xb0"
+                          "AllBlocksCleared\xc0"),
+                    world.now_ms);
+}
+
+/* One that knows what is there goes before one that does not. If it stands by it does so only after
+ * a while: where all know the same the one that speaks goes on. */
+static void one_that_knows_goes_ahead(void **state)
+{
+    (void)state;
+    const enum node_reads *reads = &world.node->router->slots[0].events.reads;
+    passes(5 * SECOND);
+    kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
+    kv_readers_replay_ended(world.node->kv_readers, 0, world.now_ms);
+    passes(15 * SECOND);
+    assert_int_equal(*reads, NODE_READS_TURN);
+    message(0);
+    passes(SECOND);
+    assert_int_equal(*reads, NODE_READS_AHEAD);
+    message(2); /* one is missing, and no replay has it */
+    passes(5 * SECOND);
+    assert_int_equal(*reads, NODE_READS_TURN);
+    replica(0)->turn_events = (struct node_turn){.others = 1, .ahead = 1};
+    message(0);
+    passes(9 * SECOND);
+    assert_int_equal(*reads, NODE_READS_TURN);
+    passes(2 * SECOND);
+    assert_int_equal(*reads, NODE_READS_AHEAD);
+    kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
+    passes(2 * SECOND);
+    assert_int_equal(*reads, NODE_READS_AHEAD);
+    passes(3 * SECOND);
+    assert_int_equal(*reads, NODE_READS_TURN);
+}
+
 static void a_label_names_another_host(void **state)
 {
     (void)state;
@@ -481,6 +520,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_restart_that_the_feed_shows_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_knows_goes_ahead, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
         cmocka_unit_test_setup_teardown(a_label_turns_them_off, setup, teardown),
         cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),

@@ -192,7 +192,7 @@ static void by_its_topic(void **state)
     assert_string_equal(row.from, "203.0.113.9");
     proxy_world_wait(&world, PROXY_TICK_MS);
     assert_true(node_router_events_are_live(world.node->router, 1));
-    assert_int_equal(reads(1), NODE_READS_HELD);
+    assert_int_equal(reads(1), NODE_READS_AHEAD);
     publish(w, SLICE("kv@b"), 1);
     assert_int_equal(read_of(1), 2);
     assert_int_equal(figure("{state=\"read\"}"), 1);
@@ -232,7 +232,7 @@ static void nobodys_are_dropped(void **state)
     label(0, "kv-events=listen");
     proxy_world_wait(&world, 2 * SECOND);
     publish(topic, SLICE("kv@x"), 2);
-    assert_true(dropped("topic") == 2 && reads(0) == NODE_READS_HELD);
+    assert_true(dropped("topic") == 2 && reads(0) == NODE_READS_AHEAD);
     proxy_world_wait(&world, 2 * SECOND);
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
@@ -352,7 +352,7 @@ static void a_connection_that_ends(void **state)
     struct wire *w = engine(address(0));
     publish(w, SLICE(""), 0);
     proxy_world_wait(&world, 2 * SECOND);
-    assert_int_equal(reads(0), NODE_READS_HELD);
+    assert_int_equal(reads(0), NODE_READS_AHEAD);
     proxy_world_end(&world, w, false);
     proxy_world_wait(&world, 2 * SECOND);
     assert_int_equal(reads(0), NODE_READS_NOT);

@@ -533,6 +533,27 @@ static void those_that_read_stand_in_an_order(void **state)
     world_close(&w);
 }
 
+/* One that begins late does not pass one that knows what is there, and passes another. */
+static void those_that_know_stand_in_the_same_order(void **state)
+{
+    (void)state;
+    struct world w;
+    readers_open(&w, ROUTERS);
+    unsigned at[ROUTERS];
+    for (unsigned n = 0; n < ROUTERS; n++)
+        at[ahead_of(&w, n)] = n;
+    for (unsigned i = 1; i < ROUTERS; i++)
+        node_router_events_reads(router_at(&w, at[i]), 0, NODE_READS_AHEAD);
+    all_hear(&w, ROUTERS);
+    for (unsigned i = 0; i < ROUTERS; i++)
+        assert_int_equal(ahead_of(&w, at[i]), i > 0 ? i - 1 : ROUTERS - 1);
+    node_router_events_reads(router_at(&w, at[0]), 0, NODE_READS_AHEAD);
+    all_hear(&w, ROUTERS);
+    for (unsigned i = 0; i < ROUTERS; i++)
+        assert_int_equal(ahead_of(&w, at[i]), i);
+    world_close(&w);
+}
+
 /* The one that the engine connected to goes first, whatever its hash. */
 static void one_that_has_the_connection_goes_first(void **state)
 {
@@ -540,7 +561,7 @@ static void one_that_has_the_connection_goes_first(void **state)
     struct world w;
     readers_open(&w, ROUTERS);
     for (unsigned held = 0; held < ROUTERS; held++) {
-        node_router_events_reads(router_at(&w, held), 0, NODE_READS_HELD);
+        node_router_events_reads(router_at(&w, held), 0, NODE_READS_AHEAD);
         all_hear(&w, ROUTERS);
         for (unsigned n = 0; n < ROUTERS; n++)
             assert_true((ahead_of(&w, n) == 0) == (n == held));
@@ -587,6 +608,7 @@ int main(void)
         cmocka_unit_test(one_that_stands_by_hears_of_the_readers_requests),
         cmocka_unit_test(those_that_read_stand_in_an_order),
         cmocka_unit_test(one_that_has_the_connection_goes_first),
+        cmocka_unit_test(those_that_know_stand_in_the_same_order),
         cmocka_unit_test(a_report_is_of_one_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
