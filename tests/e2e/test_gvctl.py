@@ -28,8 +28,7 @@ SHOWN = {
         {"name": "d:4", "health": "up", "why": "", "cache": {"from": "inferred"},
          "events": {"state": "contradicts", "from": "tcp://d:5", "answers": 80, "unmatched": 60, "contradicted": 3, "believed_in_ms": 290000}},
         {"name": "e:5", "health": "up", "events": {"state": "block_size", "from": "tcp://e:5", "block_tokens": 16}},
-        {"name": "f:6", "health": "up", "events": {"state": "silent_tier", "from": "tcp://f:6"}},
-        {"name": "g:7", "health": "up", "cache": {"from": "answers"}, "events": {"state": "off", "from": ""}},
+        {"name": "f:6", "health": "up", "events": {"state": "silent_tier", "from": "tcp://f:6"}}, {"name": "g:7", "health": "up", "cache": {"from": "answers"}, "events": {"state": "off", "from": ""}},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
@@ -589,12 +588,10 @@ class Gvctl(Case):
             status, out, err = self.ask(*command)
             self.assertEqual((status, out), (2, ""), command)
             self.assertIn(word, err)
-        want = "is not http[s]://HOST:PORT"
-        for admin, word in (("nonsense", want), ("ftp://a:1", want), ("a:99999", "is not"), ("http://127.0.0.1", want)):
+        for admin in ("nonsense", "ftp://a:1", "http://127.0.0.1", "a:99999"):
             for command in ("ready", "status", "events", "convergence"):
                 status, out, err = gvctl("--admin", admin, command)
-                self.assertEqual((status, out), (2, ""))
-                self.assertIn(word, err)
+                self.assertEqual((status, out, "is not" in err, "http[s]://" in err), (2, "", True, admin != "a:99999"))
         status, out, err = self.ask("explain", "/nowhere/request.json")
         self.assertEqual((status, out, 'cannot read "/nowhere/request.json"' in err), (1, "", True))
 

@@ -1,0 +1,76 @@
+/* Which of the routers reads an engine's KV-cache events, and which stands by. */
+#include "node/route/router_internal.h"
+#include "tests/lib/test.h"
+#include "tests/unit/route/kv_events_world.h"
+
+static unsigned ahead_of(struct world *w, unsigned router)
+{
+    return router_at(w, router)->replicas[0].turn_events.ahead;
+}
+
+/* One that does not read, or is of a release that knows no events, is passed over. */
+static void those_that_read_stand_in_an_order(void **state)
+{
+    (void)state;
+    struct world w;
+    readers_open(&w, ROUTERS);
+    unsigned first = 0, last = 0;
+    for (unsigned n = 0; n < ROUTERS; n++) {
+        assert_int_equal(router_at(&w, n)->replicas[0].turn_events.others, ROUTERS - 1);
+        first = ahead_of(&w, n) == 0 ? n : first;
+        last = ahead_of(&w, n) == ROUTERS - 1 ? n : last;
+    }
+    node_router_events_reads(router_at(&w, first), 0, NODE_READS_NOT);
+    all_hear(&w, ROUTERS);
+    assert_int_equal(ahead_of(&w, last), ROUTERS - 2);
+    assert_int_equal(router_at(&w, last)->replicas[0].turn.ahead, ROUTERS - 1);
+    assert_int_equal(ahead_of(&w, first), 0); /* it goes on trying */
+    world_close(&w);
+}
+
+/* One that begins late does not pass one that knows what is there, and passes another. */
+static void those_that_know_stand_in_the_same_order(void **state)
+{
+    (void)state;
+    struct world w;
+    readers_open(&w, ROUTERS);
+    unsigned at[ROUTERS];
+    for (unsigned n = 0; n < ROUTERS; n++)
+        at[ahead_of(&w, n)] = n;
+    for (unsigned i = 1; i < ROUTERS; i++)
+        node_router_events_reads(router_at(&w, at[i]), 0, NODE_READS_AHEAD);
+    all_hear(&w, ROUTERS);
+    for (unsigned i = 0; i < ROUTERS; i++)
+        assert_int_equal(ahead_of(&w, at[i]), i > 0 ? i - 1 : ROUTERS - 1);
+    node_router_events_reads(router_at(&w, at[0]), 0, NODE_READS_AHEAD);
+    all_hear(&w, ROUTERS);
+    for (unsigned i = 0; i < ROUTERS; i++)
+        assert_int_equal(ahead_of(&w, at[i]), i);
+    world_close(&w);
+}
+
+/* The one that the engine connected to goes first, whatever its hash. */
+static void one_that_has_the_connection_goes_first(void **state)
+{
+    (void)state;
+    struct world w;
+    readers_open(&w, ROUTERS);
+    for (unsigned held = 0; held < ROUTERS; held++) {
+        node_router_events_reads(router_at(&w, held), 0, NODE_READS_AHEAD);
+        all_hear(&w, ROUTERS);
+        for (unsigned n = 0; n < ROUTERS; n++)
+            assert_true((ahead_of(&w, n) == 0) == (n == held));
+        node_router_events_reads(router_at(&w, held), 0, NODE_READS_TURN);
+    }
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(those_that_read_stand_in_an_order),
+        cmocka_unit_test(one_that_has_the_connection_goes_first),
+        cmocka_unit_test(those_that_know_stand_in_the_same_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
