@@ -269,8 +269,11 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     r->now_ms = now_ms;
     window_next(r);
     kv_feed_tick(r->feed, now_ms);
-    if (kv_trust_again(&r->trust, now_ms) && kv_tree_is_whole(r->tree))
-        kv_reader_doubt(r); /* by number 0, which was not believed either */
+    if (kv_trust_again(&r->trust, now_ms)) {
+        if (kv_tree_is_whole(r->tree))
+            kv_reader_doubt(r); /* by number 0, which was not believed either */
+        kv_reader_catch_up(r);
+    }
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
         r->settle_ms = 0;
         kv_tree_settle(r->tree);
@@ -337,7 +340,8 @@ void kv_reader_restarted(struct kv_reader *r, uint64_t now_ms)
 
 void kv_reader_restart_is_seen(struct kv_reader *r)
 {
-    (void)kv_trust_restarted(&r->trust);
+    if (kv_trust_restarted(&r->trust))
+        kv_reader_catch_up(r);
 }
 
 const struct kv_trust *kv_reader_trust(const struct kv_reader *r)

@@ -91,6 +91,28 @@ static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
     end();
 }
 
+/* It went while events were not believed. */
+static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void **state)
+{
+    (void)state;
+    const struct kv_trust lost = {.lost = true, .until_ms = 5000, .times = 1};
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        prompt_is_known(1000);
+        kv_reader_tick(reader, 1000);
+        gone = 0;
+        kv_reader_trusts(reader, &lost);
+        block_comes_and_goes(false, 2000);
+        kv_reader_tick(reader, 3000);
+        assert_int_equal(gone, 0);
+        if (i == 0)
+            kv_reader_restart_is_seen(reader);
+        kv_reader_tick(reader, i == 0 ? 4000 : 5000);
+        assert_int_equal(gone, 1);
+        end();
+    }
+}
+
 /* What an earlier life knew is said when a replay has shown that it still holds. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
@@ -180,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_what_is_refused_is_said_later),
         cmocka_unit_test(test_what_is_refused_waits_for_the_end_of_a_doubt),
         cmocka_unit_test(test_nothing_is_said_before_it_is_proven),
+        cmocka_unit_test(test_what_went_meanwhile_is_said_when_events_are_believed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
