@@ -132,6 +132,11 @@ const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 uint32_t kv_reader_block_tokens(const struct kv_reader *r);
 /* Whether there is no room for that size. */
 bool kv_reader_is_odd(const struct kv_reader *r);
+/* The engine finds blocks behind its own memory, by its metrics. */
+void kv_reader_has_tier(struct kv_reader *r, bool has_tier);
+/* Whether its events do not tell of such a tier, or it shares a pool: what goes from its memory may
+ * be there, and an answer that found it contradicts nothing. */
+bool kv_reader_is_silent(const struct kv_reader *r);
 
 struct kv_reader_stats {
     struct kv_feed_stats feed;

@@ -21,6 +21,7 @@ struct kv_reader {
     const struct kv_reader_user *user;
     struct kv_paths *paths; /* NULL: no message told the size of its blocks, or it has none */
     uint32_t block_tokens;  /* of these */
+    bool has_tier;          /* by the engine's metrics */
     struct kv_tree *tree;
     struct kv_feed *feed;
     struct kv_decoder *decoder;

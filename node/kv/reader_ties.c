@@ -25,6 +25,16 @@ bool kv_reader_is_odd(const struct kv_reader *r)
     return r->block_tokens > 0 && r->paths == NULL;
 }
 
+void kv_reader_has_tier(struct kv_reader *r, bool has_tier)
+{
+    r->has_tier = has_tier;
+}
+
+bool kv_reader_is_silent(const struct kv_reader *r)
+{
+    return kv_tree_has_pool(r->tree) || (r->has_tier && !kv_tree_has_tiers(r->tree));
+}
+
 void kv_reader_catch_up(struct kv_reader *r)
 {
     r->catch_up = r->paths != NULL ? kv_paths_stats(r->paths).places : 0;
@@ -170,7 +180,7 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
     if (place.depth == 0 || !may_judge(r, told) || !walks(r, place.depth))
         return;
     uint32_t stood = kv_tree_stood(r->tree, place, since_ms), found = told->cached_tokens / block;
-    bool known = kv_tree_found(r->tree, place, found, since_ms);
+    bool known = kv_tree_found(r->tree, place, found, since_ms) || kv_reader_is_silent(r);
     if (kv_reader_sheds(r))
         return;
     if (known && stood < KV_STOOD_MIN)

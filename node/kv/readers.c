@@ -260,7 +260,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
     if (f == NULL)
         return;
     f->role = want->role;
-    f->has_tier = want->has_tier;
+    kv_reader_has_tier(f->reader, want->has_tier);
     follow_restart(f, want->rkey, now_ms);
     speak(f, now_ms);
 }
@@ -379,9 +379,7 @@ static enum kv_reading use_of(const struct kv_readers_feed *f)
 {
     if (kv_reader_is_odd(f->reader))
         return KV_READING_BLOCK_SIZE;
-    const struct kv_tree *tree = kv_reader_tree(f->reader);
-    bool silent = kv_tree_has_pool(tree) || (f->has_tier && !kv_tree_has_tiers(tree));
-    return silent ? KV_READING_SILENT_TIER : KV_READING_LIVE;
+    return kv_reader_is_silent(f->reader) ? KV_READING_SILENT_TIER : KV_READING_LIVE;
 }
 
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot)

@@ -20,7 +20,6 @@ struct kv_readers_feed {
     bool told_began;   /* the user, so that an rkey will follow */
     enum kv_role role;
     bool speaks;
-    bool has_tier;
     bool connected;
     bool news;        /* a message of now is read, not one of a replay, nor an engine's first one */
     uint64_t lost_ms; /* since when it is not */

@@ -149,7 +149,7 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
         if (b->depth > blocks || kv_tree_is_sure(b) || !kv_tree_is_since(b, since_ms))
             continue;
         if (!kv_tree_is_kept(b) && t->stats.whole) {
-            known = t->has_pool && known;
+            known = false;
             continue;
         }
         b->gpu.least = 1;

@@ -113,6 +113,30 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
+/* An answer found what had gone by the events: in a tier of which they do not tell. */
+static void test_a_silent_tier_contradicts_nothing(void **state)
+{
+    (void)state;
+    const struct kv_told told = {.end = 7,
+                                 .sent_ms = 10000,
+                                 .ended_ms = 10000,
+                                 .prompt_tokens = 4 * BLOCK,
+                                 .cached_tokens = 3 * BLOCK,
+                                 .output_tokens = 1,
+                                 .well = true};
+    for (unsigned silent = 0; silent < 2; silent++) {
+        begin();
+        prompt_is_known(1000);
+        block_comes_and_goes(false, 3000);
+        kv_reader_has_tier(reader, silent);
+        assert_true(kv_reader_is_silent(reader) == silent);
+        kv_reader_told(reader, &told, 10000);
+        kv_reader_tick(reader, 10000 + KV_TOLD_WAIT_MS);
+        assert_int_equal(kv_reader_stats(reader).contradicted, !silent);
+        end();
+    }
+}
+
 /* What an earlier life knew is said when a replay has shown that it still holds. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
@@ -202,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_what_is_refused_is_said_later),
         cmocka_unit_test(test_what_is_refused_waits_for_the_end_of_a_doubt),
         cmocka_unit_test(test_nothing_is_said_before_it_is_proven),
+        cmocka_unit_test(test_a_silent_tier_contradicts_nothing),
         cmocka_unit_test(test_what_went_meanwhile_is_said_when_events_are_believed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
