@@ -184,6 +184,13 @@ class Play:
         with open(TEXT, encoding="utf-8") as f:
             self.words = [w for w in f.read().split() if w.isascii()]
         self.systems = [self.text(random.Random(1000 + i), (40 + 25 * i) * o.scale) for i in range(4)]
+        self.answers = {"allowed_token_ids": self.whole_words()} if o.words else {}
+
+    def whole_words(self):
+        """Tokens that are a space and a word: text of these alone is read as the same tokens again."""
+        body = {"model": self.o.model, "prompt": " " + " ".join(self.words), "add_special_tokens": False, "return_token_strs": True}
+        got = ask(self.engines[0], "POST", "/tokenize", body)[1]
+        return sorted({i for i, text in zip(got["tokens"], got["token_strs"]) if text[:1] == "\u0120" and text[1:].isalpha()})
 
     def text(self, drawn, words):
         at = drawn.randrange(len(self.words) - int(words) - 1)
@@ -200,7 +207,8 @@ class Play:
                         return
                     self.left -= 1
                 messages.append({"role": "user", "content": self.text(drawn, drawn.randrange(10, 60) * self.o.scale)})
-                body = {"model": self.o.model, "messages": list(messages), "max_tokens": drawn.randrange(4, 40)}
+                body = {"model": self.o.model, "messages": list(messages), "max_tokens": drawn.randrange(4, 40),
+                        **self.answers}
                 found = self.ledger.of(body)[1] if self.ledger else None
                 status, got, at = ask(drawn.choice(self.engines) if past else self.front, "POST", "/v1/chat/completions",
                                       body, "x-grapevine-replica")
@@ -255,6 +263,8 @@ def main():
     p.add_argument("--engines", default="", help="ports of engines that run, with commas; empty: simulated ones")
     p.add_argument("--model", default="sim")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--words", action="store_true", help="answers of whole words, which the next prompt repeats with the same tokens; "
+                   "else noise, which it does not (needs --engines)")
     p.add_argument("--ledger", action="store_true", help="beside it, one that knows tokens (needs --engines)")
     p.add_argument("--build", default=os.environ.get("BUILD", "build"))
     o = p.parse_args()
