@@ -1,13 +1,19 @@
 /* The chain of a prompt whose tokens its engine told (vLLM's return_token_ids): hashed as they
  * pass, never kept. It is the chain that the engine's events give the prompt's last whole block
  * (tree.h), if it has no name space: no cache_salt, no adapter, no images.
+ *
+ * How much of the prompt was cached is told behind the tokens, so each block's digest is kept until
+ * then: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX.
  */
 #ifndef NODE_KV_ASKED_H
 #define NODE_KV_ASKED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "node/kv/digest.h"
+#include "node/kv/tree.h"
 
 struct kv_asked {
     const struct hash_secret *secret;
@@ -15,10 +21,16 @@ struct kv_asked {
     uint64_t tokens;
     uint64_t chain; /* of the whole blocks; without any, of none */
     struct kv_digest digest;
+    struct buf digests; /* of the first whole blocks, */
+    bool gap;           /* and not of all */
 };
 
 /* `secret` is borrowed, and the cluster's. `block_tokens` is above 0. */
 void kv_asked_begin(struct kv_asked *a, const struct hash_secret *secret, uint32_t block_tokens);
 void kv_asked_token(struct kv_asked *a, uint32_t id);
+/* Where a prompt of which so many tokens were cached went on. `blocks` 0: in front, nowhere, or
+ * further on than is known. */
+struct kv_front kv_asked_front(const struct kv_asked *a, uint32_t cached_tokens);
+void kv_asked_end(struct kv_asked *a);
 
 #endif

@@ -305,8 +305,9 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
         if (b->chain == 0)
             continue;
         if (b->depth <= on.depth) { /* else it is none of this prompt's already */
-            on = kv_tree_up(tree, on, b->depth);
-            if (on.chain == b->chain)
+            struct kv_tree_place up = kv_tree_up(tree, on, b->depth);
+            on = up.depth > 0 ? up : on;
+            if (up.depth == 0 || on.chain == b->chain) /* or the tree knows nothing of it */
                 break;
         }
         p->stats.moved++;
@@ -352,7 +353,8 @@ bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree 
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;
         if (b->chain == 0 || b->depth > place.depth || b->depth * p->block_tokens > certain)
             continue;
-        return kv_tree_up(tree, place, b->depth).chain == b->chain;
+        struct kv_tree_place up = kv_tree_up(tree, place, b->depth);
+        return up.depth == 0 || up.chain == b->chain;
     }
     return true;
 }

@@ -178,12 +178,11 @@ static void on_began(void *context, bool again)
 static void make_room(struct kv_reader *r)
 {
     struct kv_tree_stats t = kv_tree_stats(r->tree);
-    if (t.full == r->full || r->walked || r->now_ms < r->room_ms)
+    if (t.full == r->full || r->walked)
         return;
     r->full = t.full;
     r->walked = true;
-    if (kv_tree_make_room(r->tree) < t.blocks / KV_ROOM_SHARE) /* it is full of what is certain */
-        r->room_ms = r->now_ms + KV_SETTLE_MS;
+    kv_tree_make_room(r->tree);
 }
 
 /* It may cost as much again. */

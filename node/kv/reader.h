@@ -56,7 +56,6 @@ enum {
         16, /* and so many blocks on an answer's way to the root, which are only read */
     KV_WINDOW_MS = 1000,
     KV_COVER_SHARE = 4,   /* of the blocks that were stored may have no known place */
-    KV_ROOM_SHARE = 16,   /* of a full tree is made free at least, or it is not tried for as long */
     KV_REFUSED_MAX = 256, /* checkpoints that were refused as gone, and wait */
     /* Of what an answer could have found at least: less says nothing. Engines compute a prompt's
      * last block, and some round what they tell. */

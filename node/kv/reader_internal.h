@@ -43,8 +43,7 @@ struct kv_reader {
     uint32_t placed;       /* and of these in a known place */
     bool covers;           /* most of what is there has a known place */
     bool walked;           /* in this window, over all of the tree */
-    uint64_t full;         /* blocks that had found no room when it was made last, */
-    uint64_t room_ms;      /* and not before then is it made again */
+    uint64_t full;         /* blocks that had found no room when it was made last */
     bool doubtful;         /* more was missed since */
     bool tells_cached;     /* some answer found something, so 0 of another one is nothing */
     bool sheds;            /* it cost too much: nothing is read until the next one */

@@ -156,6 +156,14 @@ static bool knows_places(const struct kv_reader *r, const struct kv_told *told, 
     return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
 }
 
+/* It said where it went on: that block came, whatever its place, or not. */
+static bool front_came(struct kv_reader *r, const struct kv_told *told)
+{
+    uint64_t slack_ms = KV_TOLD_SLACK_MS;
+    uint64_t since_ms = told->sent_ms > slack_ms ? told->sent_ms - slack_ms : 0;
+    return kv_tree_fronts(r->tree, &told->fronts, since_ms);
+}
+
 /* It has no blocks, and should have: a whole block of its prompt was not in the cache, by what it
  * tells, so it was stored. That says nothing of its answer's: those may be there already. Nor where
  * the prompt's came meanwhile, by what is known of its text: for another one like it. */
@@ -165,8 +173,10 @@ static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32
     const struct kv_told *told = &w->told;
     uint32_t cached = told->cached_tokens / block;
     bool stores = (told->prompt_tokens - 1) / block > cached && known.depth <= cached;
-    bool counts = stores && may_judge(r, told) && knows_places(r, told, cached);
-    if (counts || w->outlived_zero)
+    bool judges = stores && may_judge(r, told);
+    if (judges && told->asked_block == block && told->fronts.count > 0)
+        kv_tally_add(&r->trust.blocks, front_came(r, told));
+    else if ((judges && knows_places(r, told, cached)) || w->outlived_zero)
         kv_tally_add(&r->trust.blocks, false);
 }
 
@@ -191,6 +201,16 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
     kv_tally_add(&r->trust.cached, agreed);
 }
 
+/* It computed what stands behind what it found, up to its answer's last block. */
+static void computed(struct kv_reader *r, const struct kv_told *told, uint32_t block,
+                     uint64_t chain)
+{
+    struct kv_tree_place last = kv_tree_find(r->tree, chain);
+    if (!kv_tree_is_whole(r->tree) && may_judge(r, told) && walks(r, last.depth))
+        kv_tree_computed(r->tree, last, told->cached_tokens / block,
+                         told->sent_ms - KV_TOLD_SLACK_MS);
+}
+
 static void place(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                   struct kv_tree_place at)
 {
@@ -207,6 +227,8 @@ static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
     const struct kv_told *told = &w->told;
     if (!w->placed) {
         struct kv_tree_place at = kv_tree_find(r->tree, told->asked_chain);
+        if (at.depth == 0 && told->fronts.count > 0 && front_came(r, told))
+            at = kv_tree_find(r->tree, told->asked_chain);
         if (at.depth == 0 || at.depth != told->prompt_tokens / block)
             return false;
         w->placed = true;
@@ -222,8 +244,10 @@ static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
         r->stats.asked_wrong++;
     }
     m = blocks_of(r, told, block, 0, told->asked_chain);
-    if (m.run != NULL)
+    if (m.run != NULL) {
+        computed(r, told, block, m.run->stop[m.stop].chain);
         kv_runs_take(&r->runs, m.run, m.stop);
+    }
     return m.run != NULL;
 }
 
@@ -259,6 +283,7 @@ bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
     if (m.place.depth > 0) {
         kv_tally_add(&r->trust.blocks, true);
         judge_cached(r, told, block, m.place);
+        computed(r, told, block, m.run->stop[m.stop].chain);
         kv_runs_take(&r->runs, m.run, m.stop);
         place(r, told, block, m.place);
         judged(r);

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/checkpoint.h"
 
-enum { POINT_BYTES = 7, WELL = 1, ASKED = 2 };
+enum { POINT_BYTES = 7, WELL = 1, ASKED = 2, FRONTS = 4 };
 static const uint64_t ms_max = UINT64_MAX >> 1; /* of a time, and of a duration */
 
 unsigned kv_path_write(const struct kv_path *path, unsigned from, struct wire_writer *w)
@@ -48,6 +48,26 @@ static uint32_t read_tokens(struct wire_reader *r)
     return value == 0 ? KV_UNTOLD : (uint32_t)value - 1;
 }
 
+static void write_fronts(struct wire_writer *w, const struct kv_fronts *fronts)
+{
+    wire_write_varint(w, fronts->count);
+    for (unsigned i = 0; i < fronts->count; i++) {
+        wire_write_varint(w, fronts->at[i].blocks);
+        wire_write_u64(w, fronts->at[i].chain);
+        wire_write_u64(w, fronts->at[i].digest);
+    }
+}
+
+static void read_fronts(struct wire_reader *r, struct kv_fronts *out)
+{
+    out->count = (unsigned)wire_read_varint_max(r, KV_FRONTS_MAX);
+    for (unsigned i = 0; i < out->count; i++) {
+        out->at[i].blocks = (uint32_t)wire_read_varint_max(r, KV_FRONT_BLOCKS_MAX - 1);
+        out->at[i].chain = wire_read_u64(r);
+        out->at[i].digest = wire_read_u64(r);
+    }
+}
+
 void kv_told_write(const struct kv_told *told, uint32_t rkey, struct wire_writer *w)
 {
     CHECK(told->ended_ms >= told->sent_ms &&
@@ -61,11 +81,15 @@ void kv_told_write(const struct kv_told *told, uint32_t rkey, struct wire_writer
     write_tokens(w, told->prompt_tokens);
     write_tokens(w, told->cached_tokens);
     write_tokens(w, told->output_tokens);
-    wire_write_u8(w, (told->well ? WELL : 0) | (told->asked_block > 0 ? ASKED : 0));
+    bool has_fronts = told->asked_block > 0 && told->fronts.count > 0;
+    wire_write_u8(w, (told->well ? WELL : 0) | (told->asked_block > 0 ? ASKED : 0) |
+                         (has_fronts ? FRONTS : 0));
     if (told->asked_block > 0) {
         wire_write_varint(w, told->asked_block);
         wire_write_u64(w, told->asked_chain);
     }
+    if (has_fronts)
+        write_fronts(w, &told->fronts);
 }
 
 int kv_told_read(struct slice body, uint32_t *rkey, struct kv_told *out)
@@ -88,5 +112,7 @@ int kv_told_read(struct slice body, uint32_t *rkey, struct kv_told *out)
         out->asked_block = (uint32_t)wire_read_varint_max(&r, UINT32_MAX);
         out->asked_chain = wire_read_u64(&r);
     }
+    if ((flags & FRONTS) != 0)
+        read_fronts(&r, &out->fronts);
     return r.bad || out->sent_ms > ms_max ? ERR_SYNTAX : ERR_OK;
 }

@@ -8,11 +8,13 @@
  *
  *   PATH   parent 6, count varint, { id 6, code 1 } for each
  *   TOLD   rkey 4, end 6, tail varint, sent 8, first varint, ended varint, prompt varint,
- *          cached varint, output varint, flags 1, { block varint, chain 8 } if flag 2
+ *          cached varint, output varint, flags 1, { block varint, chain 8 } if flag 2,
+ *          count varint, { blocks varint, chain 8, digest 8 } for each if flag 4
  *
  * `first` and `ended` are ms since `sent`, `first` one more (0: there was no first token). Token
  * counts are one more, too (0: not told). Flag 1: it ended well. Flag 2: the engine was asked for
- * the prompt's tokens, and these are the chain of its whole blocks and their size (asked.h).
+ * the prompt's tokens, and these are the chain of its whole blocks and their size (asked.h). Flag 4:
+ * where it went on behind what was cached, and where others parted before (struct kv_fronts).
  */
 #ifndef NODE_KV_TOLD_H
 #define NODE_KV_TOLD_H
@@ -24,6 +26,7 @@
 #include "base/slice.h"
 #include "base/wire.h"
 #include "crdt/limits.h"
+#include "node/kv/tree.h"
 
 /* Kinds of tidings. */
 enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
@@ -31,7 +34,8 @@ enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
 enum {
     KV_TOLD_SLACK_MS = 250, /* by which times of other routers, and of events, may be off */
     KV_PATH_POINTS_MAX = 128,
-    KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1 + 5 + 8, /* of its body */
+    KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1 + 5 + 8 + 1 +
+                        KV_FRONTS_MAX * (2 + 8 + 8), /* of its body */
 };
 _Static_assert((int)KV_TOLD_BYTES_MAX <= (int)CRDT_TIDING_MAX, "an answer is one tiding");
 #define KV_UNTOLD UINT32_MAX
@@ -52,7 +56,8 @@ struct kv_told {
     bool well;                                            /* it ended well */
     uint32_t
         asked_block; /* the engine told the prompt's tokens: tokens of a block; 0: it did not */
-    uint64_t asked_chain; /* of the prompt's whole blocks */
+    uint64_t asked_chain;    /* of the prompt's whole blocks */
+    struct kv_fronts fronts; /* none: not known */
 };
 
 /* Writes the points from `from` on, as many as there is room for, behind the one before `from`;

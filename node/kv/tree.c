@@ -22,23 +22,33 @@ uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, 
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-static void chain_set(struct kv_tree *t, uint32_t at, uint64_t chain)
+/* An engine may tell many blocks of the same tokens, which all stand in one place. */
+static void chain_drop(struct kv_tree *t, uint32_t at)
 {
-    uint32_t *place = &t->by_chain[kv_tree_place_of(t, chain)];
-    t->blocks[at].chain = chain;
-    t->blocks[at].chained = true;
+    if (!t->blocks[at].listed)
+        return;
+    uint32_t *from = &t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)];
+    for (; *from != at; from = &t->blocks[*from].by_chain)
+        (void)kv_tree_step(t);
+    *from = t->blocks[at].by_chain;
+    t->blocks[at].listed = false;
+}
+
+/* By its chain, or by the digest of its tokens. */
+static void chain_list(struct kv_tree *t, uint32_t at)
+{
+    uint32_t *place = &t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)];
     t->blocks[at].by_chain = *place;
+    t->blocks[at].listed = true;
     *place = at;
 }
 
-static void chain_drop(struct kv_tree *t, uint32_t at)
+void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain)
 {
-    if (!t->blocks[at].chained)
-        return;
-    uint32_t *from = &t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)];
-    while (*from != at)
-        from = &t->blocks[*from].by_chain;
-    *from = t->blocks[at].by_chain;
+    chain_drop(t, at);
+    t->blocks[at].chain = chain;
+    t->blocks[at].chained = true;
+    chain_list(t, at);
 }
 
 /* Three steps, KV_AHEAD / 2 blocks apart: each needs what the one before asked for. */
@@ -115,7 +125,7 @@ static void release(struct kv_tree *t, uint32_t at)
 
 static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
 {
-    uint8_t before = b->depth == 1 ? KV_THERE : KV_GONE;
+    uint8_t before = b->depth > 0 ? KV_THERE : KV_GONE;
     if (b->depth > 1 && b->parent != KV_NONE)
         before = t->blocks[b->parent].reach;
     uint8_t own = kv_tree_is_sure(b) ? KV_THERE : kv_tree_is_kept(b) ? KV_UNSURE : KV_GONE;
@@ -149,7 +159,7 @@ void kv_tree_follow(struct kv_tree *t, uint32_t top)
 static void reach_anew(struct kv_tree *t)
 {
     for (uint32_t at = 0; at < t->used; at++) {
-        if (t->blocks[at].in_use && t->blocks[at].depth == 1)
+        if (kv_tree_is_first(t, at))
             kv_tree_follow(t, at);
     }
 }
@@ -247,9 +257,7 @@ static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
     return below != KV_NONE;
 }
 
-/* Gives depth and chain, where they follow from what is in front, to `top` and all behind it.
- * `depth` and `chain` are those in front of `top`; 0: not known. */
-static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain)
+void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain)
 {
     for (uint32_t at = top; at != KV_NONE; at = kv_tree_after(t, at, top)) {
         struct kv_block *b = &t->blocks[at];
@@ -261,7 +269,7 @@ static void place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root,
         if (depth > 0 || (at == top && is_root))
             b->depth = depth + 1;
         if (!b->chained && b->chain != 0 && chain != 0)
-            chain_set(t, at, kv_chain(t->secret, chain, b->chain));
+            kv_tree_chain(t, at, kv_chain(t->secret, chain, b->chain));
         if (at != top && !kv_tree_step(t))
             return;
     }
@@ -284,6 +292,17 @@ static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned grou
     return *parent != KV_NONE;
 }
 
+/* Whether a block may stand behind `parent`: its place is not known, or that one. */
+static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint32_t parent,
+                        const uint64_t *digest)
+{
+    const struct kv_block *p = &t->blocks[parent];
+    if (b->depth == 0)
+        return true;
+    return digest != NULL && b->chained && p->chained && p->depth + 1 == b->depth &&
+           kv_chain(t->secret, p->chain, *digest) == b->chain;
+}
+
 /* The event's block number `i`, of the group that has chains, behind `parent`. */
 static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_t at,
                 uint32_t parent)
@@ -291,17 +310,21 @@ static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_
     struct kv_block *b = &t->blocks[at];
     /* A tier that tells hashes alone tells no parents either. */
     bool is_root = i == 0 && !e->has_parent && e->block_tokens > 0;
-    if (!b->chained && e->digests != NULL)
-        b->chain = e->digests[i];
-    if (b->parent == KV_NONE && parent != KV_NONE && b->depth == 0 && !is_above(t, at, parent))
+    const uint64_t *digest = e->digests != NULL ? &e->digests[i] : NULL;
+    if (!b->chained && !b->listed && digest != NULL)
+        b->chain = *digest;
+    if (b->parent == KV_NONE && parent != KV_NONE && fits_behind(t, b, parent, digest) &&
+        !is_above(t, at, parent))
         attach(t, at, parent);
     if (b->depth > 0 && (b->chained || b->chain == 0))
         return;
     if (b->parent != KV_NONE)
-        place(t, at, t->blocks[b->parent].depth, false,
-              t->blocks[b->parent].chained ? t->blocks[b->parent].chain : 0);
+        kv_tree_place(t, at, t->blocks[b->parent].depth, false,
+                      t->blocks[b->parent].chained ? t->blocks[b->parent].chain : 0);
     else if (is_root)
-        place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
+        kv_tree_place(t, at, 0, true, kv_chain_root(t->secret, e->block_tokens, e->space));
+    if (b->chain != 0 && !b->listed)
+        chain_list(t, at);
 }
 
 static void stored(struct kv_tree *t, const struct kv_event *e)
@@ -468,7 +491,7 @@ static void tables_clear(struct kv_tree *t)
         if (!b->in_use)
             continue;
         *kv_tree_hash_place(t, b->group, b->hash) = KV_NONE;
-        if (b->chained)
+        if (b->listed)
             t->by_chain[kv_tree_place_of(t, b->chain)] = KV_NONE;
     }
 }
@@ -522,7 +545,7 @@ static void tables_check(const struct kv_tree *t)
         for (uint32_t at = t->by_hash[i]; at != KV_NONE; at = t->blocks[at].by_hash)
             CHECK(t->blocks[at].in_use);
         for (uint32_t at = t->by_chain[i]; at != KV_NONE; at = t->blocks[at].by_chain)
-            CHECK(t->blocks[at].chained && kv_tree_place_of(t, t->blocks[at].chain) == i);
+            CHECK(t->blocks[at].listed && kv_tree_place_of(t, t->blocks[at].chain) == i);
     }
 }
 
@@ -539,7 +562,8 @@ void kv_tree_check(const struct kv_tree *t)
         CHECK(kv_tree_is_kept(b) || b->child != KV_NONE);
         CHECK(b->gpu.least <= b->gpu.most && b->host.least <= b->host.most);
         CHECK(kv_tree_find_block(t, b->group, b->hash) == at);
-        CHECK(!b->chained || (b->depth > 0 && b->group == t->main_group));
+        CHECK(!b->chained || (b->depth > 0 && b->group == t->main_group && b->listed));
+        CHECK(!b->listed || b->chain != 0);
         CHECK(!follows || b->group != t->main_group || b->reach == reach_of(t, b));
         if (follows)
             kv_tree_groups_check(t, at);

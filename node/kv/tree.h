@@ -96,15 +96,6 @@ void kv_tree_ahead(struct kv_tree *t, uint64_t hash);
 /* In the order of the feed. */
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
 
-/* How much of a prefix can be used again, in blocks from its beginning. */
-struct kv_held {
-    uint32_t surely, perhaps; /* at least, at most */
-    enum kv_medium slowest;   /* of what is surely held: where the slowest block lies */
-};
-/* Of the prefix that ends with this chain and has so many blocks. Every group must serve it: full
- * attention with all its blocks, a sliding window with the last ones, a state with one at its end.
- */
-struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks);
 /* Of the block that ends that chain. */
 enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain);
 /* A place in the tree, for walks towards the root. Valid until something is applied. */
@@ -136,6 +127,32 @@ uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint
  * was heard meanwhile are there. False: the events had said that they are not. */
 bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
                    uint64_t since_ms);
+
+/* A request that was sent then, when nothing was missed any more, computed the blocks behind that
+ * depth up to `place`: so no copy of them was there, and one that was stored once since is the only
+ * one. */
+void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
+                      uint64_t since_ms);
+
+/* A place in a prompt whose tokens are known: so many blocks stand in front, which end that chain,
+ * and the next one's tokens have that digest. */
+struct kv_front {
+    uint32_t blocks; /* below KV_FRONT_BLOCKS_MAX */
+    uint64_t chain, digest;
+};
+enum { KV_FRONT_BLOCKS_MAX = 8192, KV_FRONTS_MAX = 4 };
+/* The first one is where what it found in the cache ends, the others are where prompts were seen to
+ * part before. */
+struct kv_fronts {
+    unsigned count;
+    struct kv_front at[KV_FRONTS_MAX];
+};
+/* A prompt's answer told that. What stands behind a block that is not known has no place, as what
+ * came to a reader that joined late. If the block where the prompt went on has come since then, and
+ * stands behind one that is not known where one of `fronts` is, all of that has a place from now on:
+ * the answer found what is in front, so that is there as long as that one block. Of a model with
+ * several groups of layers nothing gets one. False: the block is not in the tree. */
+bool kv_tree_fronts(struct kv_tree *t, const struct kv_fronts *fronts, uint64_t since_ms);
 
 /* All that it knows, for the same engine's next tree: bytes of this machine. ERR_NOMEM. */
 MUST_USE int kv_tree_keep(const struct kv_tree *t, struct buf *out);

@@ -1,5 +1,6 @@
-/* The blocks of a tree, for its four files: tree.c changes them, tree_groups.c follows where a
- * model has several groups of layers, tree_ask.c looks, tree_keep.c takes them over a restart. */
+/* The blocks of a tree, for its five files: tree.c changes them, tree_groups.c follows where a model
+ * has several groups of layers, tree_ask.c looks, tree_found.c takes what answers tell, tree_keep.c
+ * takes them over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 
@@ -22,11 +23,14 @@ struct kv_block {
     uint32_t parent, child, next,
         previous;               /* KV_NONE: there is none; `next` of siblings and of free ones */
     uint32_t by_hash, by_chain; /* the next one in the same place of a table */
-    uint32_t depth;             /* blocks up to this one; 0: not known */
+    /* Blocks up to this one; 0: not known. More than 1 of one without a parent: an answer told, of
+     * what stands in front nothing is in the tree, and it is there as long as this one. */
+    uint32_t depth;
     uint32_t since; /* ms: when it was surely held again, or one that was held went; wraps */
     struct kv_copies gpu, host;
     bool disk : 1; /* disks tell what they store, never what they remove */
     bool chained : 1;
+    bool listed : 1;   /* in the table of chains */
     bool in_use : 1;   /* else it is free */
     uint8_t reach : 2; /* enum kv_reach, by its own group */
     /* With several groups (tree_groups.c), of the group that has chains: whether a prompt that ends
@@ -89,9 +93,16 @@ static inline uint32_t kv_tree_find_block(const struct kv_tree *t, unsigned grou
 static inline uint32_t kv_tree_find_chain(const struct kv_tree *t, uint64_t chain)
 {
     uint32_t at = t->by_chain[kv_tree_place_of(t, chain)];
-    while (at != KV_NONE && t->blocks[at].chain != chain)
+    while (at != KV_NONE && (t->blocks[at].chain != chain || !t->blocks[at].chained))
         at = t->blocks[at].by_chain;
     return at;
+}
+
+/* Whether its place does not follow from a parent's. */
+static inline bool kv_tree_is_first(const struct kv_tree *t, uint32_t at)
+{
+    const struct kv_block *b = &t->blocks[at];
+    return b->in_use && b->depth > 0 && b->parent == KV_NONE;
 }
 
 /* --- what is there --- */
@@ -182,6 +193,11 @@ void kv_tree_run(struct kv_tree *t, uint32_t at);
 void kv_tree_groups_anew(struct kv_tree *t);
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);
 
+/* Its chain is known now. */
+void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain);
+/* Gives depth and chain, where they follow from what is in front, to `top` and all behind it.
+ * `depth` and `chain` are those in front of `top`; 0: not known. */
+void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain);
 /* The block changed in another way than by an event: what stands behind it follows. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top);
 

@@ -126,7 +126,7 @@ static bool link_recall(struct kv_tree *t, uint32_t at)
     struct kv_block *b = &t->blocks[at];
     uint32_t parent = b->parent;
     if (parent == KV_NONE)
-        return b->depth <= 1;
+        return true;
     if (parent >= t->used || !t->blocks[parent].in_use || t->blocks[parent].group != b->group)
         return false;
     if (b->depth != (t->blocks[parent].depth > 0 ? t->blocks[parent].depth + 1 : 0))
@@ -169,7 +169,8 @@ static bool table_recall(struct kv_tree *t, uint32_t at)
     uint32_t *place = kv_tree_hash_place(t, b->group, b->hash);
     b->by_hash = *place;
     *place = at;
-    if (b->chained) {
+    if (b->chain != 0) {
+        b->listed = true;
         place = &t->by_chain[kv_tree_place_of(t, b->chain)];
         b->by_chain = *place;
         *place = at;
@@ -205,7 +206,7 @@ bool kv_tree_recall(struct kv_tree *t, struct slice kept)
     t->user = NULL;
     t->steps = UINT64_MAX; /* this router wrote it */
     for (uint32_t at = 0; at < t->used; at++) {
-        if (t->blocks[at].in_use && t->blocks[at].depth == 1)
+        if (kv_tree_is_first(t, at))
             kv_tree_follow(t, at);
         t->stats.held += t->blocks[at].in_use && t->blocks[at].gpu.least > 0;
     }

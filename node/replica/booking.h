@@ -22,6 +22,7 @@
 #define NODE_REPLICA_BOOKING_H
 
 #include "base/err.h"
+#include "node/kv/tree.h"
 #include "node/replica/evidence.h"
 #include "node/replica/renderings.h"
 #include "node/replica/room.h"
@@ -95,7 +96,8 @@ struct node_work {
     bool adapter_loads;      /* it is not held there, by what is known */
     uint32_t adapter;        /* 0: none (node/replica/adapters.h) */
     uint32_t asked_block; /* the engine told the prompt's tokens: those of a block; 0: not yet, */
-    uint64_t asked_chain; /* and the chain of its whole blocks (node/kv/asked.h) */
+    uint64_t asked_chain; /* and the chain of its whole blocks (node/kv/asked.h), */
+    struct kv_fronts fronts; /* and where it went on behind what was cached */
 };
 
 struct node_booking_entry {

@@ -194,6 +194,7 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
         .well = well,
         .asked_block = work->asked_block,
         .asked_chain = work->asked_chain,
+        .fronts = work->fronts,
     };
     if (v->user.told != NULL)
         v->user.told(v->user.context, &told);
@@ -218,12 +219,30 @@ uint32_t node_router_events_asks(const struct node_router *r, const struct node_
     return block >= 1 && block <= INT32_MAX ? (uint32_t)block : 0;
 }
 
+static struct kv_fronts fronts_of(const struct node_router *r, const struct chain *chain,
+                                  const struct kv_asked *asked, uint32_t cached_tokens)
+{
+    struct kv_fronts fronts = {.at = {kv_asked_front(asked, cached_tokens)}};
+    fronts.count = fronts.at[0].blocks > 0;
+    for (unsigned i = 0; fronts.count > 0 && i < chain->length; i++) {
+        const struct node_ruler_mark *m = node_ruler_at(r->ruler, chain->points[i].id);
+        if (m == NULL || m->answer > 0 || fronts.count == KV_FRONTS_MAX)
+            continue;
+        fronts.at[fronts.count] = kv_asked_front(asked, m->tokens);
+        fronts.count += fronts.at[fronts.count].blocks > 0;
+    }
+    return fronts;
+}
+
 void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
-                               const struct kv_asked *asked)
+                               const struct chain *chain, const struct kv_asked *asked,
+                               int64_t cached_tokens)
 {
     struct node_work *work = &node_bookings_get(r->bookings, decision->booking)->work;
     work->asked_block = asked->block_tokens;
     work->asked_chain = asked->chain;
+    if (cached_tokens > 0 && cached_tokens < INT32_MAX)
+        work->fronts = fronts_of(r, chain, asked, (uint32_t)cached_tokens);
 }
 
 /* --- what others tell ------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include "node/kv/feed.h"
 #include "node/kv/tree.h"
 #include "tests/engine-sim/text.h"
+#include "tests/lib/kv_held.h"
 
 enum { BELIEVED_BLOCKS_MAX = 64 }; /* of a prompt */
 

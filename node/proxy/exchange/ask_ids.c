@@ -122,7 +122,9 @@ void exchange_ids_told(const struct exchange *x)
     if (x->ids->cut.prompts == 0 && x->usage.done && !x->usage.error)
         pause_asking(x);
     if (x->ids->cut.prompts == 1 && (int64_t)x->ids->asked.tokens == x->usage.prompt_tokens)
-        node_router_events_tokens(x->proxy->config.router, &x->now.decision, &x->ids->asked);
+        node_router_events_tokens(x->proxy->config.router, &x->now.decision,
+                                  http_skim_chain(&x->skim), &x->ids->asked,
+                                  x->usage.cached_tokens);
 }
 
 void exchange_ids_forget(struct exchange *x)
@@ -130,6 +132,7 @@ void exchange_ids_forget(struct exchange *x)
     if (x->ids == NULL || !x->ids->cuts)
         return;
     http_ids_cut_free(&x->ids->cut);
+    kv_asked_end(&x->ids->asked);
     x->ids->cuts = false;
 }
 

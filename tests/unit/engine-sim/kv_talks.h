@@ -15,6 +15,7 @@
 
 enum {
     TALKS = 24,
+    SYSTEMS = 4,
     TOKENS = 6000,
     BYTES = TOKENS * 8,
     SEEN = 1 << 17, /* checkpoints that a belief may be of */
@@ -30,6 +31,8 @@ struct talk {
     unsigned tokens, bytes;
     char text[BYTES];
     bool told; /* its requests come through a router */
+    uint64_t system;
+    unsigned turns;
     bool has_request;
     struct sim_request request;
     uint64_t sent_ms;
@@ -77,6 +80,7 @@ struct world {
     struct talk *next; /* goes on at once */
     struct kv_budget budget;
     uint64_t bytes, bytes_asked;
+    uint32_t forks[SYSTEMS]; /* tokens that a conversation's first prompt found, of a system text */
     struct talk talks[TALKS];
     struct seen seen[SEEN];
     unsigned right, wrong_gone, wrong_held;
@@ -157,8 +161,9 @@ static inline void turn_begin(struct talk *t, uint32_t role)
 
 static inline void talk_begin(struct talk *t)
 {
-    uint64_t system = prng_below(&w.prng, 4);
-    t->tokens = t->bytes = 0;
+    uint64_t system = prng_below(&w.prng, SYSTEMS);
+    t->system = system;
+    t->tokens = t->bytes = t->turns = 0;
     t->told = prng_below(&w.prng, 100) >= w.setting->past;
     turn_begin(t, 1);
     words_add(t, system, 300 + (unsigned)system * 150);
@@ -224,6 +229,7 @@ static inline void sent(struct talk *t)
 static inline void submit(struct talk *t, struct sim_model *model)
 {
     struct sim_request *r = &t->request;
+    t->turns++;
     t->asked_tokens = t->tokens;
     t->asked_bytes = t->bytes;
     t->sent_ms = w.now_ns / 1000000;
@@ -277,6 +283,14 @@ static inline void tokens_tell(const struct talk *t, struct kv_told *told)
         kv_asked_token(&a, t->ids[i]);
     told->asked_block = w.setting->block;
     told->asked_chain = a.chain;
+    if (told->cached_tokens != KV_UNTOLD && told->cached_tokens > 0) {
+        told->fronts = (struct kv_fronts){
+            2, {kv_asked_front(&a, told->cached_tokens), kv_asked_front(&a, w.forks[t->system])}};
+        told->fronts.count = told->fronts.at[0].blocks == 0   ? 0
+                             : told->fronts.at[1].blocks == 0 ? 1
+                                                              : 2;
+    }
+    kv_asked_end(&a);
 }
 
 static inline uint32_t cached_of(const struct talk *t)
@@ -306,6 +320,8 @@ static inline void ended(struct talk *t)
             .output_tokens = t->request.generated,
             .well = true,
         };
+        if (t->turns == 1 && told.cached_tokens != KV_UNTOLD)
+            w.forks[t->system] = told.cached_tokens;
         if (t->tokens_told)
             tokens_tell(t, &told);
         tell(&told);

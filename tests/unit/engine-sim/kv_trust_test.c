@@ -24,6 +24,15 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .joins = 5}, 1},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true, .joins = 5}, 1},
+        /* Where nothing leaves the cache, asking alone shows it. */
+        {{.form = "vllm-0.24",
+          .block = 16,
+          .cache_blocks = 9000,
+          .other = true,
+          .joins = 50,
+          .ask = 0.02},
+         1},
+        {{.form = "vllm-0.24", .block = 16, .cache_blocks = 9000, .joins = 50, .ask = 0.02}, 0},
         /* Number 0 is no excuse, and a restart no lie. */
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 300}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 9}, 1},

@@ -81,6 +81,31 @@ static void store(const char *text)
     kv_tree_apply(tree, &e);
 }
 
+/* As a reader sees it that joined late: the blocks in front of `from` were there before. */
+static void begin_late(const char *text, uint32_t from)
+{
+    uint64_t hashes[64], digests[64];
+    size_t len = strlen(text);
+    kv_tree_destroy(tree);
+    assert_int_equal(kv_tree_create(&tree, NULL, &secret, 1000), 0);
+    for (size_t i = from; i < len; i++) {
+        hashes[i - from] = id_of(text, i + 1);
+        digests[i - from] = (uint64_t)(unsigned char)text[i] + 1;
+    }
+    struct kv_event e = {.change = KV_STORED,
+                         .group = KV_GROUP_NONE,
+                         .block_tokens = BLOCK,
+                         .count = (uint32_t)len - from,
+                         .hashes = hashes,
+                         .digests = digests,
+                         .has_parent = true,
+                         .parent = id_of(text, from)};
+    kv_tree_clock(tree, 1);
+    kv_tree_apply(tree, &e);
+    const struct kv_fronts fronts = {1, {{from, chain_of(text, from), digests[0]}}};
+    assert_true(kv_tree_fronts(tree, &fronts, 0));
+}
+
 static unsigned points_of(const char *text, uint64_t *ids, uint8_t *codes)
 {
     unsigned count = (unsigned)strlen(text) / POINT_LETTERS;
@@ -423,6 +448,37 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
     end();
 }
 
+/* Another engine's reader has placed the first checkpoints: the late one keeps these, takes them for
+ * its text's, and places those behind what it knows. */
+static void test_a_tree_that_does_not_know_the_beginning(void **state)
+{
+    (void)state;
+    static const char text[] = "aaaabbbbccccdddd";
+    begin(1000);
+    assert_true(join(text));
+    store("aaaabbbb");
+    assert_int_equal(tie("aaaabbbb", 8 * BLOCK), 2);
+    begin_late(text, 10);
+    struct kv_tree_place end_of = kv_tree_find(tree, chain_of(text, 16));
+    assert_int_equal(end_of.depth, 16);
+    assert_true(kv_paths_fits(paths, id_of(text, 16), tree, end_of));
+    assert_int_equal(tie(text, 16 * BLOCK), 2);
+    assert_int_equal(kv_paths_stats(paths).moved, 0);
+    assert_anchor(text, 4, 4);
+    assert_anchor(text, 8, 8);
+    assert_anchor(text, 12, 12);
+    assert_anchor(text, 16, 16);
+    assert_int_equal(kv_paths_anchored(paths, id_of(text, 4)), id_of(text, 4));
+    end();
+    begin(1000); /* nobody has: those in front have none */
+    assert_true(join(text));
+    begin_late(text, 10);
+    assert_int_equal(tie(text, 16 * BLOCK), 2);
+    assert_int_equal(kv_paths_anchored(paths, id_of(text, 8)), 0);
+    assert_anchor(text, 12, 12);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_another_size_of_blocks_is_chosen),
         cmocka_unit_test(test_a_copy_for_another_size_of_blocks),
         cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
+        cmocka_unit_test(test_a_tree_that_does_not_know_the_beginning),
         cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,6 +198,7 @@ static uint64_t chain_of(unsigned tokens)
     for (unsigned i = 0; i < tokens; i++)
         kv_asked_token(&a, i);
     assert_int_equal(a.tokens, tokens);
+    kv_asked_end(&a);
     return a.chain;
 }
 
@@ -250,6 +251,66 @@ static void test_a_chain_that_is_told_ties(void **state)
     kv_reader_tick(reader, 7000 + KV_TOLD_WAIT_MS);
     assert_int_equal(kv_reader_stats(reader).unmatched, 5);
     end();
+}
+
+static void test_where_a_prompt_went_on(void **state)
+{
+    (void)state;
+    enum { BLOCKS = KV_FRONT_BLOCKS_MAX + 2 };
+    struct kv_asked a;
+    begin();
+    kv_asked_begin(&a, &secret, BLOCK);
+    for (uint32_t i = 0; i < BLOCKS * BLOCK + 1; i++)
+        kv_asked_token(&a, i);
+    struct kv_front front = kv_asked_front(&a, 4 * BLOCK + 3);
+    assert_int_equal(front.blocks, 4);
+    assert_true(front.chain == chain_of(4 * BLOCK));
+    assert_true(kv_chain(&secret, front.chain, front.digest) == chain_of(5 * BLOCK));
+    front = kv_asked_front(&a, BLOCK - 1);
+    assert_int_equal(front.blocks, 0);
+    front = kv_asked_front(&a, (KV_FRONT_BLOCKS_MAX - 1) * BLOCK);
+    assert_int_equal(front.blocks, KV_FRONT_BLOCKS_MAX - 1);
+    front = kv_asked_front(&a, KV_FRONT_BLOCKS_MAX * BLOCK); /* that far nothing is kept */
+    assert_int_equal(front.blocks, 0);
+    kv_asked_end(&a);
+    end();
+}
+
+/* In doubt a block that is stored may be a second copy, but not what a request had to compute that
+ * was sent after the last gap. */
+static void test_what_is_certain_at_once(void **state)
+{
+    (void)state;
+    for (unsigned after = 0; after <= 1; after++) {
+        const struct kv_told told = {.end = 1,
+                                     .sent_ms = after ? 1300 : 900,
+                                     .ended_ms = 1500,
+                                     .prompt_tokens = 10 * BLOCK,
+                                     .cached_tokens = 0,
+                                     .output_tokens = 1,
+                                     .well = true};
+        const struct kv_told found = {.cached_tokens = 1, .ended_ms = 1, .well = true};
+        static const uint64_t ids[] = {1};
+        static const uint8_t codes[] = {0};
+        begin();
+        number = 5;
+        kv_reader_connected(reader, 900);
+        msgpack_packer p = kv_message_begin(0);
+        publish(1000);                        /* what came before was missed */
+        kv_reader_told(reader, &found, 1000); /* it tells */
+        assert_true(kv_paths_join(paths, 0, ids, codes, 1));
+        p = kv_message_begin(1);
+        stored(&p, 0, 10);
+        publish(1400);
+        kv_reader_told(reader, &told, 1500);
+        assert_int_equal(kv_reader_stats(reader).tied, 1);
+        gone = 0;
+        p = kv_message_begin(1);
+        removed(&p, 9);
+        publish(1600);
+        assert_int_equal(gone, after);
+        end();
+    }
 }
 
 /* Two prompts of one length run at once, and one is known here. The blocks of the other end where
@@ -343,6 +404,8 @@ int main(void)
         cmocka_unit_test(test_the_turn_behind_an_unclear_answer),
         cmocka_unit_test(test_a_chain_that_is_told_ties),
         cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
+        cmocka_unit_test(test_where_a_prompt_went_on),
+        cmocka_unit_test(test_what_is_certain_at_once),
         cmocka_unit_test(test_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,7 @@ static uint64_t chain_of(const char *text, unsigned blocks)
     kv_asked_begin(&a, &secret, BLOCK);
     for (unsigned i = 0; i < blocks * BLOCK; i++)
         kv_asked_token(&a, (unsigned char)text[i]);
+    kv_asked_end(&a);
     return a.chain;
 }
 

@@ -89,7 +89,12 @@ static const struct kv_told answers[] = {
      .output_tokens = KV_UNTOLD,
      .well = true,
      .asked_block = UINT32_MAX,
-     .asked_chain = UINT64_MAX},
+     .asked_chain = UINT64_MAX,
+     .fronts = {KV_FRONTS_MAX,
+                {{1, 2, 3},
+                 {KV_FRONT_BLOCKS_MAX - 1, UINT64_MAX, UINT64_MAX},
+                 {KV_FRONT_BLOCKS_MAX - 1, UINT64_MAX, UINT64_MAX},
+                 {KV_FRONT_BLOCKS_MAX - 1, UINT64_MAX, UINT64_MAX}}}},
     {.sent_ms = UINT64_MAX >> 1,
      .first_ms = UINT64_MAX - 2,
      .ended_ms = UINT64_MAX - 1,
@@ -117,6 +122,11 @@ static void test_an_answer_survives(void **state)
         assert_true(got.cached_tokens == t->cached_tokens);
         assert_true(got.output_tokens == t->output_tokens && got.well == t->well);
         assert_true(got.asked_block == t->asked_block && got.asked_chain == t->asked_chain);
+        assert_int_equal(got.fronts.count, t->fronts.count);
+        for (unsigned f = 0; f < t->fronts.count; f++)
+            assert_true(got.fronts.at[f].blocks == t->fronts.at[f].blocks &&
+                        got.fronts.at[f].chain == t->fronts.at[f].chain &&
+                        got.fronts.at[f].digest == t->fronts.at[f].digest);
         for (size_t len = 0; len < body.len; len++)
             assert_int_equal(kv_told_read(slice_of(body.at, len), &rkey, &got), ERR_SYNTAX);
     }
@@ -134,7 +144,7 @@ static void test_a_chain_stands_behind_what_others_know(void **state)
     struct wire_writer v = wire_writer_of(plain, sizeof plain);
     kv_told_write(&told, 7, &v);
     size_t flags = wire_written(&v) - 1;
-    assert_int_equal(wire_written(&w), flags + 1 + 5 + 8);
+    assert_int_equal(wire_written(&w), flags + 1 + 5 + 8 + 1 + (1 + 16) + 3 * (2 + 16));
     assert_memory_equal(asked, plain, flags);
     assert_int_equal(asked[flags] & 1, plain[flags]);
 }

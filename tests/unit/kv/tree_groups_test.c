@@ -1,6 +1,6 @@
 /* Models with several groups of layers: a drawn feed, and after each event each block's reach, as
  * it is kept and as it was reported, against what the whole tree says of all prompts behind it. */
-#include "node/kv/tree.h"
+#include "tests/lib/kv_held.h"
 
 #include "tests/lib/test.h"
 

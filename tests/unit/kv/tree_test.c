@@ -1,100 +1,7 @@
 #include "node/kv/tree_internal.h"
-
-#include "tests/lib/test.h"
+#include "tests/unit/kv/tree_world.h"
 
 #include "base/check.h"
-
-enum { BLOCK = 16 };
-
-static struct hash_secret secret;
-static struct kv_tree *tree;
-
-static void end(void)
-{
-    kv_tree_check(tree);
-    kv_tree_destroy(tree);
-}
-
-/* Prompts are texts; a letter is a block. */
-static uint64_t hash_of(const char *prompt, size_t len)
-{
-    return hash64(&secret, prompt, len);
-}
-
-static uint64_t chain_of(const char *prompt, size_t len)
-{
-    uint64_t chain = kv_chain_root(&secret, BLOCK, 0);
-    for (size_t i = 0; i < len; i++)
-        chain = kv_chain(&secret, chain, (uint64_t)(unsigned char)prompt[i] + 1);
-    return chain;
-}
-
-static struct kv_event event_of(enum kv_change change)
-{
-    return (struct kv_event){.change = change, .group = KV_GROUP_NONE, .block_tokens = BLOCK};
-}
-
-/* The blocks of `prompt` from number `from` on are stored, as `like` says. */
-static void store_like(struct kv_event like, const char *prompt, size_t from)
-{
-    uint64_t hashes[64], digests[64];
-    size_t len = strlen(prompt);
-    assert_true(from < len && len <= 64);
-    for (size_t i = from; i < len; i++) {
-        hashes[i - from] = hash_of(prompt, i + 1);
-        digests[i - from] = (uint64_t)(unsigned char)prompt[i] + 1;
-    }
-    like.change = KV_STORED;
-    like.count = (uint32_t)(len - from);
-    like.hashes = hashes;
-    like.digests = digests;
-    if (from > 0) {
-        like.has_parent = true;
-        like.parent = hash_of(prompt, from);
-    }
-    kv_tree_apply(tree, &like);
-    kv_tree_check(tree);
-}
-
-static void store(const char *prompt, size_t from)
-{
-    store_like(event_of(KV_STORED), prompt, from);
-}
-
-static void drop_like(struct kv_event like, const char *prompt)
-{
-    uint64_t hash = hash_of(prompt, strlen(prompt));
-    like.change = KV_REMOVED;
-    like.count = 1;
-    like.hashes = &hash;
-    kv_tree_apply(tree, &like);
-    kv_tree_check(tree);
-}
-
-static void drop(const char *prompt)
-{
-    drop_like(event_of(KV_REMOVED), prompt);
-}
-
-static struct kv_held held(const char *prompt)
-{
-    return kv_tree_held(tree, chain_of(prompt, strlen(prompt)), (uint32_t)strlen(prompt));
-}
-
-#define assert_held(prompt, at_least, at_most)                                                     \
-    do {                                                                                           \
-        struct kv_held held_ = held(prompt);                                                       \
-        assert_int_equal(held_.surely, (at_least));                                                \
-        assert_int_equal(held_.perhaps, (at_most));                                                \
-    } while (0)
-
-static void begin(uint32_t blocks_max)
-{
-    hash_secret_from_seed(&secret, 1);
-    assert_int_equal(kv_tree_create(&tree, NULL, &secret, blocks_max), 0);
-    assert_held("abc", 0, 3); /* nothing is known yet */
-    kv_tree_clear(tree);
-}
 
 static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
 {
@@ -134,62 +41,6 @@ static void test_a_block_is_gone_with_its_last_copy(void **state)
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     drop("a");
     assert_int_equal(kv_tree_stats(tree).unknown, 1);
-    end();
-}
-
-static struct kv_tree_place place_of(const char *prompt)
-{
-    return kv_tree_find(tree, chain_of(prompt, (unsigned)strlen(prompt)));
-}
-
-static void test_the_engine_found_it(void **state)
-{
-    (void)state;
-    begin(100);
-    store("abc", 0);
-    store("abc", 0);
-    drop("abc");
-    drop("ab");
-    assert_held("abc", 1, 3);
-    assert_true(kv_tree_found(tree, place_of("abc"), 2, 0));
-    assert_held("abc", 2, 3);
-    assert_true(kv_tree_found(tree, place_of("abc"), 3, 0));
-    assert_held("abc", 3, 3);
-    store("abcd", 3);
-    drop("a"), drop("a");
-    assert_held("abcd", 0, 0);
-    assert_false(kv_tree_found(tree, place_of("abcd"), 4, 0)); /* the events said otherwise */
-    assert_held("abcd", 0, 0);
-    kv_tree_doubt(tree); /* it was stored among what was missed */
-    assert_true(kv_tree_found(tree, place_of("abcd"), 4, 0));
-    assert_held("abcd", 4, 4);
-    end();
-}
-
-/* Of what happened while a request ran an answer says nothing. */
-static void test_what_stood_there_all_the_time(void **state)
-{
-    (void)state;
-    begin(100);
-    kv_tree_clock(tree, 1000);
-    store("abcd", 0);
-    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 999), 0);
-    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1000), 4);
-    kv_tree_clock(tree, 2000);
-    store("abcd", 0); /* another copy: it stood there before */
-    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1500), 4);
-    kv_tree_clock(tree, 3000);
-    drop("abcd");
-    assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 4000), 3);
-    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 2000), 3);
-    drop("ab");
-    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 2000), 1);
-    kv_tree_doubt(tree);
-    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 0);
-    assert_true(kv_tree_found(tree, place_of("abc"), 3, 2999)); /* b may have gone after that */
-    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 1);
-    assert_true(kv_tree_found(tree, place_of("abc"), 3, 3000));
-    assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 3);
     end();
 }
 
@@ -411,6 +262,31 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     end();
 }
 
+/* All of them stand in one place of the table of chains, and the first one at its end. */
+static void test_many_blocks_of_the_same_tokens(void **state)
+{
+    (void)state;
+    enum { TIMES = 1000 };
+    uint64_t hashes[TIMES], digest = 1;
+    begin(TIMES);
+    struct kv_event e = event_of(KV_STORED);
+    e.count = 1;
+    e.digests = &digest;
+    for (unsigned i = 0; i < TIMES; i++) {
+        hashes[i] = 100 + i;
+        e.hashes = &hashes[i];
+        kv_tree_apply(tree, &e);
+    }
+    kv_tree_allow(tree, 10 * TIMES);
+    e = event_of(KV_REMOVED);
+    e.count = TIMES;
+    e.hashes = hashes;
+    kv_tree_apply(tree, &e);
+    assert_true(kv_tree_is_tired(tree));
+    assert_in_range(kv_tree_stats(tree).blocks, TIMES - 12, TIMES - 9);
+    end();
+}
+
 static void test_clears_cost_what_was_stored(void **state)
 {
     (void)state;
@@ -577,8 +453,6 @@ int main(void)
         cmocka_unit_test(test_room_for_what_is_certain),
         cmocka_unit_test(test_a_prefix_is_held_up_to_what_is_missing),
         cmocka_unit_test(test_a_block_is_gone_with_its_last_copy),
-        cmocka_unit_test(test_the_engine_found_it),
-        cmocka_unit_test(test_what_stood_there_all_the_time),
         cmocka_unit_test(test_missed_events_make_all_unsure),
         cmocka_unit_test(test_what_is_stored_behind_something_unknown),
         cmocka_unit_test(test_no_block_stands_behind_itself),
@@ -588,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_what_is_found_counts_behind_what_is_gone),
         cmocka_unit_test(test_an_engine_does_not_choose_where_blocks_stand),
         cmocka_unit_test(test_one_block_again_and_again_in_one_event),
+        cmocka_unit_test(test_many_blocks_of_the_same_tokens),
         cmocka_unit_test(test_clears_cost_what_was_stored),
         cmocka_unit_test(test_without_room),
         cmocka_unit_test(test_the_next_life_knows_the_same),

@@ -346,11 +346,17 @@ static void whose_tokens_may_be_asked_for(void **state)
     chain->content.media[CHAIN_IMAGE] = 0;
     d = choose_again(r, d, &request);
     assert_int_equal(node_router_events_asks(r, &d), 16);
-    const struct kv_asked asked = {.block_tokens = 16, .chain = 4711};
-    node_router_events_tokens(r, &d, &asked);
+    const struct hash_secret secret = {.bytes = {0}};
+    struct kv_asked asked;
+    kv_asked_begin(&asked, &secret, 16);
+    for (uint32_t i = 0; i < 200; i++)
+        kv_asked_token(&asked, i);
+    node_router_events_tokens(r, &d, chain, &asked, 128);
     const struct node_usage usage = {20000, 128, 10, {0}};
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 900);
-    assert_true(e.answer.asked_block == 16 && e.answer.asked_chain == 4711);
+    assert_true(e.answer.asked_block == 16 && e.answer.asked_chain == asked.chain);
+    assert_true(e.answer.fronts.count == 1 && e.answer.fronts.at[0].blocks == 8);
+    kv_asked_end(&asked);
     alone_destroy(r);
 }
 
