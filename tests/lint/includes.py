@@ -87,9 +87,9 @@ PURE_LIBC = {
 }
 
 # A private header is <noun>_internal.h: only its own folder, those in it and test programs include it, and
-# the parts of the simulator and of the bench that break the protocol on purpose and that judge it.
+# the parts of the simulator, of the bench and of tests/lib that break the protocol on purpose or judge it.
 PRIVATE = "_internal.h"
-TEST_PROGRAM = re.compile(r"^tests/(.*_(test|fuzz|bench)|sim/(nonsense|oracle|service/use)|bench/quality/belief)\.c$")
+TEST_PROGRAM = re.compile(r"^tests/(.*_(test|fuzz|bench)|sim/(nonsense|oracle|service/use)|bench/quality/belief|lib/kv_held)\.c$")
 OTHER_SUFFIX = re.compile(r"(_(inner|inside|intern|lookup|parts?|priv|private|impl|state)|/(inner|inside|internal|private))\.h$")
 # Headers with another suffix, to be renamed. It only shrinks.
 KNOWN_SUFFIX = set()
