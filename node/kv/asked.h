@@ -2,8 +2,8 @@
  * pass, never kept. It is the chain that the engine's events give the prompt's last whole block
  * (tree.h), if it has no name space: no cache_salt, no adapter, no images.
  *
- * How much of the prompt was cached is told behind the tokens, so each block's digest is kept until
- * then: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX.
+ * An answer says how much of the prompt was cached after it has listed the tokens. Until then each
+ * block's digest is kept: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX blocks.
  */
 #ifndef NODE_KV_ASKED_H
 #define NODE_KV_ASKED_H

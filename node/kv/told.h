@@ -13,8 +13,9 @@
  *
  * `first` and `ended` are ms since `sent`, `first` one more (0: there was no first token). Token
  * counts are one more, too (0: not told). Flag 1: it ended well. Flag 2: the engine was asked for
- * the prompt's tokens, and these are the chain of its whole blocks and their size (asked.h). Flag 4:
- * where it went on behind what was cached, and where others parted before (struct kv_fronts).
+ * the prompt's tokens, and these are the chain of its whole blocks and their size (asked.h). Flag
+ * 4: where the prompt went on behind its cached tokens, and where prompts parted before (struct
+ * kv_fronts).
  */
 #ifndef NODE_KV_TOLD_H
 #define NODE_KV_TOLD_H

@@ -147,11 +147,12 @@ struct kv_fronts {
     unsigned count;
     struct kv_front at[KV_FRONTS_MAX];
 };
-/* A prompt's answer told that. What stands behind a block that is not known has no place, as what
- * came to a reader that joined late. If the block where the prompt went on has come since then, and
- * stands behind one that is not known where one of `fronts` is, all of that has a place from now on:
- * the answer found what is in front, so that is there as long as that one block. Of a model with
- * several groups of layers nothing gets one. False: the block is not in the tree. */
+/* An answer's fronts. For a reader that joined late, blocks behind an unknown block have no place.
+ * `fronts->at[0]` names the block where the prompt went on. If that block arrived after `since_ms`
+ * without a place, and one of the fronts is where the unknown block stands, the unknown block and
+ * all behind it get their places. The answer found the blocks in front of it, so they count as there
+ * while it is. Models with several groups of layers get no places. Returns false if the tree does
+ * not have the block where the prompt went on. */
 bool kv_tree_fronts(struct kv_tree *t, const struct kv_fronts *fronts, uint64_t since_ms);
 
 /* All that it knows, for the same engine's next tree: bytes of this machine. ERR_NOMEM. */

@@ -28,8 +28,8 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
     return known;
 }
 
-/* A second store of what begins a prompt raises the upper bound alone, so there only a doubt that was
- * never raised may go. */
+/* A second store of a prompt's first blocks raises the upper bound alone. So of these only the
+ * doubt goes that no second store has raised. */
 void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
                       uint64_t since_ms)
 {

@@ -1,6 +1,6 @@
-/* The blocks of a tree, for its five files: tree.c changes them, tree_groups.c follows where a model
- * has several groups of layers, tree_ask.c looks, tree_found.c takes what answers tell, tree_keep.c
- * takes them over a restart. */
+/* The blocks of a tree, for its five files: tree.c changes them, tree_groups.c follows where a
+ * model has several groups of layers, tree_ask.c answers questions, tree_found.c applies what
+ * answers say, and tree_keep.c takes the tree over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 

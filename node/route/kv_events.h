@@ -59,8 +59,8 @@ bool node_router_events_can_ask(const struct node_router *r);
  * the router knows. 0: it cannot. The booking is open. */
 uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision);
 
-/* It was, and told all of them. `chain`: of that prompt. `cached_tokens` of these were in its cache;
- * -1: it does not say. */
+/* The engine was asked and listed all tokens of that prompt. `cached_tokens` of these were in its
+ * cache; -1: it does not say. */
 void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
                                const struct chain *chain, const struct kv_asked *asked,
                                int64_t cached_tokens);

@@ -351,6 +351,25 @@ class Events(Clustered):
         theirs = self.client(other).post("/v1/chat/completions", body(1, return_token_ids=True)).json
         self.assertEqual(len(theirs["prompt_token_ids"]), theirs["usage"]["prompt_tokens"])
 
+    def test_a_system_text_that_was_there_before_the_router(self):
+        """Nothing says where it stands, nor what comes behind it, without a replay: an answer that is asked for its tokens does."""
+        sim = self.sim(*SPEED, "--kv-events", "vllm-0.24", "--cache-tokens", "65536", "--block-tokens", "16")
+        numbers = itertools.count()
+
+        def talk():
+            t = Talk(self, 1)
+            t.seed = next(numbers)
+            return t
+        self.assertEqual(self.client(sim).post("/v1/chat/completions", talk().body()).status, 200)
+        r = self.router([sim.url], "--kv-ask", "100")
+        wait_for(lambda: r.metric("events_feeds") == 1, "the feed")
+        wait_for(lambda: talk().ask(r) or of(r, "asked_total", sim.name) > 0, "a place")
+        before, t = of(r, "tied_total", sim.name), talk()
+        for _ in range(3):
+            t.ask(r)
+        wait_for(lambda: of(r, "tied_total", sim.name) >= before + 3, "ties")
+        self.assertEqual(of(r, "disbelieved_total", sim.name), 0)
+
     @staticmethod
     def steady(answer):
         """Without what two answers of one engine differ in."""

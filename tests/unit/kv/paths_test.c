@@ -448,8 +448,8 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
     end();
 }
 
-/* Another engine's reader has placed the first checkpoints: the late one keeps these, takes them for
- * its text's, and places those behind what it knows. */
+/* Another engine's reader has placed the first checkpoints. The late reader keeps these places, and
+ * adds those behind the blocks that it knows. */
 static void test_a_tree_that_does_not_know_the_beginning(void **state)
 {
     (void)state;
