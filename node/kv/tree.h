@@ -149,8 +149,8 @@ struct kv_fronts {
 };
 /* An answer's fronts. For a reader that joined late, blocks behind an unknown block have no place.
  * `fronts->at[0]` names the block where the prompt went on. If that block arrived after `since_ms`
- * without a place, and one of the fronts is where the unknown block stands, the unknown block and
- * all behind it get their places. The answer found the blocks in front of it, so they count as there
+ * without a place, and one of the fronts is where the unknown block stands, that block and all
+ * behind it get their places. The answer found the blocks in front of it, so they count as there
  * while it is. Models with several groups of layers get no places. Returns false if the tree does
  * not have the block where the prompt went on. */
 bool kv_tree_fronts(struct kv_tree *t, const struct kv_fronts *fronts, uint64_t since_ms);
