@@ -415,8 +415,8 @@ bench: deps-bench ## against nginx and HAProxy, parts, routing, gossip (SECTION=
 	@./tests/bench/run.sh $(SECTION)
 
 .PHONY: quality-docs
-quality-docs: ## the tables and the picture of docs/quality.md, from the last make bench SECTION=quality
-	@tests/bench/quality/picture.py docs $(or $(RESULTS),$(BUILD)/bench/quality.jsonl) docs/quality.md docs/img/quality.svg
+quality-docs: ## fill the tables and the picture of docs/quality.md from the last make bench SECTION=quality
+	@tests/bench/quality/picture.py docs $(or $(RESULTS),$(BUILD)/bench/quality.jsonl) docs/img/quality.svg docs/quality.md tests/bench/quality/promises.md
 
 .PHONY: faults soak
 faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1] [SEED=n: of the row drawn]

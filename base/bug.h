@@ -1,8 +1,8 @@
-/* Known bugs, one active at a time, that show whether those who should catch them do: the
- * simulation (docs/simulation.md), and jepsen-lite with real processes (docs/jepsen-lite.md). Only
- * VARIANT=lab sets GRAPEVINE_LAB, and then BUG=NAME in the environment of a router chooses one.
- * Without it BUG() is the constant false, and the compiler removes what it guards. BUG_RARE() is
- * true once in a thousand times that it is asked.
+/* Known bugs, one active at a time. They show that the simulation (docs/simulation.md) and
+ * jepsen-lite with real processes (docs/jepsen-lite.md) catch faults. Only VARIANT=lab sets
+ * GRAPEVINE_LAB; BUG=NAME in a router's environment then chooses one. Otherwise BUG() is the
+ * constant false, and the compiler removes the guarded code. BUG_RARE() is true once in a thousand
+ * calls.
  */
 #ifndef BASE_BUG_H
 #define BASE_BUG_H
@@ -106,8 +106,9 @@
     X(OLD_ADDRESS_USED, "a connection to an address that its name has lost is used again",         \
       SERVICE, "old address", 5)
 
-/* Those that only real processes show: of sockets, files, clocks, signals and ciphers. Name; what
- * the code does wrong. jepsen-lite/bugs says what provokes each, and who must catch it. */
+/* Bugs that only real processes show: in sockets, files, clocks, signals and ciphers. Name; what
+ * the code does wrong. jepsen-lite/bugs names the workload that provokes each and the rules that
+ * must catch it. */
 #define BUG_REAL_MAP(X)                                                                            \
     X(PROBE_UNLIMITED, "nothing limits how long a probe of an engine may take")                    \
     X(DESCRIPTOR_LEAK, "the descriptor of a connection that failed stays open")                    \
@@ -123,7 +124,7 @@
     X(NAME_AT_A_TIME, "no name is looked up while another one is")                                 \
     X(NAMES_REPEATED, "a router names again whatever operators are said to have added")
 
-/* What a member does that lies: nobody has to catch it, the others have to bear it. */
+/* A lying member. No rule catches it; the other routers must bear it. */
 #define BUG_LIAR_MAP(X)                                                                            \
     X(LIES, "a member tells names that nobody runs or that are none, and loads that nobody has")
 

@@ -27,8 +27,8 @@ enum chain_medium {
     CHAIN_MEDIA,
 };
 
-/* What the bytes of a prompt are. What is in no count is the strings of tool definitions, roles and
- * other members; of a prompt of token ids nothing is counted. */
+/* A prompt's bytes by kind. Strings of tool definitions, roles and other members are in no
+ * count. A prompt of token ids has no counts at all. */
 struct chain_content {
     uint32_t letters; /* ASCII */
     uint32_t spaces;

@@ -1,4 +1,4 @@
-/* Where along a prompt the chained hash is read.
+/* Checkpoints: the positions in a prompt at which the chained hash is read.
  *
  * A choice of a replica need not know a 100,000-token prefix to the last 64 tokens. So a prompt is
  * indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then in steps of

@@ -1,11 +1,10 @@
-/* What a later version of this program might add, for tests of mixed builds
- * (tests/e2e/test_versions.py): kinds, fields and frames that this version does not know, and a
- * greater version. Only VARIANT=lab sets GRAPEVINE_LAB, and then FUTURE=1 in the environment of a
- * router brings all of it. Without it FUTURE is the constant false, and the compiler removes what
- * it guards.
+/* Possible additions of a later version, for tests of mixed builds (tests/e2e/test_versions.py):
+ * kinds, fields and frames that this version does not know, and a greater version number. Only
+ * VARIANT=lab sets GRAPEVINE_LAB; FUTURE=1 in a router's environment then enables all of them.
+ * Otherwise FUTURE is the constant false, and the compiler removes the guarded code.
  *
- * Such a router speaks the versions that FUTURE_SPEAKS in the environment names ("3-3"), if it is
- * set: one that shares none with the others is not understood.
+ * FUTURE_SPEAKS in the environment ("3-3") sets such a router's protocol versions. A router that
+ * shares none with the others is not understood.
  */
 #ifndef BASE_FUTURE_H
 #define BASE_FUTURE_H

@@ -1,16 +1,16 @@
-/* Logs: one line an event, with a name and typed fields, as text or as JSON.
+/* Logs: one line per event, with a name and typed fields, as text or as JSON.
  *
  *   log_event(log, LOG_INFO, "replica_up", LOG_STR("replica", name), LOG_INT("after_ms", 12));
  *
  *   2026-01-31T12:00:00.123Z info  replica_up replica=10.0.0.1:8000 after_ms=12
  *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"replica_up","replica":...}
  *
- * Beside `write` an event up to `info` goes to `tap`, if there is one, whatever the log's level and
- * however often it comes: for who keeps the last ones (node/admin/events.h).
+ * An event up to `info` also goes to `tap`, if there is one, at any log level and any frequency.
+ * The ring of recent events needs that (node/admin/events.h).
  *
- * Pure: it formats into a bounded line and hands that to `write`, and asks `clock_ms` for the time,
- * both given by the shell (node/io/log_sink.h). An event that nobody hears costs two comparisons;
- * its arguments are not evaluated.
+ * Pure: the log formats a bounded line, passes the line to `write`, and reads the time from
+ * `clock_ms`. The shell provides both (node/io/log_sink.h). An event without a reader costs two
+ * comparisons; its arguments are not evaluated.
  *
  * Invariants:
  *   1. What reaches `write` is exactly one line: it ends in one newline and holds no other control
@@ -104,7 +104,7 @@ static inline bool log_enabled(const struct log *log, enum log_level level)
     return level <= log->level;
 }
 
-/* Whether somebody hears it: the log or the tap. */
+/* True if the log or the tap takes the event. */
 static inline bool log_heard(const struct log *log, enum log_level level)
 {
     return level <= log->level || (log->tap != NULL && level <= LOG_INFO);

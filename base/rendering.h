@@ -1,8 +1,8 @@
-/* What the engines of a model make of a prompt of one kind of client, as far as it decides which
- * prompts share a prefix (docs/adr/0051). A plain value of one byte.
+/* A rendering: how a model's engines transform prompts from one kind of client, as far as that
+ * decides which prompts share a prefix (docs/adr/0051). A plain value of one byte.
  *
- * Zero is what clients send, less what vLLM is known to leave out. All else is learned of an
- * engine, or known of it.
+ * Zero is the client's prompt without the parts that vLLM is known to drop. All other values are
+ * learned from an engine, or built in for its kind.
  */
 #ifndef BASE_RENDERING_H
 #define BASE_RENDERING_H

@@ -53,7 +53,7 @@ extern const struct crdt_class crdt_classes[CRDT_CLASSES];
 /* The section of a class. */
 void crdt_hashes_write(const struct crdt_state *s, enum crdt_section_kind kind, unsigned flags,
                        struct crdt_section_writer *out);
-/* Whether a section is one of a class, and well-formed. */
+/* True if the section belongs to a class and is well-formed. */
 bool crdt_hashes_valid(const struct crdt_section *part);
 /* Appends the rows that the sender lacks, and our own hashes if we lack some. */
 void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,

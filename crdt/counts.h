@@ -34,7 +34,7 @@ MUST_USE int crdt_counts_init(struct crdt_counts *c, uint32_t replicas, uint32_t
                               bool digests);
 void crdt_counts_free(struct crdt_counts *c);
 
-/* Whether one more entry of this weight can be counted there. */
+/* True if the counter has room for one more entry of this weight. */
 bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t generation,
                       uint32_t weight);
 /* `hash` of the entry, if digests are kept. */

@@ -36,7 +36,7 @@ void crdt_holders_free(struct crdt_holders *h);
 uint32_t crdt_holders_create(struct crdt_holders *h);
 void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 
-/* Whether the replica is in the set and alive; then its generation. */
+/* True, and the generation, if the replica is in the set and alive. */
 bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
                       uint32_t *generation);
 /* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot.

@@ -97,9 +97,9 @@ MUST_USE int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, c
  * prefetch some 16 ahead of observing. */
 void crdt_index_prefetch(const struct crdt_index *x, uint64_t id);
 
-/* The replica's cache is empty (it restarted): all its entries are absent at once. `rkey` names the
- * cache that it has from now on (crdt/registry.h) and is not one that it had before; a replica of
- * its first cache gets its name the same way, before its first entry. */
+/* The replica's cache is empty (it restarted): all its entries are absent at once. `rkey` names
+ * the replica's new cache (crdt/registry.h) and was never used for an earlier one. A replica's
+ * first cache gets its name the same way, before the first entry. */
 void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey);
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -112,9 +112,10 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       const uint32_t *floor_by_replica, unsigned replicas, uint16_t *length_out,
                       uint32_t *generation_out);
 
-/* Of a prompt as chunks (base/chain.h), what every replica below `replicas` holds of it, wherever
- * it stands. blocks_out[r] is the weight of the chunks that r holds with a generation of at least
- * floor_by_replica[r] (NULL: any live one), generation_out[r] the oldest of theirs, or 0. */
+/* The part of a prompt in chunks (base/chain.h), at any position, that each replica below
+ * `replicas` holds. blocks_out[r] is the weight of the chunks that r holds with a generation of
+ * at least floor_by_replica[r] (NULL: any live one), generation_out[r] the oldest of theirs, or
+ * 0. */
 void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
                       const uint32_t *floor_by_replica, unsigned replicas, uint32_t *blocks_out,
                       uint32_t *generation_out);
@@ -159,8 +160,8 @@ static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, ui
 
 /* --- agreeing with other routers (config.replicated) ---------------------------------------- */
 
-/* Of all live entries with a generation of at least `from`: the sum modulo 2^64 of one hash each,
- * of (id48, code, rkey, generation). Equal exactly when these entries are, but for 2^-64. */
+/* The sum modulo 2^64 of one hash of (id48, code, rkey, generation) for each live entry with a
+ * generation of at least `from`. Equal sums mean equal entries, but for 2^-64. */
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from);
 /* The same for the generations from `from` on and below `until`, and for one generation. */
 uint64_t crdt_index_digest_between(const struct crdt_index *x, uint32_t from, uint32_t until);
@@ -180,7 +181,7 @@ void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sk
 /* Only its counters, which is far cheaper. */
 void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
                          uint8_t out[CRDT_ESTIMATE_COUNTERS]);
-/* Whether at most CRDT_REMAINS_MAX such symbols are in it. The digests have none of them, ever. */
+/* True if the sketch has at most CRDT_REMAINS_MAX such symbols. Digests never have any. */
 bool crdt_index_sketch_is_clean(const struct crdt_index *x);
 /* The sketch of the live entries from `from` up to the first whole span, made by a walk of the
  * whole table: some 20 ms a million buckets, if full. False: the table has more than

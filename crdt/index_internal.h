@@ -1,6 +1,6 @@
-/* What the files of the index share: index.c (life, learning), index_ask.c (asking, walking),
- * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper) and
- * index_check.c (accounting, invariants). */
+/* Shared by the index's files: index.c (life, learning), index_ask.c (asking, walking),
+ * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper)
+ * and index_check.c (accounting, invariants). */
 #ifndef CRDT_INDEX_INTERNAL_H
 #define CRDT_INDEX_INTERNAL_H
 
@@ -44,14 +44,14 @@ static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t 
     return now > x->ttl ? now - x->ttl : 0;
 }
 
-/* What the fixed parts allocate: everything but the table and the sets. */
+/* Bytes of the fixed parts: everything but the table and the sets. */
 uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
 
 /* A new lap of the sweeper begins where its hand is. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
-/* Whether one more slot may be used; raises the floor if need be, but never above the present: what
- * is being used now is worth more than anything that could take its place. */
+/* True if one more slot may be used. Raises the floor if necessary, but never above the present:
+ * entries in use now are worth more than any replacement. */
 bool crdt_index_make_space(struct crdt_index *x);
 
 /* --- bookkeeping: counters, digests and sketches follow what happens to the entries ---------- */

@@ -1,14 +1,12 @@
-/* What a router holds of a replica, learned here or by others: one row a field, in the order of the
- * wire. From the row follow the struct, the codec, the digest, equality, and when the field is
- * reported again.
+/* Learned figures about a replica, from this router or others: one row per field, in wire order.
+ * The struct, the codec, the digest, equality and the report rule follow from the row.
  *
- * Figures come with the number of samples that they rest on, taken by any router. Sums count since
- * the router began, and only their differences mean something: an engine's counters can only be
- * compared with what all routers predicted. How a figure is collected, taken in and shown:
- * node/replica/learned.h.
+ * A figure comes with its number of samples, taken by any router. Sums count since the router's
+ * start, and only their differences have a meaning: an engine's counters can only be compared with
+ * all routers' predictions. node/replica/learned.h collects, takes in and shows figures.
  *
- * A new row goes to the end. A router without it keeps its bytes and hands them on (crdt/value.h);
- * one that has it reads 0 where a report ends before it.
+ * A new row goes to the end. Older routers keep and forward its bytes (crdt/value.h). In a report
+ * from an older router the field is 0.
  */
 #ifndef CRDT_LEARNED_H
 #define CRDT_LEARNED_H
@@ -83,7 +81,7 @@ void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l);
 void crdt_learned_read(struct wire_reader *r, struct crdt_learned *out);
 /* Copies the fields; the padding of `out` stays as it is. */
 void crdt_learned_copy(struct crdt_learned *out, const struct crdt_learned *in);
-/* Whether `now` is worth a report to routers that know `reported`. */
+/* True if `now` differs enough from `reported` for a new report. */
 bool crdt_learned_moved(const struct crdt_learned *reported, const struct crdt_learned *now);
 
 #endif

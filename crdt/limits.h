@@ -33,7 +33,7 @@ enum {
     CRDT_CHUNK_MAX = 60000,           /* bytes of a chunk of a snapshot */
 };
 
-/* Of one gauge of a load; more is cut. */
+/* Limit of one load gauge; larger values are cut. */
 #define CRDT_LOAD_TOKENS_MAX (UINT64_C(1) << 40)
 /* Numbers of deltas, lives, versions and sums: far from where a sum would wrap. */
 #define CRDT_NUMBER_MAX (UINT64_MAX >> 1)

@@ -1,12 +1,12 @@
-/* What a router that reads an engine's KV-cache events says of single checkpoints: that one was
- * evicted there (*gone*), or is held though the index says no (*present*). Exceptions to what is
- * inferred, in the currency of the index.
+/* Marks correct the index for single checkpoints, from an engine's KV-cache events: the checkpoint
+ * was evicted there (*gone*), or is held although the index says no (*present*). They are index
+ * entries themselves.
  *
- * A cache may turn over several times within a generation, so a checkpoint has CRDT_WORDS *words*
- * for each, gone and present by turns: entries of weight 0 beside its own, each of another id
- * (crdt_word_id). The first word of a generation is gone; a word that is said again in a later
- * generation begins anew there. So of the words that have the generation of the first one the last
- * counts, but what was observed in a later generation is held:
+ * A cache may turn over several times within a generation. So a checkpoint has CRDT_WORDS *words*
+ * for each, alternately gone and present: entries of weight 0 beside its own, each with another id
+ * (crdt_word_id). A generation's first word is gone; a word repeated in a later generation begins
+ * anew there. Among the words with the first one's generation the last counts. A checkpoint
+ * observed in a later generation is held:
  *
  *     observed(g) < gone(g) < present(g) < gone(g) < ... < observed(g + 1)
  *
@@ -34,7 +34,7 @@ static inline uint64_t crdt_word_id(uint64_t id, unsigned word)
     return hash_mix((id & 0xffffffffffff) ^ name) & 0xffffffffffff;
 }
 
-/* Whether a checkpoint whose own entry is of `generation` (0: or it has none) is gone there. */
+/* True if a checkpoint is gone there. `generation`: of its own entry; 0: no entry. */
 bool crdt_index_is_gone(const struct crdt_index *x, uint64_t id, unsigned replica,
                         uint32_t generation);
 

@@ -1,21 +1,20 @@
-/* Requests after which an engine died, which every router should know of.
+/* Poison: requests after which an engine died, shared by all routers.
  *
  *   hash of the request -> (until, level, the caches' replicas that died of it, the last one first)
  *
- * The hash is keyed (node/route/poison.h), so nothing of a prompt is in here. A row says what is
- * held of the request until that second of cluster time; then it is gone. Values of one hash are
- * ordered by `until`, then level, then replicas, and the join is the greater. Whoever changes a row
- * gives it a later `until`, so that it is the greater one: also where an operator forgets a
- * request, which is a row of level FORGIVEN.
+ * The hash is keyed (node/route/poison.h), so a row reveals nothing of a prompt. A row holds until
+ * that second of cluster time and is then absent. Values of one hash are ordered by `until`, then
+ * level, then replicas, and join takes the greater. Every change sets a later `until` and so wins.
+ * An operator's "forget it" is a row of level FORGIVEN.
  *
- * Throwing away commutes with joining:
+ * Deletion commutes with join:
  *   - a row is absent once `until` is past, and max(a, b) is past exactly if both are;
- *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). A row that goes has so
- *     many above it, and joining only makes those greater. Suspects have a shorter time than
- *     poison, so they never displace any.
+ *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). A dropped row has that
+ *     many above it, and join only makes those greater. Suspects live shorter than poison and never
+ *     displace any.
  *
- * A row that is further ahead than anybody may set it is refused, as observations of the future
- * are. A row is closed: a later version that has more to say makes a class of its own. */
+ * A row further ahead than allowed is refused, like future observations. Rows are closed: a
+ * later version with more data makes its own class. */
 #ifndef CRDT_POISON_H
 #define CRDT_POISON_H
 
@@ -26,7 +25,7 @@
 #include "crdt/limits.h"
 
 enum crdt_poison_level {
-    CRDT_POISON_FORGIVEN, /* an operator forgot it, or it was answered after all */
+    CRDT_POISON_FORGIVEN, /* forgotten by an operator, or answered after all */
     CRDT_POISON_SUSPECT,  /* one engine died, and it may be the cause */
     CRDT_POISON_SURE,     /* two died: it is refused */
 };

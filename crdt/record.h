@@ -1,15 +1,14 @@
-/* The codec of what routers send each other: records, one after the other. Deltas, messages of
- * anti-entropy and chunks of a snapshot are made of the same records.
+/* The codec of deltas, anti-entropy messages and snapshot chunks. All consist of records, one after
+ * the other.
  *
- * A record is its kind (1 byte), its length (a varint) and so many bytes. A kind that this build
- * does not know, or that does not belong there, is skipped and counted. A record that is longer
- * than what is known of it is read that far; one that ends before its last fields has 0 in them.
- * Bits of flags that nobody knows are ignored. So a later version adds fields at the end, or kinds,
- * and docs/replication.md says when that is a new version of the protocol. A RUN alone is closed:
- * its length says how many observations it has.
+ * A record is a kind (1 byte), a length (a varint) and that many bytes. An unknown or misplaced
+ * kind is skipped and counted. Of a longer record the known part is read; missing last fields are
+ * 0. Unknown flag bits are ignored. So a later version adds kinds, or fields at the end;
+ * docs/replication.md says which changes need a new protocol version. Only a RUN is closed: its
+ * length gives the number of observations.
  *
- * In a *delta* all records are of its author and have its number. In a *dump* reports follow an
- * ORIGIN, which says whose they are, and carry their own number.
+ * In a *delta* all records belong to its author and have its number. In a *dump* reports follow an
+ * ORIGIN, which names their router, and carry their own numbers.
  *
  *   REPLICA  a row of the registry                          crdt/registry.h
  *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
@@ -19,7 +18,7 @@
  *   TIDING   news that nobody keeps                         deltas only; crdt/tidings.h
  *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
  *
- * A decoded record borrows from what it was decoded from, and everything in it is in bounds.
+ * A decoded record borrows from the input, and all its values are in bounds.
  */
 #ifndef CRDT_RECORD_H
 #define CRDT_RECORD_H
@@ -75,13 +74,13 @@ enum { CRDT_RECORD_HEAD_MAX = 1 + 3 }; /* kind and length of a record of at most
 _Static_assert(CRDT_CHUNK_MAX < 1 << 21 && CRDT_MESSAGE_MAX < 1 << 21, "a length has three bytes");
 
 struct crdt_records crdt_records_of(struct slice bytes, bool dump);
-/* The next record; false at the end, or if it is malformed (then in.bad is set). An ORIGIN is not
- * returned: it is in the reports that follow it. */
+/* The next record; false at the end or at a malformed record (then in.bad is set). An ORIGIN is
+ * not returned; the following reports contain its data. */
 bool crdt_records_next(struct crdt_records *records, struct crdt_record *out);
-/* Whether all of it is well-formed. */
+/* True if all records are well-formed. */
 bool crdt_records_valid(struct slice bytes, bool dump);
 
-/* Each writes the record, or leaves `w` as it was if it does not fit: false. */
+/* Each writes the record. False: no room, and `w` is unchanged. */
 bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
 bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);

@@ -6,32 +6,31 @@
  *   wish         (version, wish), and
  *   drain        (version, draining): a router that changes one takes its version + 1
  *
- *   later bytes  what a later version of this program keeps in the row, compared as bytes: such a
- *                version adds registers of a fixed width, most significant byte first
+ *   later bytes  fields of a later version, compared as bytes: such a version adds registers of a
+ *                fixed width, most significant byte first
  *
- * All are totally ordered, so the join of each is its maximum, of `born` the minimum.
+ * All parts are totally ordered. Join takes each part's maximum, and the minimum of `born`.
  *
- * A name is forgotten when nobody has named it for a time. The *floor* follows `now` at that
- * distance and only rises; a row with `named` below it is absent, and one that comes late is
- * refused. max(a, b) < floor exactly if both are, so it does not matter whether two rows are joined
- * before or after the floor rose. Rows that this router names it names again in time
- * (crdt_registry_advance), and those that operators added if it vouches for them: the operator
- * asked this router, or this router saw the replica up in the time after which a name is forgotten.
- * So what serves stays, and what a router that lied left behind goes.
+ * A name that no router names for a time is forgotten. The *floor* follows `now` at that distance
+ * and only rises. A row with `named` below the floor is absent, and a late one is refused. max(a,
+ * b) < floor exactly if both are, so two rows may be joined before or after the floor rises. This
+ * router names its own rows again in time (crdt_registry_advance). It does the same for operators'
+ * additions that it vouches for: the operator asked this router, or this router saw the replica up
+ * within the time of a name. So working replicas stay, and a liar's leftovers go.
  *
  * A row in use has a *slot*: the number by which this router's own tables call the replica. At most
- * `names_max` have one: those that are smallest by (standing, born, key). The *standing* is this
- * router's own and never sent: first what it names itself or saw up lately; then what it was told;
- * then what it was told beyond CRDT_TOLD_MAX names of one router; then what it saw down alone; last
- * what operators removed. While all that it was told is up, all routers choose the same ones. The
- * others *wait*, as rows that are joined and sent like all, and get a slot when one is free.
- * `rows_max` are kept at all, again the smallest. A slot gets another name only when nobody holds
- * it (crdt_registry_hold). A name that is none (config.is_name) is refused, and so makes no row.
+ * `names_max` rows have one: the smallest by (standing, born, key). The *standing* is this router's
+ * own and never sent. First come rows that this router names or saw up lately; then other routers'
+ * rows; then those beyond CRDT_TOLD_MAX names of one router; then replicas only seen down; last
+ * those that operators removed. While all of the others' replicas are up, all routers choose the
+ * same rows. The rest *wait*: these rows are joined and sent like all, and get a slot when one is
+ * free. At most `rows_max` rows are kept, again the smallest. A held slot gets no other name
+ * (crdt_registry_hold). An invalid name (config.is_name) is refused and makes no row.
  *
  * A new incarnation is a new rkey: 31 bits of a hash of name and incarnation, never 0. If two names
- * have the same rkey, each router that knows both raises the incarnation of the greater name, so
- * all agree. Observations of an rkey that is no longer in force are passed over, and those that are
- * older than the name is (crdt_registry_oldest_s).
+ * have the same rkey, each router that knows both raises the greater name's incarnation, so all
+ * agree. Observations of a replaced rkey are ignored, and so are those older than the name
+ * (crdt_registry_oldest_s).
  *
  * Invariants (crdt_registry_check): names, keys and rkeys in force are distinct and found by their
  * look-ups; the digest is the sum of the rows' hashes; no row is below the floor; no row waits that
@@ -72,9 +71,9 @@ struct crdt_replica {
     bool ours;        /* it names the replica */
     bool asked;       /* an operator had it add the replica */
     bool excess;      /* of more than CRDT_TOLD_MAX names that one router told */
-    bool down;        /* it saw it down, since it saw it up */
-    uint32_t up_s;    /* when it saw it up last; 0: never */
-    uint32_t heard_s; /* when it heard of it first */
+    bool down;        /* seen down since last seen up */
+    uint32_t up_s;    /* last seen up; 0: never */
+    uint32_t heard_s; /* first report of the replica */
     uint64_t told_by; /* by which router; 0: itself, or on the way of others */
     uint8_t later_len;
     char later[CRDT_LATER_MAX]; /* fields of a later version: the greatest bytes win */
@@ -85,13 +84,13 @@ struct crdt_registry;
 /* Slots are below this number; not all of them are in use (crdt_registry_has). */
 unsigned crdt_registry_count(const struct crdt_registry *r);
 bool crdt_registry_has(const struct crdt_registry *r, unsigned slot);
-/* Of a slot in use; borrowed until the next change. */
+/* The row of a slot in use; borrowed until the next change. */
 const struct crdt_replica *crdt_registry_at(const struct crdt_registry *r, unsigned slot);
 /* The slot in use, or -1. */
 MUST_USE int crdt_registry_by_name(const struct crdt_registry *r, struct slice name);
 MUST_USE int crdt_registry_by_key(const struct crdt_registry *r, uint64_t key);
 MUST_USE int crdt_registry_by_rkey(const struct crdt_registry *r, uint32_t rkey);
-/* Whether this router names it; it may wait. */
+/* True if this router names the replica. Its row may wait. */
 bool crdt_registry_is_ours(const struct crdt_registry *r, struct slice name);
 /* Observations of an earlier second are of an earlier life of the name. */
 uint32_t crdt_registry_oldest_s(const struct crdt_registry *r, unsigned slot);
@@ -113,8 +112,8 @@ const struct crdt_registry_stats *crdt_registry_stats(const struct crdt_registry
  */
 struct slice crdt_registry_waiting(const struct crdt_registry *r);
 
-/* The name that was refused last because it is none, and the router that told it (0: it came on
- * another way). Its bytes may be any. Borrowed until the next change. */
+/* The last invalid name, and the router that sent it (0: it came another way). The bytes may be
+ * anything. Borrowed until the next change. */
 struct slice crdt_registry_no_name(const struct crdt_registry *r, uint64_t *told_by);
 
 /* Slots for so many names at one time: some are held a while longer than their names live. */
@@ -137,8 +136,8 @@ MUST_USE int crdt_registry_create(struct crdt_registry **out,
                                   const struct crdt_registry_config *config);
 void crdt_registry_destroy(struct crdt_registry *r);
 void crdt_registry_check(const struct crdt_registry *r);
-/* All of `from`, whose clock was ahead: what it named later than `r` has it was named now. Both
- * have the same configuration but for the time, and `r` is empty. */
+/* Copies all of `from`, whose clock was ahead. Names in the future count as named now. Both have
+ * the same configuration except for the time, and `r` is empty. */
 void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from);
 
 /* It is `now_s` (never back): rows that this router looks after are named again when they
@@ -178,7 +177,7 @@ bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish 
 bool crdt_registry_drain(struct crdt_registry *r, unsigned place, bool draining);
 /* See crdt_state_restarted(). */
 bool crdt_registry_restarted(struct crdt_registry *r, unsigned slot, uint64_t started);
-/* Something hangs on the number of this slot: as long as it is held no other name gets it. */
+/* The caller has data under this slot's number. A held slot gets no other name. */
 void crdt_registry_hold(struct crdt_registry *r, unsigned slot, bool held);
 
 /* --- all rows, waiting ones too: what routers compare and send -------------------------------- */

@@ -1,7 +1,7 @@
-/* What the files of the registry share. Each calls only those above it:
+/* Shared by the registry's files. Each calls only those above it:
  *
  *   registry_rank.c    the order of rows
- *   registry_places.c  where rows stand, look-ups
+ *   registry_places.c  places of rows, lookups
  *   registry.c         rows: joining, wishes, asking
  *   registry_life.c    time, forgetting, the invariants */
 #ifndef CRDT_REGISTRY_INTERNAL_H
@@ -31,7 +31,7 @@ struct crdt_registry {
     struct crdt_registry_stats stats;
     char no_name[CRDT_NAME_MAX]; /* the last of stats.no_names, */
     uint16_t no_name_len;
-    uint64_t no_name_by;       /* and who told it */
+    uint64_t no_name_by;       /* and its sender */
     struct hash_secret secret; /* a constant: all routers must compute the same keys */
     struct crdt_registry_lookup by_key, by_rkey;
     bool held[CRDT_REPLICAS_MAX];
@@ -58,7 +58,7 @@ static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned
 
 /* The less, the better. */
 enum crdt_standing {
-    CRDT_STANDING_OWN, /* this router names it, or saw it up lately */
+    CRDT_STANDING_OWN, /* named by this router, or seen up lately */
     CRDT_STANDING_TOLD,
     CRDT_STANDING_EXCESS, /* told by a router that told many that were not seen up */
     CRDT_STANDING_DOWN,   /* tried, and nothing serves there */
@@ -80,12 +80,12 @@ bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replic
 
 /* The row changed: its hash, the digest and the version follow. */
 void crdt_registry_rehash(struct crdt_registry *r, unsigned place);
-/* Whether what is derived from the row is as it should be. */
+/* True if the data derived from the row is right. */
 bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 
 /* --- registry_places.c --- */
 
-/* Where the row of an rkey stands, or -1. */
+/* The place of an rkey's row, or -1. */
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Both look-ups follow what happened to the rows. */
 void crdt_registry_index(struct crdt_registry *r);
@@ -94,7 +94,7 @@ void crdt_registry_index(struct crdt_registry *r);
 MUST_USE int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank);
 /* A row stands there now. */
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
-/* A row came, went, or has another rank: who is in use, and who waits. */
+/* A row came, went, or changed its rank: decides again which rows are in use and which wait. */
 void crdt_registry_arrange(struct crdt_registry *r);
 /* The row that waits and is next to have a slot, and that which would give its own; or -1. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);

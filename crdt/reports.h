@@ -1,11 +1,11 @@
-/* What each router reports of each replica: its load there, what it sees of it, what it learned.
+/* Each router's reports about each replica: its load there, its view of the replica, its learned
+ * figures.
  *
  *   (router, replica, kind) -> (epoch, number of the delta, value)
  *
- * Only the router itself writes its rows, and uses each number once. So the greatest (epoch,
- * number) wins, and ties are equal values. Reports are gauges, not increments: nothing is lost when
- * one is skipped. When a router dies its rows are dropped, and its load is gone without a
- * hand-over.
+ * Only the router itself writes its rows, and it uses each number once. So the greatest (epoch,
+ * number) wins, and ties are equal values. Reports are gauges, not increments: a skipped one does
+ * no harm. A dead router's rows are dropped, and its load is gone without a hand-over.
  */
 #ifndef CRDT_REPORTS_H
 #define CRDT_REPORTS_H
@@ -32,7 +32,7 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                                      const struct crdt_sight *sight,
                                      const struct crdt_learned *learned),
                        void *context);
-/* Whether the router is alive, so that its reports count. */
+/* True if the router is alive, so that its reports count. */
 bool crdt_reports_knows(const struct crdt_reports *r, uint64_t router);
 /* Moves with every change of a load, or of anything else: for pollers. */
 uint64_t crdt_reports_load_version(const struct crdt_reports *r);
@@ -68,7 +68,7 @@ void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *fr
 /* The slot's name is forgotten: nobody reports anything of it. */
 void crdt_reports_forget(struct crdt_reports *r, unsigned slot);
 
-/* An own row (router, epoch and number are filled in). If it changes it waits to be sent. */
+/* Sets an own row (router, epoch and number are filled in). A changed row waits to be sent. */
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
 /* The next own row of that kind that waits, from `slot` on, or -1. */
 MUST_USE int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind,
@@ -80,10 +80,10 @@ void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, 
 void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                         uint64_t seq);
 
-/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
- * (or it is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. A row of
- * this router that only others have is of a name that was forgotten here: the own one, as zero as
- * it is, waits to be sent and supersedes it. */
+/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this
+ * life (or is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. Others
+ * may still have this router's row of a name that was forgotten here. The own zero row then
+ * waits to be sent and replaces that one. */
 MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
 /* The routers of which there are reports, this one included, in the order of their ids. */

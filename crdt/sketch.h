@@ -1,10 +1,10 @@
-/* What differs between two large sets, in bytes proportional to the difference.
+/* The difference of two large sets, in bytes proportional to that difference.
  *
  * A folding sketch: an invertible Bloom lookup table (Goodrich and Mitzenmacher, 2011) of three
- * rows of CRDT_SKETCH_CELLS cells each. A cell is the XOR of the symbols that fell into it, so it
- * is linear: the XOR of two sketches is the sketch of what differs, and the XOR of the sketches of
- * several sets is that of their union. Neighbouring cells can be XORed together, which gives the
- * sketch of a smaller table: a peer sends as few cells as the estimated difference needs.
+ * rows of CRDT_SKETCH_CELLS cells each. A cell is the XOR of its symbols, so cells are linear. The
+ * XOR of two sketches is the sketch of the difference, and the XOR of several sets' sketches is
+ * that of their union. XORing neighbouring cells gives the sketch of a smaller table, so a peer
+ * sends as few cells as the estimated difference needs.
  *
  * A cell holds no count: a cell is pure if its check fits its symbol and the symbol's place is
  * there. A symbol that the own index has is missing at the peer; any other is missing here. Sizes,

@@ -83,7 +83,7 @@ static inline struct crdt_mark crdt_spans_mark(const struct crdt_spans *s, uint6
     return crdt_symbol_mark(&symbol);
 }
 
-/* Whether its span is alive. */
+/* True if its span is alive. */
 static inline bool crdt_spans_alive(const struct crdt_spans *s, uint32_t generation)
 {
     return generation / s->length >= s->first;

@@ -1,10 +1,10 @@
 /* The replicated state of one router: a product of small lattices, its deltas, its digest, its
  * repair and its snapshot. Everything that two routers must agree on is in here.
  *
- *   registry     replica name -> when it was named, its cache, operators' wishes crdt/registry.h
+ *   registry     replica name -> last listing, cache, operators' wishes          crdt/registry.h
  *   index        (prefix, replica incarnation) -> time slice of last use              crdt/index.h
- *   reports      (router, replica) -> load, what it sees of it, what it learned crdt/reports.h
- *   poison       hash of a request -> how many engines died after it                 crdt/poison.h
+ *   reports      (router, replica) -> load, view, learned figures                  crdt/reports.h
+ *   poison       hash of a request -> engines that died after it                     crdt/poison.h
  *
  * A change here is queued for the others (crdt_state_produce); their deltas are joined
  * (crdt_state_apply). Joins are commutative, associative and idempotent, so deltas may be lost,
@@ -77,12 +77,13 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s);
 
 /* --- what this router does and sees --------------------------------------------------------- */
 
-/* The slot of a replica by name, made if new; from now on this router names it, so that it is not
- * forgotten. ERR_AGAIN: it waits for a slot, ERR_FULL: it cannot even wait, ERR_RANGE (name). */
+/* The slot of a replica by name, made if new. From now on this router names the replica, so that
+ * no router forgets the name. ERR_AGAIN: the row waits for a slot; ERR_FULL: there is no room to
+ * wait; ERR_RANGE (name). */
 MUST_USE int crdt_state_name(struct crdt_state *s, struct slice name);
 void crdt_state_unname(struct crdt_state *s, struct slice name);
-/* This router saw a replica that has a slot up, or down: what is up keeps its slot before what it
- * was only told, and is named again if operators added it. */
+/* This router saw a replica with a slot up, or down. A replica seen up keeps its slot before
+ * merely reported ones, and is named again if operators added it. */
 void crdt_state_seen(struct crdt_state *s, unsigned slot, bool up);
 /* An operator's wish (crdt/registry.h); 1 if it was news, else 0. */
 MUST_USE int crdt_state_wish(struct crdt_state *s, unsigned slot, enum crdt_wish wish);
@@ -91,26 +92,27 @@ MUST_USE int crdt_state_drain(struct crdt_state *s, unsigned slot, bool draining
  * what waits comes into use by itself. */
 MUST_USE int crdt_state_add(struct crdt_state *s, struct slice name);
 #ifdef GRAPEVINE_LAB
-/* For BUG(LIES): as if operators had added it, and a router named it last so long ago. */
+/* For BUG(LIES): as if operators had added the replica, and a router had last named it that long
+ * ago. */
 void crdt_state_lie(struct crdt_state *s, struct slice name, uint32_t ago_s);
 #endif
 /* An operator removes it: 1 if that was news, 0, or ERR_NOT_FOUND. */
 MUST_USE int crdt_state_remove(struct crdt_state *s, struct slice name);
-/* Something of the caller's hangs on this slot: no other name gets it until it is let go. */
+/* The caller has data under this slot: no other name gets the slot until release. */
 void crdt_state_hold(struct crdt_state *s, unsigned slot, bool held);
 /* The replica lost its cache. `started`: the engine's own start time in ms, or 0 where it shows
  * none (then the incarnation is raised by one). Returns whether that was news. */
 bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started);
 
-/* Of a slot whose name is forgotten nothing is kept (ERR_NOT_FOUND, or nothing happens).
+/* A slot with a forgotten name keeps nothing (ERR_NOT_FOUND, or nothing happens).
  *
  * A decision: joins the prompt's points for the replica in the present generation and queues those
  * that were news. */
 MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
 /* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */
 MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
-/* What of it was observed before the engine's start time was known, and of the process that began
- * then, is observed again if that has become known since (crdt/early.h). Cheap if it has not. */
+/* Repeats observations from before an engine's start time was known, if that time is known now
+ * and they belong to that process (crdt/early.h). Cheap without news. */
 void crdt_state_observe_again(struct crdt_state *s);
 /* The replica that it is bound to, by the newest observation, or -1. */
 MUST_USE int crdt_state_bound(const struct crdt_state *s, uint64_t id);
@@ -168,15 +170,15 @@ struct crdt_digest {
 };
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out);
 
-/* Anti-entropy. A summary goes to a peer now and then; crdt_state_message() takes whatever a peer
- * sent (a summary or what it led to), joins what is in it, and appends to `reply` what should go
- * back; nothing ends the round. `settled`: what differs is not just on its way. A round is
+/* Anti-entropy. A summary goes to a peer now and then. crdt_state_message() takes a peer's message
+ * (a summary or a later step), joins its contents, and appends the answer to `reply`; an empty
+ * answer ends the round. `settled`: no remaining difference is in flight. A round is
  *
  *   A  summary (digests, estimate)          ->  B  equal: done
  *   A  <- cells of the sketch, as many as the estimate asks for
  *   A  decodes, joins what B has more, and sends what B lacks  ->  B
  *
- * and has no state at either side but what the messages carry. ERR_SYNTAX: nothing was joined. */
+ * and has no state on either side except in the messages. ERR_SYNTAX: nothing was joined. */
 struct crdt_reconciled {
     bool equal;        /* it was a summary, and all classes are equal */
     bool incomparable; /* it was one, and no generation of the index is kept by both */
@@ -191,9 +193,9 @@ struct crdt_reconciled {
     bool cut_decoded; /* cells of such a cut came apart */
     bool cut_hard;    /* all cells of one were sent, or did not come apart */
 };
-/* What a cut takes is a walk over the whole index, and a peer could ask for it in each message.
- * From one call of this on the state makes at most one walk; what that gave serves all until the
- * next call, or until it proved to be hard. */
+/* A cut needs a walk over the whole index, and a peer could request one in each message. After
+ * this call the state makes at most one walk. Its result serves all requests until the next
+ * call, or until the cut proves to be hard. */
 void crdt_state_cut_renew(struct crdt_state *s);
 MUST_USE int crdt_state_summary(const struct crdt_state *s, struct buf *out);
 MUST_USE int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,

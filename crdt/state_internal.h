@@ -1,5 +1,5 @@
-/* What the files of the state share: state.c (life, what this router does), delta.c (deltas made
- * and applied), join.c, reconcile.c, classes.c and snapshot.c. */
+/* Shared by the state's files: state.c (life, what this router does), delta.c (deltas made and
+ * applied), join.c, reconcile.c, classes.c and snapshot.c. */
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H
 
@@ -25,7 +25,7 @@ struct crdt_state {
     uint64_t cluster_ms; /* of crdt_state_clock() */
     struct crdt_outbox outbox;
     struct crdt_tidings tidings;
-    crdt_tiding_fn tiding; /* who hears those of others, or NULL */
+    crdt_tiding_fn tiding; /* receives other routers' tidings, or NULL */
     void *tiding_context;
     struct crdt_early early;
     bool early_due;                         /* crdt_state_observe_again() */

@@ -65,7 +65,7 @@ struct crdt_taken {
     uint64_t entry;
 };
 
-/* Where an id may be. */
+/* The buckets in which an id may be. */
 struct crdt_place {
     uint32_t tag;
     uint32_t first;

@@ -1,10 +1,10 @@
-/* What a router reports of a replica, and its bytes: its load there, what it sees of it, what it
- * learned of it.
+/* A router's report about a replica, and its bytes: the load there, the view of the replica,
+ * learned figures.
  *
  * The bytes of a value have one form: the fields in their order, then *later* bytes, without the
- * zeros at their end. A field that is not there is 0. Later bytes are fields that a later version
- * added: this build cannot read them, but keeps them, hands them on and counts them in the hash.
- * So two builds that differ in the last fields still hold the same, byte for byte.
+ * zeros at their end. A missing field is 0. Later bytes are fields of a later version: this build
+ * cannot read them, but keeps, forwards and hashes them. So two builds that differ in the last
+ * fields still hold the same bytes.
  */
 #ifndef CRDT_VALUE_H
 #define CRDT_VALUE_H
@@ -71,7 +71,7 @@ uint64_t crdt_value_hash(uint64_t h, enum crdt_report_kind kind,
 
 /* All that is left of a row: without the zeros at its end, cut to CRDT_LATER_MAX. */
 struct slice crdt_later_read(struct wire_reader *r);
-/* Mixes them into `h`; none leave it as it is. */
+/* Mixes the bytes into `h`; an empty slice leaves `h` unchanged. */
 uint64_t crdt_later_hash(uint64_t h, struct slice later);
 
 #endif

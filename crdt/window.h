@@ -73,7 +73,7 @@ static inline bool crdt_stamp_alive(const struct crdt_window *w, uint32_t stamp)
            w->limit;
 }
 
-/* Of a stamp whose generation is in memory, alive or dead. */
+/* A stamp's generation, alive or dead, while it is in memory. */
 static inline uint32_t crdt_stamp_generation(const struct crdt_window *w, uint32_t stamp)
 {
     return w->now + 1 - ((w->newest - stamp) & CRDT_GENERATION_MASK);

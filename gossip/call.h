@@ -71,7 +71,7 @@ MUST_USE int gossip_call_end(struct gossip_call *c);
 /* Instead of an answer: ERR_VERSION or ERR_UNSUPPORTED, which the client's step() will return. */
 MUST_USE int gossip_call_refuse(struct gossip_call *c, int why);
 
-/* What is to be written to the connection; consume what was written. */
+/* Bytes to write to the connection; the caller consumes the written ones. */
 struct buf *gossip_call_out(struct gossip_call *c);
 
 #endif

@@ -57,7 +57,7 @@ _Static_assert(GOSSIP_EPOCH_LIMIT << 16 != 0, "an incarnation is epoch << 16 | r
 _Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte");
 _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 
-/* What each frame may need, type and length included, fits a packet of its own. */
+/* Each frame's maximum, type and length included, fits its own packet. */
 _Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
@@ -162,8 +162,8 @@ struct gossip_frame_any {
     };
 };
 
-/* Whether every frame of the packet is well formed; otherwise nothing of the packet is used. Where
- * `base`, all but the base counts as unknown. */
+/* Checks every frame. If one is malformed (ERR_SYNTAX), nothing of the packet is used. `base`:
+ * all frames outside the base count as unknown. */
 MUST_USE int gossip_frame_packet_check(struct slice packet, bool base);
 
 /* The next frame. 1; 0 at the end; ERR_SYNTAX. */
@@ -172,7 +172,7 @@ MUST_USE int gossip_frame_read(struct wire_reader *packet, bool base, struct gos
 MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
 MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
-/* Each appends one frame. False: it does not fit, and the packet is as it was. */
+/* Each appends one frame. False: no room, and the packet is unchanged. */
 bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);
 bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f);
 bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f);

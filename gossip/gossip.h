@@ -51,7 +51,7 @@ struct gossip_address {
  * under these numbers. */
 enum gossip_place_kind {
     GOSSIP_PLACE_ADVERTISED = 1, /* the member's settings say so */
-    GOSSIP_PLACE_LEARNED,        /* peers see it there, and it announces that itself */
+    GOSSIP_PLACE_LEARNED,        /* seen there by peers, and announced by the member */
     GOSSIP_PLACE_OBSERVED,       /* another member sees it there */
     GOSSIP_PLACE_YOURS,          /* the receiver, as the sender sees it */
     GOSSIP_PLACE_SOURCE,         /* its packets come from there, as seen here */
@@ -148,8 +148,8 @@ struct gossip_io {
 struct gossip_config {
     const char *name; /* unique; 1 .. GOSSIP_NAME_MAX bytes */
     uint64_t epoch;   /* wall-clock milliseconds now, > 0, < 2^47 */
-    /* Where peers reach this node, and the same in the other family; port 0: not known, peers use
-     * the source of its packets. */
+    /* The addresses at which peers reach this node, one per family; port 0: not known, peers use
+     * the packets' source. */
     struct gossip_address address, address_also;
     uint16_t port;  /* that it listens on; 0: not known, it does not knock at seeds */
     bool ipv4_only; /* its socket reaches no IPv6 address */
@@ -223,7 +223,7 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out);
 MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
                                 struct gossip_member *out);
-/* Where a member may be reached, the likeliest first; how many. */
+/* The number of a member's possible addresses, and the addresses, likeliest first. */
 unsigned gossip_member_places(const struct gossip *g, uint64_t node,
                               struct gossip_place out[GOSSIP_PLACES_MAX]);
 /* The keyring with the key in front that the member is known to have. */

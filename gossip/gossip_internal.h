@@ -1,15 +1,15 @@
-/* What the files of one node share. Nobody outside gossip/ includes it. Each file may call those
- * above it in this list, and none below: it does one thing and returns what happened.
+/* Shared by the files of one node, and not included outside gossip/. A file may call those above it
+ * in this list, and none below. It does one thing and returns the result.
  *
- *   place.c     where members are: what is kept, dialled first, handed on; this node's own address
+ *   place.c     members' addresses: kept, dialled, forwarded; this node's own address
  *   peer.c      the table of peers: slots, names, digests
- *   near.c      who watches whom
- *   link.c      sessions and packets: doors, what is sealed and sent, the rate, handshakes
- *   announce.c  what a node announces of itself and of others, and what it asks
- *   reach.c     which peers are dialled, where and when
+ *   near.c      which members watch each other
+ *   link.c      sessions and packets: doors, sealing, sending, the rate, handshakes
+ *   announce.c  announcements about this node and others, and questions
+ *   reach.c     dials: peers, addresses, times
  *   vector.c    vectors: sent, remembered, adopted
- *   member.c    the rule which news of a member wins; how many may live; this node's own life
- *   push.c      deltas: flush, relays, holes asked for and repaired
+ *   member.c    the winning news of a member; the limit of live ones; this node's own life
+ *   push.c      deltas: flush, relays, requests for holes, repair
  *   watch.c     round trips, probes, suspicion, local health
  *   rumour.c    news of members: compared, joined, refuted
  *   gossip.c    the calls of gossip.h: takes packets and time, and drives the others
@@ -68,14 +68,14 @@ struct gossip_peer {
     bool self;
     bool listed; /* it is a member; else a stranger */
 
-    /* What is known of it; the greatest (incarnation, state) wins. */
+    /* Knowledge about the peer; the greatest (incarnation, state) wins. */
     uint64_t node;
     uint64_t incarnation;
     enum gossip_state state;
     uint64_t word_epoch; /* the life in which it named itself last; 0: never */
     struct gossip_candidate places[GOSSIP_PLACES_MAX];
     unsigned places_count;
-    struct gossip_address yours; /* this node, as it sees it; port 0: it has not said */
+    struct gossip_address yours; /* this node's address as the peer sees it; port 0: not reported */
     char name[GOSSIP_NAME_MAX + 1];
     uint16_t meta_len;
     uint8_t meta[GOSSIP_META_MAX];
@@ -91,12 +91,12 @@ struct gossip_peer {
     struct gossip_address dialled;       /* where to the last hello went */
     uint64_t dial_us, dial_wait;         /* next hello not before; the wait after it */
     uint64_t dialled_us;                 /* last hello, or last question where it is; 0: none */
-    uint64_t knocked_us;                 /* when it was last dialled because it knocked; 0: never */
+    uint64_t knocked_us;                 /* last dial in answer to its knock; 0: never */
     uint64_t welcome_stamp;              /* greatest of the hellos that it has answered */
     uint64_t greeted_us;                 /* when it last got our entry as the first packet */
     unsigned dials;                      /* since a handshake succeeded */
     bool greeting; /* its hello was answered: greet it after its first packet under the new keys */
-    bool fresh;    /* the session is new, and it has not been greeted under it */
+    bool fresh;    /* a new session without a greeting */
     struct gossip_versions speaks; /* by its last session; zeros: none yet, or before versions */
     bool foreign;                  /* by that, no version is common: only the base passes */
 
@@ -110,7 +110,7 @@ struct gossip_peer {
     uint64_t probe_us;    /* next probe not before */
     uint64_t refused_us;  /* when it last refused this node; 0: never */
     uint64_t refusal_us;  /* when this node last refused it; 0: never */
-    uint64_t answered_us; /* when it was last sent its own entry, or asked for it */
+    uint64_t answered_us; /* when its own entry was last sent to it, or requested */
     uint64_t spoke_us;    /* last ALIVE of the incarnation that is known */
     bool accused_here;    /* the suspicion is our own */
     uint32_t nonce;
@@ -125,7 +125,7 @@ struct gossip_peer {
     uint64_t tail_seq;        /* the last number that was announced to it, */
     unsigned tails;           /* so often, in packets of its own */
     uint64_t vector, members; /* digests that it announced last */
-    bool vector_new;          /* it announced one since ours was sent to it */
+    bool vector_new;          /* announced since ours was sent to it */
     uint64_t copied;          /* version of our vector when `announced` was equal to it */
     uint64_t vector_us;       /* when our vector was last sent to it */
     struct gossip_position *announced;
@@ -157,7 +157,7 @@ struct gossip_seed {
     uint64_t knock_us; /* next knock not before */
 };
 
-/* Where the index in a packet leads: to a peer or to the dial of a seed. */
+/* A packet's index leads to a peer or to a seed's dial. */
 struct gossip_door {
     uint32_t index; /* 0: free */
     uint16_t owner; /* slot, or GOSSIP_SLOTS + number of the seed */
@@ -210,7 +210,7 @@ struct gossip {
     uint64_t tokens_us;
 
     /* reach.c */
-    struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c notes who answered */
+    struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c notes the router that answered */
     unsigned seeds_count, seed_next;            /* next: to be knocked at */
     uint64_t knock_us;                          /* of them, at one: not before */
 
@@ -308,7 +308,7 @@ void gossip_peers_check(const struct gossip *g);
 bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 /* It has named itself in the life that is known. */
 bool gossip_place_introduced(const struct gossip_peer *p);
-/* Where to dial it now; NULL: nowhere. Valid until its places change. */
+/* The address to dial now; NULL: none. Valid until the peer's places change. */
 const struct gossip_candidate *gossip_place_best(const struct gossip *g,
                                                  const struct gossip_peer *p);
 /* The likeliest first; how many. */
@@ -316,7 +316,7 @@ unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[
 /* Another member says that it is there, in that life. True: that was not known. */
 bool gossip_place_hint(struct gossip_peer *p, const struct gossip_frame_place *said,
                        uint64_t epoch);
-/* It says itself where it is; what it does not say any more goes. */
+/* The peer reports its own addresses; those no longer in the report go. */
 void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *said);
 /* It answered a hello, or was heard, from there. */
 void gossip_place_answered(const struct gossip *g, struct gossip_peer *p,
@@ -330,14 +330,14 @@ bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_ad
  * means something else over there. */
 void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
                         const struct gossip_peer *p, struct gossip_frame_member *entry);
-/* It says where it sees this node. */
+/* The peer reports the address at which it sees this node. */
 void gossip_place_yours(struct gossip *g, struct gossip_peer *p,
                         const struct gossip_frame_member *said);
 /* Takes in what peers say of this node's address. True: there is something to announce. */
 bool gossip_place_learn(struct gossip *g);
 void gossip_places_check(const struct gossip_peer *p);
 /* --- near.c --- */
-/* Works out anew who is near, if members came or went. */
+/* Recomputes the near peers, if members came or went. */
 void gossip_near_update(struct gossip *g);
 /* The far peer whose turn it is, and when; or NULL. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us);
@@ -451,7 +451,7 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
 /* Keep-alive, probes, suspicion, forgetting; when to look again. May remove the peer if it returns
  * 0. */
 uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
-/* All peers: who is near, whether to watch all, keep-alives to far ones; when to look again. */
+/* All peers: the near ones, watching all, keep-alives to far ones; the time of the next call. */
 uint64_t gossip_watch_all(struct gossip *g);
 void gossip_watch_late(struct gossip *g, uint64_t late_us);
 void gossip_watch_health(struct gossip *g);
@@ -460,7 +460,7 @@ void gossip_watch_malformed(struct gossip *g, struct gossip_peer *p);
 
 /* --- rumour.c --- */
 void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct slice body);
-/* That member refuses this node. */
+/* The member refuses this node. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
                            const struct gossip_frame_full *f);
 /* The digest of its members came in. */

@@ -1,10 +1,10 @@
-/* How many hellos are opened, so that a stream of forged ones does not take the loop: opening one
- * costs some 8 us, refusing it here less than 0.1.
+/* Limits opened hellos, so that a stream of forged ones does not occupy the loop. Opening one costs
+ * some 8 us, refusing one here less than 0.1 us.
  *
  * Two classes with a rate each: hellos from addresses of members and seeds, and all others. Within
- * a class no source takes more than its share. A forger that writes false sources can keep
- * newcomers out while it sends, but no member and no seed, unless it writes theirs; then it takes
- * one share.
+ * a class no source takes more than its share. A forger with false sources can keep newcomers out
+ * while it sends, but no member and no seed. With a member's or seed's address the forger takes
+ * only one share.
  */
 #ifndef GOSSIP_HELLOS_H
 #define GOSSIP_HELLOS_H
@@ -40,7 +40,7 @@ void gossip_hellos_init(struct gossip_hellos *h, uint64_t seed);
 /* The addresses of members and seeds anew: cleared, then each. Ports do not count. */
 void gossip_hellos_forget(struct gossip_hellos *h);
 void gossip_hellos_know(struct gossip_hellos *h, const struct gossip_address *at);
-/* Whether a hello from there may be opened now. */
+/* True if a hello from there may be opened now. */
 bool gossip_hellos_take(struct gossip_hellos *h, const struct gossip_address *from,
                         uint64_t now_us);
 

@@ -46,7 +46,7 @@ struct gossip_messages {
     uint64_t due_us;
 };
 
-/* What messages need of their owner. */
+/* The owner's functions for messages. */
 struct gossip_message_io {
     void *context;
     /* Sends one frame of parts (or RESEND) to the peer. False: not now (no budget); try later. */

@@ -6,11 +6,11 @@
  *     WELCOME  2 | receiver 3 | Noise message 2 { node 8, index 3, ident, versions, 0... }
  *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
  *
- * Hello and welcome have fixed sizes, and a welcome is the shorter: nobody is used to amplify. What
- * stands in clear only selects a key; what matters is inside. `ident` is the caller's identity,
- * behind its length (2). The versions of the protocol that the sender speaks follow it: least 2,
- * greatest 2 (gossip/version.h). A later version adds fields behind them, where this one ignores
- * them; a build from before there were versions has zeros there.
+ * Hello and welcome have fixed sizes, and a welcome is the shorter, so no node can be used to
+ * amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is the
+ * caller's identity, behind its length (2). The versions of the protocol that the sender speaks
+ * follow it: least 2, greatest 2 (gossip/version.h). A later version adds fields behind them, where
+ * this one ignores them; a build from before there were versions has zeros there.
  *
  * How it is driven.
  *
@@ -27,9 +27,9 @@
  * bytes are never sent twice. After install() the initiator must send something at once, if only an
  * empty packet, since the responder has to wait for it.
  *
- * A HELLO proves that a holder of the key wrote it once, not that it is there now: do not take it
- * as a sign of life and do not move a peer's address because of it. A WELCOME that finish() accepts
- * and a DATA that open() accepts do prove that the peer is there, now.
+ * A HELLO proves that a key holder wrote it once, not that the holder is there now. Do not treat a
+ * HELLO as a sign of life, and do not move a peer's address because of one. A WELCOME accepted by
+ * finish() and a DATA accepted by open() do prove that the peer is there now.
  *
  * Indices. The receiver of packets chooses the 24-bit index that stands in them: never 0, and none
  * that gossip_session_owns() already. It finds the session by that index. No table is needed: let
@@ -133,7 +133,7 @@ struct gossip_session {
     uint64_t order;
 };
 
-/* What a node says of itself in both handshakes. */
+/* A node's statement about itself in both handshakes. */
 struct gossip_identity {
     uint64_t node;
     struct gossip_versions speaks;
@@ -183,9 +183,9 @@ MUST_USE int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint
                                 struct gossip_welcome *out);
 void gossip_dial_wipe(struct gossip_dial *d);
 
-/* Whether the HELLO names a key of the ring: another one is refused without any work. */
+/* True if the HELLO names a key of the ring. Other HELLOs are refused without any work. */
 bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packet);
-/* Whether it names a key of the ring as another cluster has it (gossip_keyring_cluster). */
+/* True if the HELLO names a key of the ring as another cluster has it (gossip_keyring_cluster). */
 bool gossip_hello_of_other_cluster(const struct gossip_keyring *keyring, struct slice packet);
 /* Opens a HELLO with the key of the ring that it names. ERR_SYNTAX, ERR_DENIED: `out` is wiped. */
 MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
@@ -219,7 +219,7 @@ enum gossip_session_age {
 };
 /* Wipes keys that are too old. Call it now and then for every peer. */
 enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
-/* What the peer speaks, by the keys that seal; zeros where there are none. */
+/* The peer's versions under the sealing keys; zeros without keys. */
 struct gossip_versions gossip_session_speaks(const struct gossip_session *s);
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
 void gossip_session_wipe(struct gossip_session *s);

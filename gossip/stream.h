@@ -1,9 +1,9 @@
-/* What has arrived of one author's deltas: all up to `applied`, and some ranges beyond.
+/* One author's received deltas: all up to `applied`, and some ranges beyond.
  *
  *     1 ............ applied   | hole | range | hole | range | hole |  known
  *
- * A hole that is older than the grace (packets overtake one another) is asked for, and again with a
- * back-off while nothing comes.
+ * The receiver asks for a hole older than the grace (packets overtake one another), and again with
+ * a back-off.
  *
  * Invariants: the ranges are ascending and apart from each other, the first begins beyond
  * applied + 1, the last ends at `known` or before; applied <= known. There are never more than
@@ -34,7 +34,7 @@ enum gossip_stream_take {
     GOSSIP_STREAM_NEW,   /* it is new and now counts as received: apply it */
     GOSSIP_STREAM_FILLS, /* the same, and it closed (a part of) a hole */
     GOSSIP_STREAM_AGAIN, /* known already */
-    GOSSIP_STREAM_LATER, /* too many holes: forget it, it will be asked for */
+    GOSSIP_STREAM_LATER, /* too many holes: drop the delta, a later request brings it */
 };
 
 /* A new life begins at number 1. */
@@ -44,8 +44,8 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
                                            uint64_t grace_us);
 /* The author has made all up to `seq`. */
 void gossip_stream_known(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t grace_us);
-/* Another node has all up to `seq`, more than is known here. It may still be on its way; when it is
- * told again after `settle_us` it counts as known. */
+/* Another node has all up to `seq`, more than is known here. The rest may be in flight. A second
+ * report after `settle_us` makes `seq` known. */
 void gossip_stream_told(struct gossip_stream *s, uint64_t seq, uint64_t now_us, uint64_t settle_us,
                         uint64_t grace_us);
 /* The holes beyond number `from`, at most `numbers_max` numbers in all. */

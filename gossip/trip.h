@@ -16,7 +16,8 @@ struct gossip_trip {
     bool rough;         /* by a handshake only */
 };
 
-/* What a handshake took: it counts as long as there is nothing better. A lost packet may be in it.
+/* A handshake's duration. It counts until a better measurement, because a packet may have been
+ * lost.
  */
 void gossip_trip_guess(struct gossip_trip *t, uint64_t us);
 

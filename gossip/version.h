@@ -1,17 +1,17 @@
-/* Versions of the protocol: all that routers send each other above the base.
+/* Versions of the protocol: everything that routers send above the base.
  *
- * The *base* is understood for ever: the handshake, and the frames ALIVE, MEMBERS, PING, ACK and
- * FULL (gossip/frame.h). It only grows at its end. So routers that share no version still know of
- * each other. Deltas, messages and calls are of a version. Each side says the least and the
- * greatest that it speaks, and both use the greatest that is common (0: there is none, they do not
+ * Every version understands the *base*: the handshake, and the frames ALIVE, MEMBERS, PING, ACK and
+ * FULL (gossip/frame.h). The base only grows at its end. So routers without a common version still
+ * know of each other. Deltas, messages and calls belong to a version. Each side announces its least
+ * and greatest version, and both use the greatest common one (0: there is none, and they do not
  * understand each other).
  *
- * Most changes need no version: a field at the end of a record, section or frame, and a new kind of
- * them, are skipped by who does not know them. GREATEST is raised where that is not enough:
+ * Most changes need no new version: older routers skip an unknown kind, and a new field at the end
+ * of a record, section or frame. Other changes raise GREATEST:
  *
- *   - a field in the middle, another meaning or another unit of what is there;
+ *   - a field in the middle, or another meaning or unit of an existing field;
  *   - another rule by which states join, or another hash behind a digest or an id;
- *   - something that is only right if all who receive it act on it.
+ *   - something that is only right if all receivers act on it.
  *
  * LEAST follows a release later: a build speaks its own version and the one before, so that a
  * rolling upgrade works from each release to the next. docs/replication.md has the table.

@@ -1,7 +1,7 @@
-"""Known bugs, and who must catch each: the table of negative controls. Pure.
+"""Known bugs and the rules that must catch each: the table of negative controls. Pure.
 
-base/bug.h says what each bug does. A control is a workload and faults that provoke it, and the rules of its checker of
-which one at least must be broken within `minutes`. Without the bug the same run must be clean."""
+base/bug.h describes each bug. A control is the workload and the faults that provoke it, and the rules of which at least
+one must be broken within `minutes`. Without the bug the same run must be clean."""
 
 import os
 import re
@@ -81,28 +81,28 @@ TABLE = [
     Control("HELLO_REPLAYED", "confidentiality", "none", "confidentiality: answered", "confidentiality: accepted"),
 ]
 
-# Of the simulation alone: what real processes do not show within minutes, and why.
+# Bugs that real processes do not show within minutes, by reason. Only the simulation catches them.
 REASONS = {
-    "it is what the fault `member-lies` is made of: nobody has to catch it, and the others bear it": ("LIES",),
-    "routers compare what they know once a second: what is missing comes then":
+    "the nemesis `member-lies` uses it: other routers must bear it, and no rule catches it": ("LIES",),
+    "anti-entropy repairs it within a second":
         ("NO_GAP_REPAIR", "GAP_SKIPPED", "RELAY_NOT_FORWARDED", "RARE_RELAY", "RARE_DELTA", "RARE_ENTRY",
          "SNAPSHOT_VECTOR_LATE"),
-    "the next report, a moment later, is right": ("TIE_BY_ARRIVAL",),
-    "operators here wish one thing after the other": ("DRAIN_LOST",),
-    "routers read the wall clock as they start, and few start here while it is off, one at a time: others outvote it": ("MEDIAN_IGNORED", "FUTURE_CLAMP"),
-    "what is sent so is merged: twice is once": ("MESSAGE_REPEATED",),
-    "no call and no answer shows it: an observation lives some seconds longer, a comparison costs more":
+    "the next report corrects it a moment later": ("TIE_BY_ARRIVAL",),
+    "operators here never change a replica twice at the same moment": ("DRAIN_LOST",),
+    "routers read the wall clock at their start; here few start at a time with a wrong one, and the others outvote it":
+        ("MEDIAN_IGNORED", "FUTURE_CLAMP"),
+    "merging the same message twice changes nothing": ("MESSAGE_REPEATED",),
+    "no call or answer shows it: an observation lives some seconds longer, a comparison costs more":
         ("RARE_GENERATION", "SKETCH_STALE"),
-    "observations as old as the ttl, a full index, thousands of names: hours": ("SKIP_FLOOR", "FLOOR_UNANNOUNCED",
+    "it needs hours: observations as old as the ttl, a full index, thousands of names": ("SKIP_FLOOR", "FLOOR_UNANNOUNCED",
                                                                                "NAME_RETURNS"),
-    "nobody here has the key and makes no sense; all builds here have a version in common": ("QUARANTINE_ENDLESS",
+    "no holder of the key sends nonsense here, and all builds share a version": ("QUARANTINE_ENDLESS",
                                                                                             "VERSION_SKIPPED"),
-    "routers here have all others as seeds, and are found there": ("STALE_ADDRESS",),
-    "more clients than one machine plays": ("CLIENTS_UNLIMITED",),
-    "engines of a control are near, keep their addresses, say nothing unasked, and the machine has ports and files":
+    "routers here have all others as seeds": ("STALE_ADDRESS",),
+    "it needs more clients than one machine can run": ("CLIENTS_UNLIMITED",),
+    "a control's engines are near, keep their addresses and send nothing unasked; the machine has free ports and files":
         ("STALE_BY_CLOCK", "SHORTAGE_CHARGED", "INTERIM_BUYS_TIME", "UNASKED_SERVED", "OLD_ADDRESS_USED"),
-    "engines of a control have no habits and are asked by address, and what rejects or stands still does so too seldom in "
-    "three minutes": (
+    "a control's engines have no habits, are asked by address, and reject or stall too rarely in three minutes": (
         "REJECT_COUNTS_AS_SPARE", "HOST_OF_CLIENT", "ERROR_EVENT_ENDS", "FINDING_KEPT", "REJECTS_REPORTED", "USAGE_SHOWN"),
 }
 UNSEEN = {bug: why for why, names in REASONS.items() for bug in names}

@@ -40,14 +40,14 @@ for section in "$@"; do
     quality)
         printf '\nhow well requests are routed, in virtual time\n'
         [ ! -d "${GRAPEVINE_SHARED:-../shared}/traces" ] || tests/bench/traces.sh
-        # It ends with an error if it breaks a promise; that docs/quality.md knows of it is said, and mends nothing.
+        # The bench fails on a broken promise, also on one that docs/quality.md lists as broken.
         "$BUILD/tests/bench/quality-bench" --traces "$BUILD/traces" ${QUICK:+--talks 40 --asks 500} \
             --known "$(tests/bench/quality/picture.py known docs/quality.md)" \
             --json "$BUILD/bench/quality.jsonl" | tee "$BUILD/bench/quality.txt" ||
             { echo "quality: a promise is broken"; failed=1; }
         tests/bench/quality/picture.py svg "$BUILD/bench/quality.jsonl" >"$BUILD/bench/quality.svg" || failed=1
         tests/bench/quality/picture.py tables "$BUILD/bench/quality.jsonl" | tee "$BUILD/bench/quality.md" || failed=1
-        echo "The picture: $BUILD/bench/quality.svg. To put both into docs/quality.md: make quality-docs"
+        echo "Picture: $BUILD/bench/quality.svg. make quality-docs puts it and the tables into docs/quality.md"
         ;;
     ablation)
         printf '\nwhat each part of the routing rule is worth, in virtual time\n'

@@ -78,14 +78,13 @@ class Simulation(unittest.TestCase):
         status, text = simulate("run", "64", "nodes=%d" % MANY, "profile=storm", "seconds=2")
         self.assertEqual(status, 0, text)
 
-    def test_the_docs_have_the_table_of_known_bugs(self):
+    def test_the_readme_has_a_row_for_each_known_bug(self):
         status, text = simulate("bugs")
         self.assertEqual(status, 0, text)
-        bugs = [line.split(" | ") for line in text.splitlines()]
+        bugs = [line.split(" | ")[0] for line in text.splitlines()]
         self.assertGreater(len(bugs), 20)
-        with open(os.path.join(os.path.dirname(__file__), "../../docs/simulation.md")) as f:
-            rows = re.findall(r"^\| ([A-Z_]+) \| (.+) \| ([\w-]+) \| \d+ \| (\d+) \| (.+) \|$", f.read(), re.M)
-        self.assertEqual([[*r[:4], r[4].replace("`", "")] for r in rows], bugs)
+        with open(os.path.join(os.path.dirname(__file__), "../sim/README.md")) as f:
+            self.assertEqual(re.findall(r"^\| ([A-Z_]+) \| \d+ \|$", f.read(), re.M), bugs)
 
 
 if __name__ == "__main__":

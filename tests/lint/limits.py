@@ -30,15 +30,15 @@ STATED = [
     ("docs/operations.md", r"\n([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
     ("gossip/README.md", r"UDP payload, at most ([\d,]+ bytes)", "GOSSIP_DATAGRAM_MAX"),
     ("gossip/README.md", r"\| packet \| ([\d,]+ bytes) \|", "GOSSIP_DATAGRAM_MAX"),
-    ("gossip/README.md", r"\| routers that live \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
-    ("gossip/README.md", r"\| members remembered, the dead too \| ([\d,]+) \|", "GOSSIP_MEMBERS_MAX"),
+    ("gossip/README.md", r"\| live routers \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
+    ("gossip/README.md", r"\| members remembered, with the dead \| ([\d,]+) \|", "GOSSIP_MEMBERS_MAX"),
     ("gossip/README.md", r"\| strangers \| ([\d,]+), for", "GOSSIP_STRANGERS_MAX"),
     ("gossip/README.md", r"\| ranges beyond a hole \| ([\d,]+) per author", "GOSSIP_RANGES_MAX"),
     ("gossip/README.md", r"\| message \| ([\d,]+ KiB) \|", "GOSSIP_MESSAGE_MAX"),
     ("crdt/README.md", r"`names_max`, at most ([\d,]+)\)", "CRDT_NAMES_MAX"),
-    ("crdt/README.md", r"([\d,]+) rows at most", "CRDT_ROWS_MAX"),
+    ("crdt/README.md", r"more wait, up to ([\d,]+) rows", "CRDT_ROWS_MAX"),
     ("crdt/README.md", r"- ([\d,]+) routers, ", "CRDT_ROUTERS_MAX"),
-    ("crdt/README.md", r"routers, ([\d,]+ bytes) a name", "CRDT_NAME_MAX"),
+    ("crdt/README.md", r"routers, ([\d,]+ bytes) per name", "CRDT_NAME_MAX"),
 ]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 

@@ -30,7 +30,7 @@ struct key {
      * one, and its clock may have been set meanwhile: then any generation may be right. */
     bool early;
     /* The same, and its clock was further off the engine's than is allowed for, or was set so: a
-     * process that began later may pass for this one (docs/jepsen-lite.md, of seed 31). */
+     * process that began later may pass for this one (docs/jepsen-lite.md, "Known limits"). */
     bool off;
     bool early_at[NODES]; /* of each router: it observed it so in this life */
 };

@@ -27,7 +27,7 @@ int sim_steps(struct sim_settings *s, uint64_t least);
  * must be caught by the rules that the table names and no others, in its share of the seeds. 0
  * seeds: by one of so many that its share makes that all but certain. */
 int sim_controls(uint64_t seeds, enum bug only);
-/* The table of base/bug.h, a line each: docs/simulation.md is compared with it. */
+/* Prints the table of base/bug.h, a line each. A test compares tests/sim/README.md with it. */
 int sim_bugs(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Named cases: each measures one promise of docs/quality.md, and says whether it is kept. */
+/* Named cases. Each measures one promise of promises.md and reports if it is kept. */
 #ifndef TESTS_BENCH_QUALITY_CASES_H
 #define TESTS_BENCH_QUALITY_CASES_H
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What quality-bench recorded (--json), for people: a picture, and tables for docs/quality.md.
+"""Turns the records of quality-bench (--json) into a picture and the tables of docs/quality.md.
 
     picture.py svg RESULTS             the regret of every policy over the draws, as SVG on stdout
     picture.py tables RESULTS          the tables, as Markdown on stdout
-    picture.py docs RESULTS PAGE SVG   writes the picture, and the tables between the page's
+    picture.py docs RESULTS SVG PAGE... writes the picture, and the tables between the pages'
                                        <!-- quality:NAME --> and <!-- /quality --> lines
     picture.py known PAGE              the promises that PAGE lists as broken, for --known
 
@@ -31,7 +31,7 @@ text.own { fill: #1a7f37; font-weight: 600 }
   circle { fill: #f0883e } circle.own { fill: #3fb950 }
   .median { stroke: #f0883e } .median.own { stroke: #3fb950 } text.own { fill: #3fb950 }
 }"""
-MEASURES = (("mean time to the first token", "ttft_s"), ("its p99", "p99_s"),
+MEASURES = (("mean TTFT", "ttft_s"), ("TTFT p99", "p99_s"),
             ("time to the end", "end_s"), ("share served from cache", "cached"))
 
 
@@ -117,7 +117,7 @@ def svg(rows):
 
 def regret_table(rows, _):
     draws = by_case(rows, "draw")
-    yield f"| `{OWN}`, over {len(draws)} draws | median | a quarter is worse than | worst |"
+    yield f"| `{OWN}`, over {len(draws)} draws | median | worst quarter from | worst |"
     yield "|---|---|---|---|"
     for name, measure in MEASURES:
         values = regrets(draws, measure)[OWN]
@@ -144,7 +144,7 @@ def worst_table(rows, _):
     draws = by_case(rows, "draw")
     ranked = sorted(draws.items(), reverse=True, key=lambda case: case[1][OWN]["ttft_s"] / min(
         row["ttft_s"] for row in case[1].values() if not row["bound"]))
-    yield "| draw | TTFT | best | the same rule with perfect knowledge | what was drawn |"
+    yield "| draw | TTFT | best policy | perfect knowledge: what is at fault | fleet and workload |"
     yield "|---|---|---|---|---|"
     for case, policies_of in ranked[:5]:
         own = policies_of[OWN]
@@ -188,6 +188,12 @@ def promises_table(_, promises):
         yield f"| {p['name']} | {p['says']} | {'kept' if p['kept'] else '**broken**'} |"
 
 
+def broken_table(_, promises):
+    rows = list(promises_table(_, [p for p in promises if not p["kept"]]))
+    yield rows[0].replace("promise", "broken promise", 1)
+    yield from rows[1:]
+
+
 def known(page):
     """Each as quality-bench names it: the promise, and what of it, without what was measured."""
     rows = re.findall(r"^\| ([\w-]+) \| ([^:|]+):.* \| \*\*broken\*\* \|$", pathlib.Path(page).read_text(), flags=re.M)
@@ -195,7 +201,7 @@ def known(page):
 
 
 TABLES = {"regret": regret_table, "rivals": rivals_table, "worst": worst_table,
-          "coding": coding_table, "promises": promises_table}
+          "coding": coding_table, "promises": promises_table, "broken": broken_table}
 
 
 def tables(rows, promises):
@@ -204,16 +210,16 @@ def tables(rows, promises):
         print("\n".join(table(rows, promises)))
 
 
-def docs(rows, promises, page, picture):
+def docs(rows, promises, picture, *pages):
     pathlib.Path(picture).write_text("\n".join(svg(rows)) + "\n")
-    page = pathlib.Path(page)
 
     def filled(match):
         lines = "\n".join(TABLES[match.group(1)](rows, promises))
         return f"<!-- quality:{match.group(1)} -->\n{lines}\n<!-- /quality -->"
 
-    page.write_text(re.sub(r"<!-- quality:(\w+) -->\n.*?<!-- /quality -->", filled,
-                           page.read_text(), flags=re.S))
+    for page in map(pathlib.Path, pages):
+        page.write_text(re.sub(r"<!-- quality:(\w+) -->\n.*?<!-- /quality -->", filled,
+                               page.read_text(), flags=re.S))
 
 
 def main(args):
