@@ -246,6 +246,14 @@ static int markdown_values(const struct node_option *row, struct buf *out)
     return err == 0 ? node_option_number_format(row, row->max, out) : err;
 }
 
+/* With a capital, unless it begins with a name. */
+static int append_sentence(const char *words, struct buf *out)
+{
+    bool name = words[strcspn(words, " _")] == '_' || words[0] < 'a' || words[0] > 'z';
+    int err = buf_append_char(out, name ? words[0] : (char)(words[0] - 'a' + 'A'));
+    return err == 0 ? buf_append_cstr(out, words + 1) : err;
+}
+
 static int markdown_row(const struct node_option *row, struct buf *out)
 {
     int err = buf_printf(out, "| `%s` | ", row->name);
@@ -256,8 +264,12 @@ static int markdown_row(const struct node_option *row, struct buf *out)
     if (err == 0)
         err = markdown_values(row, out);
     if (err == 0)
-        err = buf_printf(out, " | %s | %s.%s%s |\n", row->live ? "live" : "restart", row->help,
-                         row->more != NULL ? " " : "", row->more != NULL ? row->more : "");
+        err = buf_printf(out, " | %s | ", row->live ? "live" : "restart");
+    if (err == 0)
+        err = append_sentence(row->help, out);
+    if (err == 0)
+        err = buf_printf(out, ".%s%s |\n", row->more != NULL ? " " : "",
+                         row->more != NULL ? row->more : "");
     return err;
 }
 
