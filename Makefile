@@ -56,9 +56,10 @@ OPT_ablation := -O2 -g -DGRAPEVINE_ABLATION -fno-math-errno -fno-trapping-math
 OPT_cov     := -O0 -g --coverage
 OPT_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 
-PACKAGES := build-essential pkg-config libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
-            libcurl4-openssl-dev libssl-dev openssl zlib1g-dev libzstd-dev \
-            libcmocka-dev libmsgpack-dev libzmq3-dev libyaml-dev libjansson-dev python3 python3-yaml curl xz-utils iproute2 nftables haproxy
+# What the programs, the demo and the README's quick start need; and what the tests need beside that.
+PACKAGES := build-essential pkg-config xz-utils python3 curl libuv1-dev libsodium-dev libxxhash-dev libc-ares-dev \
+            libcurl4-openssl-dev libssl-dev zlib1g-dev libzstd-dev libmsgpack-dev libzmq3-dev libyaml-dev libjansson-dev
+PACKAGES_TEST := openssl libcmocka-dev python3-yaml iproute2 nftables haproxy
 # What the programs include of them, and what only tests do.
 HEADERS := uv.h=libuv1-dev msgpack.h=libmsgpack-dev zmq.h=libzmq3-dev ares.h=libc-ares-dev curl/curl.h=libcurl4-openssl-dev openssl/ssl.h=libssl-dev sodium.h=libsodium-dev xxhash.h=libxxhash-dev yaml.h=libyaml-dev jansson.h=libjansson-dev zlib.h=zlib1g-dev zstd.h=libzstd-dev
 HEADERS_TEST := cmocka.h=libcmocka-dev
@@ -147,7 +148,7 @@ $(BUILD)/have-headers: Makefile
 	@./tests/lib/missing.sh $(CC) $(HEADERS)
 	@mkdir -p $(@D) && touch $@
 $(BUILD)/have-headers-test: Makefile
-	@./tests/lib/missing.sh $(CC) $(HEADERS_TEST)
+	@DEPS=deps-test ./tests/lib/missing.sh $(CC) $(HEADERS_TEST)
 	@mkdir -p $(@D) && touch $@
 $(call obj,$(TESTLIB_SRC) $(UNIT_SRC)): | $(BUILD)/have-headers-test
 
@@ -328,15 +329,17 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(FUZZ_MAIN) $(BUILD)/libtest
 help: ## this list
 	@awk -F':.*## ' '/^all:.*## /{printf "  make %-14s %s\n", "", $$2; next} /^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: deps deps-build deps-check deps-bench
+.PHONY: deps deps-build deps-test deps-check deps-bench
 deps-build:
 	@./tests/lib/deps.sh build-essential pkg-config $(foreach h,$(HEADERS),$(lastword $(subst =, ,$h)))
-deps: ## install missing Debian packages (as root, or with sudo)
+deps: ## install missing Debian packages for the build and the demo (as root, or with sudo)
 	@./tests/lib/deps.sh $(PACKAGES)
+deps-test: ## the same, and those that the tests need
+	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_TEST)
 deps-check:
-	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_CHECK)
+	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_TEST) $(PACKAGES_CHECK)
 deps-bench:
-	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_BENCH)
+	@./tests/lib/deps.sh $(PACKAGES) $(PACKAGES_TEST) $(PACKAGES_BENCH)
 
 .PHONY: demo
 demo: deps ## three policies on the same conversations, side by side (KEEP=1 leaves it running, OBSERVE=1 with Prometheus)
@@ -352,7 +355,7 @@ tools: $(TOOLS) ## engine simulator, replay, backend, cluster simulator, Maelstr
 checked: all tools $(UNIT_BIN)
 
 .PHONY: test
-test: deps ## the whole ordinary test suite (FILTER=name for a part of it)
+test: deps-test ## the whole ordinary test suite (FILTER=name for a part of it)
 	@echo "building $(BUILD)"
 	@$(MAKE) --no-print-directory -j$(JOBS) -s everything
 	@$(MAKE) --no-print-directory -s build-lab
@@ -365,13 +368,13 @@ ONE_OTHER = $(wildcard tests/e2e/$(ONE).py jepsen-lite/tests/$(ONE).py)
 test-one: ## what TEST names, and no more is built: test_cluster.Members.test_ipv6, http/json_test.vectors, test_plan (of jepsen-lite)
 	@test -n '$(TEST)' || { echo "which? TEST=test_cluster.Members.test_ipv6, TEST=http/json_test.vectors"; exit 1; }
 	@test -n '$(ONE_UNIT)$(ONE_OTHER)' || { echo "there is no tests/unit/$(ONE).c, tests/e2e/$(ONE).py or jepsen-lite/tests/$(ONE).py"; exit 1; }
-	@$(MAKE) --no-print-directory -s deps
+	@$(MAKE) --no-print-directory -s deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) -s $(or $(ONE_UNIT:tests/unit/%.c=$(BUILD)/tests/unit/%),all tools)
 	@$(if $(ONE_UNIT),,$(MAKE) --no-print-directory -s build-lab)
 	@FILTER='$(TEST)' ONLY='unit e2e jepsen' ./tests/run.sh $(BUILD)
 
 .PHONY: test-fast
-test-fast: deps ## in a minute: unit tests, fuzz corpus replays, ten simulated runs; no processes
+test-fast: deps-test ## in a minute: unit tests, fuzz corpus replays, ten simulated runs; no processes
 	@$(MAKE) --no-print-directory -j$(JOBS) -s $(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tests/sim
 	@status=0; ONLY="unit fuzz" ./tests/run.sh $(BUILD) || status=1; \
 	$(BUILD)/tests/sim seeds 1 10 || status=1; exit $$status
@@ -419,22 +422,22 @@ quality-docs: ## fill the tables and the picture of docs/quality.md from the las
 	@tests/bench/quality/picture.py docs $(or $(RESULTS),$(BUILD)/bench/quality.jsonl) docs/img/quality.svg docs/quality.md tests/bench/quality/promises.md
 
 .PHONY: faults soak
-faults: deps ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1] [SEED=n: of the row drawn]
+faults: deps-test ## one fault at a time under load, one router and three [ROWS=names] [ROUTERS=1,3] [SECONDS=15] [RUNS=1] [SEED=n: of the row drawn]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/faults.py --json $(BUILD)/faults.json --rows "$(ROWS)" \
 	    --routers $(or $(ROUTERS),1,3) --seconds $(or $(SECONDS),15) --runs $(or $(RUNS),1) --seed $(or $(SEED),1)
-soak: deps ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
+soak: deps-test ## an hour of mixed faults at three routers, memory and connections watched [MINUTES=60] [SPEED=10]
 	@$(MAKE) --no-print-directory -j$(JOBS) -s all tools
 	@BUILD=$(BUILD) ./tests/faults/soak.py --minutes $(or $(MINUTES),60) --speed $(or $(SPEED),10)
 
 # A machine that lacks something (exit status 77) has said so; where CI=true it must not (tests/run.sh has the same rule).
 .PHONY: jepsen jepsen-controls
 JEPSEN_TOOLS := $(BUILD)/tests/engine-sim $(BUILD)/tests/wire $(BUILD)/tests/prompt-ids
-jepsen-controls: deps build-lab ## known bugs compiled in: does jepsen-lite catch them? three of them [BUGS=names] [BUGS=all]
+jepsen-controls: deps-test build-lab ## known bugs compiled in: does jepsen-lite catch them? three of them [BUGS=names] [BUGS=all]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/bugs/run --build $(BUILD) --jobs 3 --bugs-only $(filter-out all,$(or $(BUGS),UNSEALED DEAD_LOAD SKIP_FENCE)) \
 	    || [ $$? -eq 77 -a "$$CI" != true ]
-jepsen: deps build-lab ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
+jepsen: deps-test build-lab ## real processes, faults from a seed, checked histories [SECONDS=90] [SEED=n] [WORKLOAD=] [NEMESIS=] [ROUTERS=] [ENGINES=]
 	@$(MAKE) --no-print-directory -j2 -s all $(JEPSEN_TOOLS)
 	@jepsen-lite/run --build $(BUILD) --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
 	    --workload $(or $(WORKLOAD),all) --nemesis $(or $(NEMESIS),all) \
@@ -494,13 +497,13 @@ format: ## clang-format everything
 	clang-format-14 -i $(ALL_SRC) $(ALL_HDR)
 
 .PHONY: coverage mutants
-coverage: deps ## lines that the tests run, by folder; of one folder those that none does [ROOM=node/io] [ONLY=unit FILTER=http/] [RUN=no]
+coverage: deps-test ## lines that the tests run, by folder; of one folder those that none does [ROOM=node/io] [ONLY=unit FILTER=http/] [RUN=no]
 ifneq ($(RUN),no)
 	@$(MAKE) --no-print-directory -j$(JOBS) -s VARIANT=cov everything
 	@find $(BUILD_cov)/obj -name '*.gcda' -delete
 endif
 	@status=0; $(if $(filter no,$(RUN)),,./tests/run.sh $(BUILD_cov) || status=1;) tests/cover.py $(BUILD_cov) $(ROOM) || status=1; exit $$status
-mutants: deps ## one thing changed in the source: do unit tests notice? [ROOM=crdt] [MUTANTS=300] [SEED=1]
+mutants: deps-test ## one thing changed in the source: do unit tests notice? [ROOM=crdt] [MUTANTS=300] [SEED=1]
 	@tests/mutate.py --out $(BUILD)/mutants.jsonl $(if $(ROOM),--room $(ROOM)) --mutants $(or $(MUTANTS),300) \
 	    --seed $(or $(SEED),1) --jobs $(JOBS)
 

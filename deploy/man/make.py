@@ -43,8 +43,9 @@ def cells(row):
 
 
 def settings(markdown):
-    """The tables of docs/options.md."""
+    """The tables of docs/options.md, and what stands below them."""
     out = []
+    below = dict(re.findall(r"(?m)^- `([a-z-]+)`: (.*)$", markdown))
     for line in markdown.splitlines():
         if line.startswith("## "):
             out.append('.SS "%s"' % plain(line[3:]))
@@ -55,6 +56,7 @@ def settings(markdown):
         values = values.replace("\\|", "|")
         out += [".TP", "\\fB\\-\\-%s\\fR \\fI%s\\fR" % (plain(name), plain(values.replace("`", "")))]
         meaning = meaning[0].upper() + meaning[1:] if not meaning.startswith("`") else meaning
+        meaning = " ".join([meaning, below[name]] if name in below else [meaning])
         out += [inline(s) for s in sentences(meaning.replace("\\|", "|"))]
         if default:
             out.append("Default: %s." % inline(default))

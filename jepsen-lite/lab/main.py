@@ -79,7 +79,7 @@ def lacking(o):
     if shutil.which("haproxy") is None and not os.access("/usr/sbin/haproxy", os.X_OK):
         programs.append("haproxy")
     if programs:
-        return "no %s (Debian: util-linux, iproute2, nftables, haproxy; make deps)" % ", ".join(programs)
+        return "no %s (Debian: util-linux, iproute2, nftables, haproxy; make deps-test)" % ", ".join(programs)
     if os.geteuid() != 0:
         return "it needs root, for network namespaces"
     if not os.path.exists("/dev/net/tun"):

@@ -265,7 +265,8 @@ struct node_option {
     const char *unit;  /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
     const char *group; /* that begins with this row; NULL: that of the row before */
     const char *help;  /* one line in --help, lower case, no full stop */
-    const char *more;  /* more sentences for docs/options.md, or NULL */
+    const char *more;  /* sentences behind it in the table of docs/options.md, or NULL */
+    const char *below; /* more sentences, below that table, or NULL */
 };
 
 /* The i-th row; NULL: there are no more. */

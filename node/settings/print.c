@@ -205,23 +205,22 @@ static const char markdown_head[] =
     "\n"
     "Each setting is a flag (`--listen 0.0.0.0:8080` or `--listen=0.0.0.0:8080`), an environment\n"
     "variable (`GRAPEVINE_LISTEN`; dashes become underscores) and a key of the YAML file that\n"
-    "`--config` names (`listen: 0.0.0.0:8080`). Flags win over the environment, the environment "
-    "over\n"
-    "the file. `grapevine --check-config` prints what is in effect and where each value comes "
-    "from.\n"
+    "`--config` names (`listen: 0.0.0.0:8080`). Flags override the environment, and the\n"
+    "environment overrides the file. `grapevine --check-config` prints the effective settings and\n"
+    "the source of each.\n"
     "\n"
     "- Times need a unit: `500ms`, `4s`, `2m`, `1h`.\n"
     "- Sizes: `64MiB` and `64M` are the same (powers of 1024), `64MB` counts in thousands.\n"
     "- On or off: also `true`, `false`, `yes`, `no`; as flags `--replica-header` and\n"
     "  `--no-replica-header`.\n"
-    "- Lists: repeat the flag, separate by commas, or write a YAML sequence. A list given by a\n"
-    "  stronger source replaces the whole list of a weaker one.\n"
+    "- Lists: repeat the flag, separate by commas, or write a YAML sequence. A list from a\n"
+    "  stronger source replaces the whole list of a weaker source.\n"
     "- An empty environment variable counts as not set.\n"
     "\n"
-    "A bad setting stops the start with status 2 and one line that says what would be right.\n"
+    "An invalid setting stops the start with status 2. The error line says what is valid.\n"
     "\n"
-    "A setting that is marked `live` takes effect while the router runs, when the file changes\n"
-    "([how](operations.md#changing-settings-without-a-restart)). The others want a restart.\n";
+    "If the file changes, `live` settings take effect at once\n"
+    "([how](operations.md#changing-settings-without-a-restart)). The others require a restart.\n";
 
 static int markdown_values(const struct node_option *row, struct buf *out)
 {
@@ -247,6 +246,14 @@ static int markdown_values(const struct node_option *row, struct buf *out)
     return err == 0 ? node_option_number_format(row, row->max, out) : err;
 }
 
+/* With a capital, unless it begins with a name. */
+static int append_sentence(const char *words, struct buf *out)
+{
+    bool name = words[strcspn(words, " _")] == '_' || words[0] < 'a' || words[0] > 'z';
+    int err = buf_append_char(out, name ? words[0] : (char)(words[0] - 'a' + 'A'));
+    return err == 0 ? buf_append_cstr(out, words + 1) : err;
+}
+
 static int markdown_row(const struct node_option *row, struct buf *out)
 {
     int err = buf_printf(out, "| `%s` | ", row->name);
@@ -257,8 +264,27 @@ static int markdown_row(const struct node_option *row, struct buf *out)
     if (err == 0)
         err = markdown_values(row, out);
     if (err == 0)
-        err = buf_printf(out, " | %s | %s.%s%s |\n", row->live ? "live" : "restart", row->help,
-                         row->more != NULL ? " " : "", row->more != NULL ? row->more : "");
+        err = buf_printf(out, " | %s | ", row->live ? "live" : "restart");
+    if (err == 0)
+        err = append_sentence(row->help, out);
+    if (err == 0)
+        err = buf_printf(out, ".%s%s |\n", row->more != NULL ? " " : "",
+                         row->more != NULL ? row->more : "");
+    return err;
+}
+
+/* What cells have no room for, of the group that ends before row `end`. */
+static int markdown_below(unsigned end, struct buf *out)
+{
+    unsigned i = end;
+    while (i > 0 && node_option_at(i - 1)->group == NULL)
+        i--;
+    int err = buf_append_char(out, '\n');
+    for (i = i > 0 ? i - 1 : 0; i < end && err == 0; i++) {
+        const struct node_option *row = node_option_at(i);
+        if (row->below != NULL)
+            err = buf_printf(out, "- `%s`: %s\n", row->name, row->below);
+    }
     return err;
 }
 
@@ -266,7 +292,12 @@ int node_options_markdown(struct buf *out)
 {
     const struct node_option *row;
     int err = buf_append_cstr(out, markdown_head);
-    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
+    unsigned i = 0;
+    for (; (row = node_option_at(i)) != NULL && err == 0; i++) {
+        if (row->group != NULL && i > 0)
+            err = markdown_below(i, out);
+        if (err != 0)
+            break;
         if (row->group != NULL)
             err = buf_printf(out,
                              "\n## %s\n\n| setting | default | values | changes | meaning "
@@ -275,5 +306,5 @@ int node_options_markdown(struct buf *out)
         if (err == 0)
             err = markdown_row(row, out);
     }
-    return err;
+    return err == 0 ? markdown_below(i, out) : err;
 }

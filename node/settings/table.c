@@ -14,127 +14,128 @@ static const struct node_option rows[] = {
      .group = "Endpoints",
      LIST(replica, "URL", LIVE),
      .wrong = node_replica_wrong,
-     .help = "an engine, http[s]://HOST:PORT; repeat",
-     .more = "At least one is needed, but for a router of a cluster: it gets to know those that "
-             "the others name, or one with another source of replicas. Without a port, 80 is "
-             "meant, of https 443. [Labels](operations.md#labels) may follow, each behind its own "
-             "`#`: `http://HOST:PORT#engine=vllm#weight=2`."},
+     .help = "engine, http[s]://HOST:PORT; repeatable",
+     .more = "Default port: 80, or 443 for https.",
+     .below = "At least one replica is required, unless the router joins a cluster or has another "
+              "source of replicas. [Labels](operations.md#labels) may follow, each after `#`: "
+              "`http://HOST:PORT#engine=vllm#weight=2`."},
     {.name = "replica-dns",
      LIST(replica_dns, "NAME:PORT", RESTART),
      .wrong = node_allowed_replica_dns_not,
      .help = "each address of a DNS name is a replica",
-     .more =
-         "Looked up again and again: A and AAAA, with the search domains of `/etc/resolv.conf`, "
-         "and `/etc/hosts`. A name that begins with an underscore (`_http._tcp.engines.example`) "
-         "has SRV records, which give the ports: write none. Labels may follow and count for all "
-         "of them: `engines.internal:8000#engine=vllm`. [What happens when addresses go, or an "
-         "answer fails](operations.md#finding-replicas)."},
+     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`.",
+     .below = "The router uses the search domains of `/etc/resolv.conf`, and `/etc/hosts`. A name "
+              "that begins with an underscore (`_http._tcp.engines.example`) has SRV records; "
+              "these give the ports, so write none. Labels apply to all addresses: "
+              "`engines.internal:8000#engine=vllm`. [If addresses go or a lookup "
+              "fails](operations.md#finding-replicas)."},
     {.name = "replica-dns-interval",
      TIME(replica_dns_interval_ms, RESTART),
      .fallback = "3s",
      .min = 100,
      .max = 3600e3,
-     .help = "between two lookups of replica-dns",
-     .more = "Whatever the TTL of the answers is: resolvers on the way keep to that."},
+     .help = "time between two lookups of replica-dns",
+     .more = "Independent of the TTL; resolvers obey that."},
     {.name = "dns-server",
      LIST(dns_server, "IP[:PORT]", RESTART),
      .wrong = node_allowed_dns_server_not,
-     .help = "asked for replica-dns, instead of the system's",
-     .more = "An IP address, no name: `10.0.0.10`, `10.0.0.10:5353`, `[fd00::10]`. Without a port, "
-             "53 is meant. Repeat it for several. A server that does not answer within 2 s gives "
-             "way to the next; after all of them each is asked once more, for 4 s. If none "
-             "answers, the replicas stay as they were. By default those of `/etc/resolv.conf` are "
-             "asked, which is read again when it changes; its search domains count in any case. "
-             "Other names (`replica`, `join`) are asked of the system's."},
+     .help = "DNS server for replica-dns, not the system's",
+     .more = "IP address, default port 53; repeatable.",
+     .below =
+         "Examples: `10.0.0.10`, `10.0.0.10:5353`, `[fd00::10]`. If a server does not answer "
+         "within 2 s, the router asks the next one. After the last one it asks each once more, for "
+         "4 s. If none answers, the replicas stay as they were. By default the router asks the "
+         "servers in `/etc/resolv.conf`, and re-reads that file when it changes. Its search "
+         "domains always apply. Other names (`replica`, `join`) use the system's servers."},
     {.name = "replica-file",
      LIST(replica_file, "FILE", RESTART),
      .wrong = node_allowed_path_not,
-     .help = "a list of replicas, read again as it changes",
-     .more = "One replica a line as `replica` writes it, or a YAML sequence. It is looked at each "
-             "second, by its name: a link that is swapped is a new list. A file that is not "
-             "understood changes nothing, and one that is not there is waited for. [Its "
-             "format](operations.md#a-file)."},
+     .help = "file with a list of replicas, re-read",
+     .more = "Checked every second. One replica per line, or a YAML sequence.",
+     .below =
+         "Each line has the form of `replica`. The router opens the file by name, so a swapped "
+         "symbolic link is a new list. A file that the router cannot parse changes nothing. If the "
+         "file is missing, the router waits for it. [Format](operations.md#a-file)."},
     {.name = "replica-kubernetes",
      LIST(replica_kubernetes, "SERVICE", RESTART),
      .wrong = node_allowed_replica_kubernetes_not,
-     .help = "the ready pods of a Kubernetes service",
-     .more = "`NAMESPACE/SERVICE:PORT`, for a router that runs in the cluster. The port is that of "
-             "the pods, by its number or by its name in the service; it may be left out where "
-             "there is only one. Without a namespace the router's own is meant. Labels may follow "
-             "and count for all of them: `inference/vllm:http#engine=vllm`. The router's service "
-             "account wants a Role. [What follows from what pods do](operations.md#kubernetes)."},
+     .help = "ready pods of a Kubernetes service",
+     .more = "`NAMESPACE/SERVICE:PORT`; the router must run in the cluster.",
+     .below = "The port is the pods' port, as a number or as its name in the service. Omit it if "
+              "there is only one. The default namespace is the router's own. Labels apply to all "
+              "pods: `inference/vllm:http#engine=vllm`. The router's service account needs a Role. "
+              "[How pods become replicas](operations.md#kubernetes)."},
     {.name = "kubernetes-credentials",
      FIELD(kubernetes_credentials, PATH, "FOLDER", RESTART),
      .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",
-     .help = "token, CA and namespace for replica-kubernetes",
-     .more = "The files are read for each request, so they may change while the router runs."},
+     .help = "token, CA, namespace for replica-kubernetes",
+     .more = "Read for each request, so the files may change."},
     {.name = "client-keys-file",
      PATH(client_keys_file),
      .help = "API keys of clients: names, hashes, limits",
-     .more =
-         "With it only clients whose key is in the file are served. `gvctl key new NAME` makes a "
-         "key and its line. The file is read anew each second; one that is wrong leaves the keys "
-         "as they were. Clients' keys go to no engine then, and the key of `replica-api-key-file`, "
-         "if there is one, goes with their requests. [How to use it](operations.md#who-may-call)."},
+     .more = "Only clients with a key in this file are served.",
+     .below = "`gvctl key new NAME` makes a key and its line. The router re-reads the file every "
+              "second; if it is invalid, the old keys stay. Clients' keys are not forwarded to "
+              "engines. If `replica-api-key-file` is set, requests carry that key instead. [How to "
+              "use client keys](operations.md#who-may-call)."},
     {.name = "replica-api-key-file",
      PATH(replica_api_key_file),
      .help = "API key of the engines",
-     .more = "For engines that were started with `--api-key`. The key, one line, is sent as "
-             "`Authorization: Bearer KEY` with the router's own health checks and questions to "
-             "every replica. With clients' requests it goes only where `client-keys-file` says "
-             "whose they are: else those carry the clients' own. The file is read anew each "
-             "second, so a new key, or a link that is swapped, needs no restart. A relative path "
-             "is taken from the directory that grapevine was started in. [What is different "
-             "without it](http.md#engines-that-want-an-api-key)."},
+     .more = "For engines that run with `--api-key`. Re-read every second.",
+     .below = "The file has one line: the key. The router sends it as `Authorization: Bearer KEY` "
+              "with health checks and its own questions to every replica. Clients' requests carry "
+              "it only if `client-keys-file` is set; otherwise they carry the client's own key. A "
+              "relative path starts at the directory in which grapevine was started. [Without this "
+              "key](http.md#engines-that-want-an-api-key)."},
     {.name = "replicas-max",
      NUMBER(replicas_max, RESTART),
      .fallback = "1024",
      .min = 1,
      .max = CRDT_NAMES_MAX,
-     .help = "replicas in use at one time",
-     .more = "Over time there may be any number: a name that no router names any more is forgotten "
-             "after 16 minutes. Until then it counts, so give it room. What is more waits, those "
-             "that were named last first, and comes into use when another is forgotten. The same "
-             "at all routers."},
+     .help = "most replicas in use at one time",
+     .more = "Same value at all routers.",
+     .below =
+         "A replica that no router names any more still counts for 16 minutes, so leave headroom. "
+         "Excess replicas wait, the last named first, until another one is forgotten."},
     {.name = "listen",
      FIELD(listen, ADDRESS, "HOST:PORT", RESTART),
      .fallback = "0.0.0.0:8080",
-     .help = "where clients connect",
-     .more = "IPv6 addresses stand in brackets: `[::]:8080`. Port 0 lets the kernel choose."},
+     .help = "address for clients",
+     .more = "IPv6 in brackets: `[::]:8080`. Port 0: the kernel chooses."},
     {.name = "admin-listen",
      FIELD(admin_listen, ADDRESS, "HOST:PORT", RESTART),
      .fallback = "127.0.0.1:9090",
      .help = "health, metrics, administration",
-     .more =
-         "Serves `/healthz`, `/readyz`, `/metrics` and what `gvctl` asks for. Where other machines "
-         "reach it, give it an admin-token-file: without one they may only read, and a port that "
-         "listens neither on loopback nor on all addresses takes no changes at all."},
+     .more = "Serves `/healthz`, `/readyz`, `/metrics` and `gvctl`.",
+     .below = "If other machines reach this port, set `admin-token-file`. Without a token, other "
+              "machines may only read. Without a token, a port that listens neither on loopback "
+              "nor on all addresses accepts no changes at all."},
     {.name = "admin-advertise",
      TEXT(admin_advertise, "HOST[:PORT]"),
      .wrong = node_allowed_admin_advertise_not,
-     .help = "where others reach the admin port",
-     .more = "Told to the other routers: their page links there, and `gvctl status` asks there. "
-             "Otherwise it is the host of `admin-listen`, or, where that is all addresses, the "
-             "name of this machine. The port takes calls under that name too."},
+     .help = "address at which others reach the admin port",
+     .more = "Default: the host of `admin-listen`, or this machine's name.",
+     .below = "Published to the other routers, for the links of their page and for `gvctl status`. "
+              "The machine's name is used if `admin-listen` is on all addresses. The port also "
+              "accepts calls under that name."},
     {.name = "admin-token-file",
      PATH(admin_token_file),
-     .help = "token asked of calls that change something",
-     .more = "On the admin port: `Authorization: Bearer TOKEN`. Reading needs no token, but with "
-             "`admin-read-token-file`. Without a token file, changes are taken from the router's "
-             "own machine alone. What a prompt would cost (`gvctl explain`) others learn with this "
-             "token, or the one for reading, alone. The file, one line, is read anew each second."},
+     .help = "token for admin calls that change something",
+     .more = "Sent as `Authorization: Bearer TOKEN`. Re-read every second.",
+     .below = "The file has one line. Reading needs no token, unless `admin-read-token-file` is "
+              "set. Without a token file, the router accepts changes from its own machine only. "
+              "`gvctl explain` from another machine needs this token, or the one for reading."},
     {.name = "admin-read-token-file",
      PATH(admin_read_token_file),
-     .help = "token asked of calls that only read",
-     .more = "On the admin port: `Authorization: Bearer TOKEN`, this one or that of "
-             "`admin-token-file`. Without it reading needs no token. `/healthz`, `/readyz` and "
-             "`/metrics` never need one."},
+     .help = "token for admin calls that only read",
+     .more = "`/healthz`, `/readyz` and `/metrics` never need one.",
+     .below = "Sent as `Authorization: Bearer TOKEN`; the token of `admin-token-file` also works. "
+              "Without this setting, reading needs no token."},
     {.name = "probe-listen",
      TEXT(probe_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
-     .help = "a port for probes and /metrics alone",
-     .more = "Serves `/healthz`, `/readyz` and `/metrics`, and nothing else, so that those who ask "
-             "them need not reach the admin port, which serves them too."},
+     .help = "port for probes and /metrics alone",
+     .more = "Serves `/healthz`, `/readyz`, `/metrics`; the admin port need not be reachable."},
     {.name = "config",
      PATH(config),
      .help = "YAML file of settings",
@@ -143,190 +144,192 @@ static const struct node_option rows[] = {
      .group = "TLS",
      LIST(tls_cert, "FILE", RESTART),
      .wrong = node_allowed_path_not,
-     .help = "certificate for clients; repeat for each",
-     .more = "The client port then speaks TLS 1.2 and 1.3 and nothing else. A PEM file with the "
-             "certificate, then those between it and the CA. Of several the one whose names have "
-             "the name that the client asks for is shown, and the first one if none has. The files "
-             "are read anew each second: [TLS](tls.md)."},
+     .help = "certificate for clients; repeatable",
+     .more = "PEM, with intermediate certificates. Re-read every second.",
+     .below = "The client port then speaks TLS 1.2 and 1.3 only. The client's server name (SNI) "
+              "selects the certificate; if none matches, the first one is used. [TLS](tls.md)."},
     {.name = "tls-key",
      LIST(tls_key, "FILE", RESTART),
      .wrong = node_allowed_path_not,
-     .help = "its private key; in the order of tls-cert",
-     .more = "PEM, not encrypted. Without any, each tls-cert has its key in the same file."},
+     .help = "private keys, in the order of tls-cert",
+     .more = "PEM, not encrypted. Default: the key is in the certificate's file."},
     {.name = "tls-ticket-key-file",
      PATH(tls_ticket_key_file),
      .help = "keys of session tickets, shared by routers",
-     .more = "One key a line, 80 random bytes in base64: [how to make and change "
-             "them](tls.md#session-tickets). The first seals, all of them open. Without it each "
-             "router makes its own up, and a client that comes back to another router pays for a "
-             "whole handshake."},
+     .more = "80 random bytes in base64 per line. The first seals, all open.",
+     .below =
+         "Without it each router makes its own keys, and a client that comes back to another "
+         "router needs a full handshake. [How to make and rotate them](tls.md#session-tickets)."},
     {.name = "tls-handshake-timeout",
      TIME(tls_handshake_timeout_ms, RESTART),
      .fallback = "10s",
      .min = 100,
      .max = 600e3,
-     .help = "for a client's whole handshake",
-     .more = "Of the client port and the admin port. Towards replicas it is a part of "
-             "upstream-connect-timeout."},
+     .help = "limit for a client's TLS handshake",
+     .more = "On the client and admin ports. Replicas: part of `upstream-connect-timeout`."},
     {.name = "replica-ca-file",
      PATH(replica_ca_file),
      .help = "CAs of https replicas; default: the system's",
-     .more = "PEM, any number of certificates. One of a replica itself does too. It is read anew "
-             "each second; those of the system are read once."},
+     .more = "PEM, any number. A replica's own certificate works too. Re-read every second."},
     {.name = "replica-cert",
      PATH(replica_cert),
-     .help = "certificate that is shown to https replicas",
-     .more = "For engines, or proxies before them, that ask for one (mutual TLS)."},
-    {.name = "replica-key", PATH(replica_key), .help = "its private key"},
+     .help = "client certificate for https replicas",
+     .more = "For engines or proxies that require mutual TLS."},
+    {.name = "replica-key", PATH(replica_key), .help = "private key of replica-cert"},
     {.name = "replica-tls-name",
      TEXT(replica_tls_name, "NAME"),
      .wrong = node_allowed_tls_name_not,
-     .help = "name in the certificates of replicas",
-     .more = "Asked for and checked instead of the host of each https replica: for replicas that "
-             "are known by their addresses, which their certificates do not have (replica-dns, "
-             "replica-kubernetes)."},
+     .help = "name in the certificates of https replicas",
+     .more = "Default: the host in the replica's URL.",
+     .below = "The router sends this name (SNI) and checks the certificate against it. Set it if "
+              "replicas are known by addresses that are not in their certificates (`replica-dns`, "
+              "`replica-kubernetes`)."},
     {.name = "admin-tls-cert",
      PATH(admin_tls_cert),
      .help = "certificate of the admin port",
-     .more = "It then speaks TLS alone, to probes and Prometheus too. gvctl: `--admin "
-             "https://HOST:PORT --ca-file FILE`."},
-    {.name = "admin-tls-key", PATH(admin_tls_key), .help = "its private key"},
+     .more = "The port then speaks TLS only, also to probes and Prometheus.",
+     .below = "With gvctl: `--admin https://HOST:PORT --ca-file FILE`."},
+    {.name = "admin-tls-key", PATH(admin_tls_key), .help = "private key of admin-tls-cert"},
     {.name = "gossip-listen",
      .group = "Cluster",
      TEXT(gossip_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
-     .help = "where other routers reach this one",
-     .more = "UDP and TCP. Without it and without `join` a router runs alone, opens no such port "
-             "and needs no key. With `join` alone it is `0.0.0.0:7490`. On all addresses "
-             "(`0.0.0.0`, `[::]`) routers announce to each other where they see this one. Port 0 "
-             "lets the kernel choose."},
+     .help = "address for other routers, UDP and TCP",
+     .more = "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses.",
+     .below = "Without `gossip-listen` and `join`, a router runs alone, opens no such port and "
+              "needs no key. On all addresses (`0.0.0.0`, `[::]`), routers tell each other the "
+              "address at which they see this one."},
     {.name = "join",
      LIST(join, "HOST[:PORT]", RESTART),
      .wrong = node_allowed_join_not,
-     .help = "another router; repeat for several",
-     .more = "One that is alive is enough: through it all meet all, and then it may go. A name may "
-             "stand for many addresses, or for one that all routers share, and is looked up again "
-             "and again; all are tried for ever. Without a port, that of `gossip-listen` is meant. "
-             "Naming the router itself does no harm, so all may have the same list."},
+     .help = "another router; repeatable",
+     .more = "One running router is enough. Default port: that of `gossip-listen`.",
+     .below = "A name may have many addresses, or one address that all routers share. The router "
+              "looks names up repeatedly and never stops trying. It may find itself in the list, "
+              "so all routers may have the same list."},
     {.name = "cluster-key-file",
      PATH(cluster_key_file),
-     .help = "the key that all routers share",
-     .more =
-         "Made by `gvctl keygen --out FILE`. A router that has it is a member. A relative path is "
-         "taken from the directory that grapevine was started in. It is read again once a second, "
-         "and on SIGHUP: that is how a key is changed without a pause (`gvctl help keygen`)."},
+     .help = "key shared by all routers of the cluster",
+     .more = "Made by `gvctl keygen --out FILE`. Anyone with it is a member.",
+     .below = "The router re-reads the file every second, and on SIGHUP, so the key can be rotated "
+              "without downtime (`gvctl help keygen`). A relative path starts at the directory in "
+              "which grapevine was started."},
     {.name = "insecure-gossip",
      SWITCH(insecure_gossip, RESTART),
      .fallback = "off",
-     .help = "no key: whoever reaches the port is a member",
-     .more = "For trying things out. Each start warns of it."},
+     .help = "no key: any router may become a member",
+     .more = "For trials. Each start logs a warning."},
     {.name = "gossip-advertise",
      TEXT(gossip_advertise, "HOST:PORT"),
      .wrong = node_allowed_advertise_not,
-     .help = "its address, where it is another one",
-     .more = "Needed behind NAT or port mappings that let nothing in only. A name may stand for an "
-             "IPv4 and an IPv6 address. Otherwise it is the address in `gossip-listen`, or, where "
-             "that is all addresses, the one at which others see it. No loopback or link-local "
-             "address is handed to other machines."},
+     .help = "own address, if others see another one",
+     .more = "Needed only behind NAT or port mappings that block incoming traffic.",
+     .below = "A name may have an IPv4 and an IPv6 address. The default is the address in "
+              "`gossip-listen`. If that is all addresses, it is the address at which others see "
+              "the router. Loopback and link-local addresses are never given to other machines."},
     {.name = "cluster-name",
      TEXT(cluster_name, "NAME"),
      .wrong = node_allowed_node_name_not,
-     .help = "of this cluster; keys are made of it",
-     .more = "For clusters with one key file; the same at all routers of one. Routers of another "
-             "name are no members, whatever address they have (`gossip_other_cluster` in the log). "
-             "To give a running cluster a name, stop all its routers first."},
+     .help = "name of this cluster",
+     .more = "Same at all its routers. Separates clusters that share a key file.",
+     .below = "The name is part of the derived keys. Routers with another name never become "
+              "members (`gossip_other_cluster` in the log). Before you name a running cluster, "
+              "stop all its routers."},
     {.name = "node-name",
      TEXT(node_name, "NAME"),
      .wrong = node_allowed_node_name_not,
-     .help = "of this router; unlike all others",
-     .more = "By default host name and gossip port: `router-1:7490`. Keep it over restarts."},
+     .help = "unique name of this router",
+     .more = "Default: host name and gossip port, `router-1:7490`. Keep it over restarts."},
     {.name = "gossip-bandwidth",
      SIZE(gossip_bandwidth, RESTART),
      .fallback = "64MiB",
      .min = 65536,
      .max = 64 * GIB,
-     .help = "sent to routers a second, at most",
-     .more = "To all of them together. What exceeds it waits."},
+     .help = "limit for gossip sent per second",
+     .more = "To all routers together. Excess data waits."},
     {.name = "gossip-ring-bytes",
      SIZE(gossip_ring_bytes, RESTART),
      .fallback = "4MiB",
      .min = 65536,
      .max = 4 * GIB,
-     .help = "own news kept for those that missed it",
-     .more = "A router that lacks older news gets it by comparing states."},
+     .help = "own updates kept for late routers",
+     .more = "A router that lacks older updates compares states instead."},
     {.name = "gossip-flush",
      TIME(gossip_flush_ms, RESTART),
      .fallback = "0",
      .max = 10e3,
-     .help = "how long news may wait for company; 0: auto",
-     .more = "The first piece after a pause goes out at once. 0 is 10 ms, and 20 ms from 100 "
-             "routers on."},
+     .help = "how long updates may wait to be batched",
+     .more = "0: 10 ms, or 20 ms from 100 routers.",
+     .below = "The first update after a pause goes out at once."},
     {.name = "gossip-relay-above",
      NUMBER(gossip_relay_above, RESTART),
      .fallback = "256",
      .min = 2,
      .max = GOSSIP_ROUTERS_MAX,
-     .help = "routers; in larger clusters some relay"},
+     .help = "number of routers above which some relay"},
     {.name = "policy",
      .group = "Routing",
      FIELD(policy, CHOICE, "NAME", LIVE),
      .fallback = "cache_aware",
      .choices = node_policy_names,
      .help = "how a replica is chosen",
-     .more = "`docs/policies.md` says what each does."},
+     .more = "[All policies](policies.md)."},
     {.name = "session-header",
      FIELD(session_header, STRING, "NAME,...", LIVE),
      .fallback = "auto",
      .wrong = node_allowed_header_names_not,
-     .help = "headers with a session key; auto: agents'",
-     .more =
-         "The first that is there. Only policy `session` reads them. Without one it is "
-         "`prompt_cache_key`, `session_id`, `metadata.user_id` (of JSON in it the `session_id`) or "
-         "`user` of the body: `docs/policies.md` says which agent sends which."},
+     .help = "headers with a session key",
+     .more = "Only for policy `session`. `auto`: those of known agents. The first present header "
+             "counts.",
+     .below = "Without such a header, the session is a field of the body: `prompt_cache_key`, "
+              "`session_id`, `metadata.user_id` (or the `session_id` in its JSON) or `user`. "
+              "[Which agent sends which](policies.md#sessions)."},
     {.name = "index-bytes",
      SIZE(index_bytes, RESTART),
      .fallback = "64MiB",
      .min = 1048576,
      .max = 1024 * GIB,
      .help = "memory for the prefix index",
-     .more = "Taken at the start and never grown."},
+     .more = "Allocated at the start; never grows."},
     {.name = "generation",
      TIME(generation_ms, RESTART),
      .fallback = "8s",
      .min = 1000,
      .max = 600e3,
-     .help = "grain of the time of last use",
-     .more =
-         "If it is not given and ttl is above 128min, a 960th of ttl. A ttl can be 3,840 of them."},
+     .help = "resolution of the time of last use",
+     .more = "`ttl` may be at most 3,840 times as long.",
+     .below = "If `generation` is not set and `ttl` exceeds 128 min, it is `ttl` / 960."},
     {.name = "ttl",
      TIME(ttl_ms, RESTART),
      .fallback = "1h",
      .min = 1000,
      .max = DAY_MS,
-     .help = "forget prefixes unused for so long"},
+     .help = "time until an unused prefix is forgotten"},
     {.name = "displaced-weight",
      FIELD(displaced_weight, FLOAT, "NUMBER", LIVE),
      .fallback = "6",
      .max = 1000,
-     .help = "weight W of tokens pushed out of a cache"},
+     .help = "weight W of tokens evicted from a cache",
+     .more = "[The cost](routing.md#the-cost)."},
     {.name = "decode-weight",
      FIELD(decode_weight, FLOAT, "NUMBER", LIVE),
      .fallback = "0.5",
      .max = 1000,
-     .help = "weight V of slower decoding"},
+     .help = "weight V of slower decoding",
+     .more = "[The cost](routing.md#the-cost)."},
     {.name = "reuse-horizon",
      TIME(reuse_horizon_ms, RESTART),
      .fallback = "120s",
      .min = 1000,
      .max = DAY_MS,
-     .help = "age at which reuse is unlikely (R)"},
+     .help = "age at which reuse is unlikely (R)",
+     .more = "[The cost](routing.md#the-cost)."},
     {.name = "near-tie",
      FIELD(near_tie, FLOAT, "SHARE", LIVE),
      .fallback = "0.02",
      .max = 1,
      .help = "costs this close count as equal",
-     .more = "A share of the least cost, or 1 ms, if that is more. Of equal ones the one with the "
-             "fewest requests is taken."},
+     .more = "Share of the least cost, at least 1 ms. Fewest requests win."},
     {.name = "cache-tokens",
      FIELD(cache_tokens, INTEGER, "TOKENS", LIVE),
      .fallback = "400000",
@@ -338,30 +341,30 @@ static const struct node_option rows[] = {
      .fallback = "10000",
      .min = 1,
      .max = 1e9,
-     .help = "prefill tokens/s, until it is learned"},
+     .help = "prefill tokens/s, until learned"},
     {.name = "decode-step",
      TIME(decode_step_ms, RESTART),
      .fallback = "20ms",
      .min = 1,
      .max = 60e3,
-     .help = "time of a decode step, until it is learned"},
+     .help = "time of a decode step, until learned"},
     {.name = "bytes-per-token",
      FIELD(bytes_per_token, FLOAT, "NUMBER", RESTART),
      .fallback = "4",
      .min = 0.25,
      .max = 1000,
-     .help = "of prompts, until it is learned"},
+     .help = "bytes of a prompt token, until learned"},
     {.name = "load-bound",
      FIELD(load_bound, FLOAT, "NUMBER", LIVE),
      .fallback = "1.25",
      .min = 1,
      .max = 1000,
-     .help = "prefix_hash: most load, times the mean"},
+     .help = "prefix_hash: load limit, times the mean"},
     {.name = "seed",
      NUMBER(seed, RESTART),
      .fallback = "0",
-     .help = "of random draws; 0 makes one up",
-     .more = "For tests and simulations: the same seed and traffic give the same choices."},
+     .help = "seed of random draws; 0: random",
+     .more = "For tests: the same seed and traffic give the same choices."},
 };
 
 const struct node_option *node_option_at(unsigned i)

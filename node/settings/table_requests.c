@@ -11,393 +11,397 @@ const struct node_option node_option_requests[] = {
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "paths that the router does not know",
-     .more = "`refuse` answers 404. `pass` sends the request to the least loaded replica. If its "
-             "JSON body or form names a `model`, only replicas of that model count. "
-             "[Paths](http.md#paths)."},
+     .more = "`refuse`: 404. `pass`: to the least loaded replica.",
+     .below = "If the JSON body or form names a `model`, only replicas of that model are "
+              "candidates. [Unknown paths](http.md#paths-that-the-router-does-not-know)."},
     {.name = "engine-control-paths",
      FIELD(engine_control_paths, CHOICE, "all|pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass", "all"),
      .help = "sleep, reset, LoRA loading and the like",
-     .more = "They change the engine for everybody: let clients pass only if you trust them all. "
-             "`pass` sends each to one replica, `all` to all or to those of `?model=` or "
-             "`?replica=`; with client keys only keys marked `control` may. [Control "
-             "paths](http.md#control-paths)."},
+     .more = "`pass`: to one replica. `all`: to all replicas.",
+     .below = "These paths change an engine for all clients: open them only if you trust every "
+              "client. With `all`, `?model=` or `?replica=` selects replicas. With client keys, "
+              "only keys marked `control` may use `all`. [Control paths](http.md#control-paths)."},
     {.name = "engine-fields",
      FIELD(engine_fields, CHOICE, "pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "kv_transfer_params, bootstrap_* and the like",
-     .more = "By these fields a client can make an engine connect to a host of its choice. `pass` "
-             "is for clients that you trust. [Engine "
-             "fields](http.md#fields-of-engines-among-themselves)."},
+     .more = "`pass` only for clients that you trust.",
+     .below = "With these fields a client can make an engine connect to any host. [Engine "
+              "fields](http.md#fields-of-engines-among-themselves)."},
     {.name = "replica-header",
      SWITCH(replica_header, LIVE),
      .fallback = "on",
-     .help = "name the replica in each answer's head"},
+     .help = "name the replica in each response",
+     .more = "Header `x-grapevine-replica`."},
     {.name = "ask-usage",
      SWITCH(ask_usage, LIVE),
      .fallback = "on",
      .help = "ask engines for the usage of streams",
-     .more = "Streams of chats and completions whose clients do not ask for it: the router learns "
-             "from it, and takes it out again."},
+     .more = "[How](http.md#usage-of-streams).",
+     .below = "Applies to streamed chats and completions that do not ask for usage themselves. The "
+              "router learns from the usage and removes it from the stream."},
     {.name = "forwarded-headers",
      FIELD(forwarded_headers, CHOICE, "trust|replace", LIVE),
      .fallback = "trust",
      .choices = CHOICES("trust", "replace"),
-     .help = "X-Forwarded-* and the like",
-     .more = "`trust` continues what a proxy in front sent. `replace` drops what clients sent and "
-             "writes them anew: right where clients connect directly."},
+     .help = "X-Forwarded-* and similar headers",
+     .more = "`trust`: continue those of a proxy. `replace`: drop and rewrite them.",
+     .below = "Use `replace` if clients connect directly. [Headers](http.md#headers)."},
     {.name = "cors-allow-origin",
      FIELD(cors_allow_origin, STRING, "ORIGIN", LIVE),
      .fallback = "*",
      .wrong = node_allowed_origins_not,
      .help = "web pages that may read answers (CORS)",
-     .more =
-         "`*` allows all pages, as engines do by default. A list of origins, separated by commas, "
-         "such as `https://chat.example.com`, allows only these, in engines' answers too. `off` "
-         "adds no CORS headers and sends preflights to the engines. Unless it is `off`, the router "
-         "answers preflights itself, and they need no client key. [Browsers](http.md#browsers)."},
+     .more = "`*`, `off`, or origins separated by commas: `https://chat.example.com`.",
+     .below = "`*` allows all pages, as engines do by default. A list allows only these origins, "
+              "also in engines' answers. `off` adds no CORS headers and forwards preflights to the "
+              "engines. Otherwise the router answers preflights, and they need no client key. "
+              "[Browsers](http.md#browsers)."},
     {.name = "host-header",
      FIELD(host_header, CHOICE, "replica|client", LIVE),
      .fallback = "replica",
      .choices = CHOICES("replica", "client"),
      .help = "Host header of requests to engines",
-     .more = "`replica` sends host and port of the replica's URL: an ingress, or another proxy in "
-             "front of engines, finds the engine by them. `client` sends the client's `Host`. The "
-             "[label](operations.md#labels) `host-header` overrides this for one replica. [The "
-             "host of requests](http.md#the-host-of-requests)."},
+     .more = "`replica`: host and port of the replica's URL. `client`: the client's `Host`.",
+     .below = "The [label](operations.md#labels) `host-header` overrides this for one replica. "
+              "[The host of requests](http.md#the-host-of-requests)."},
     {.name = "head-bytes-max",
      SIZE(head_bytes_max, RESTART),
      .fallback = "32KiB",
      .min = 1024,
      .max = 1048576,
-     .help = "request line and headers; then 431"},
+     .help = "limit for a request head; then 431",
+     .more = "Request line and headers."},
     {.name = "headers-max",
      NUMBER(headers_max, LIVE),
      .fallback = "100",
      .min = 8,
      .max = HTTP_FIELDS_MAX,
-     .help = "header lines of a request; then 431"},
+     .help = "limit for header lines; then 431"},
     {.name = "body-bytes-max",
      SIZE(body_bytes_max, LIVE),
      .fallback = "64MiB",
      .min = 1024,
      .max = 64 * GIB,
-     .help = "body of a request; then 413"},
+     .help = "limit for a request body; then 413"},
     {.name = "buffered-bytes-max",
      SIZE(buffered_bytes_max, LIVE),
      .fallback = "1GiB",
      .min = 65536,
      .max = 1024 * GIB,
-     .help = "all request bodies held at once; then 503"},
+     .help = "limit for all buffered bodies; then 503"},
     {.name = "connections-max",
      NUMBER(connections_max, RESTART),
      .fallback = "10000",
      .min = 1,
      .max = 1e6,
-     .help = "clients at once; more get 503"},
+     .help = "limit for client connections; then 503",
+     .more = "[At the limit](http.md#connections)."},
     {.name = "client-idle-timeout",
      TIME(client_idle_timeout_ms, LIVE),
      .fallback = "75s",
      .max = DAY_MS,
-     .help = "kept alive between two requests",
-     .more = "Longer than that of a balancer that keeps connections "
-             "([which](operations.md#behind-a-load-balancer)). 0 turns it off."},
+     .help = "limit for an idle client connection",
+     .more = "Set it longer than your balancer's. 0 turns it off.",
+     .below = "[Which value for which load balancer](operations.md#behind-a-load-balancer)."},
     {.name = "client-head-timeout",
      TIME(client_head_timeout_ms, LIVE),
      .fallback = "10s",
      .max = DAY_MS,
-     .help = "for a whole request head; then 408",
+     .help = "limit for a whole request head; then 408",
      .more = "0 turns it off."},
     {.name = "client-body-timeout",
      TIME(client_body_timeout_ms, LIVE),
      .fallback = "30s",
      .max = DAY_MS,
-     .help = "between two pieces of a body; then 408",
+     .help = "limit between pieces of a body; then 408",
      .more = "0 turns it off."},
     {.name = "client-write-timeout",
      TIME(client_write_timeout_ms, LIVE),
      .fallback = "60s",
      .max = DAY_MS,
-     .help = "for a client that does not read",
-     .more =
-         "Who takes less than 64 KiB of what waits in that time counts as one. 0 turns it off."},
+     .help = "cut a client that does not read",
+     .more = "Limit for reading 64 KiB of what waits. 0 turns it off."},
     {.name = "client-half-close",
      FIELD(client_half_close, CHOICE, "gone|answer", LIVE),
      .fallback = "gone",
      .choices = CHOICES("gone", "answer"),
-     .help = "a client that closes its half after a request",
-     .more =
-         "`gone` frees the engine at once: a client that leaves closes its half, too. `answer` "
-         "answers what it has sent, for clients such as `nc -N`; one that left is then noticed "
-         "when something is written to it ([half-closed clients](http.md#half-closed-clients))."},
+     .help = "client half-closes after its request",
+     .more = "`gone`: free the engine. `answer`: answer all that it sent.",
+     .below =
+         "With `answer`, a client that left is noticed only when the router writes to it. Use it "
+         "for clients such as `nc -N`. [Half-closed clients](http.md#half-closed-clients)."},
     {.name = "client-body-rate-min",
      SIZE(client_body_rate_min, LIVE),
      .fallback = "1KiB",
      .max = GIB,
-     .help = "of a body a second, over 30 s; then 408",
-     .more = "Time in which the router holds the client back does not count. 0 turns it off."},
+     .help = "slowest upload per second; then 408",
+     .more = "Average over 30 s. 0 turns it off.",
+     .below = "Time in which the router pauses the client does not count."},
     {.name = "client-body-total-timeout",
      TIME(client_body_total_timeout_ms, LIVE),
      .fallback = "10m",
      .max = DAY_MS,
-     .help = "for a whole body; then 408",
-     .more = "Time in which the router holds the client back does not count. 0 turns it off."},
+     .help = "limit for a whole body; then 408",
+     .more = "0 turns it off.",
+     .below = "Time in which the router pauses the client does not count."},
     {.name = "connections-per-client-max",
      NUMBER(connections_per_client_max, RESTART),
      .fallback = "0",
      .max = 1e6,
-     .help = "of one address; more get 429; 0: no limit",
-     .more = "Of IPv6 a /64 counts as one client. Behind a balancer that hides its clients all of "
-             "them are one: leave it off there, or use proxy-protocol."},
+     .help = "limit for one address; then 429",
+     .more = "An IPv6 /64 is one client. 0: no limit.",
+     .below = "Behind a balancer that hides its clients, all clients share one address: leave the "
+              "limit off, or use `proxy-protocol`."},
     {.name = "proxy-protocol",
      SWITCH(proxy_protocol, RESTART),
      .fallback = "off",
      .help = "connections begin with a PROXY header",
-     .more = "Versions 1 and 2, on the client port, from a layer 4 balancer. The address in it is "
-             "the client's from then on: in X-Forwarded-For, in logs, for limits. A connection "
-             "without it is closed."},
+     .more = "Versions 1 and 2. A connection without a header is closed.",
+     .below = "For the client port behind a layer 4 balancer. The address in the header becomes "
+              "the client's address in `X-Forwarded-For`, logs and limits. "
+              "[Connections](http.md#connections)."},
     {.name = "proxy-protocol-from",
      LIST(proxy_protocol_from, "NETWORK", RESTART),
      .wrong = node_allowed_net_not,
-     .help = "whose connections do; default: all",
-     .more = "Addresses or networks of balancers, `10.0.0.0/8`. Others speak for themselves: their "
-             "connections begin with a request."},
+     .help = "balancers that send a header; default: all",
+     .more = "Addresses or networks, `10.0.0.0/8`. Others send none."},
     {.name = "reuse-port",
      SWITCH(reuse_port, RESTART),
      .fallback = "off",
-     .help = "several routers on one client port",
-     .more = "Of one machine and one user, all of them with this setting; the kernel deals "
-             "connections out among them (SO_REUSEPORT). Each wants an admin port, a gossip port "
-             "and a name of its own. [When](deployment.md#more-than-one-router-on-a-host)."},
+     .help = "several routers share one client port",
+     .more = "One machine, one user; all routers need this setting.",
+     .below = "The kernel distributes connections among the routers (SO_REUSEPORT). Each router "
+              "needs its own admin port, gossip port and name. [When to use "
+              "it](deployment.md#more-than-one-router-on-a-host)."},
     {.name = "upstream-connect-timeout",
      .group = "Replicas",
      TIME(upstream_connect_timeout_ms, LIVE),
      .fallback = "2s",
      .min = 10,
      .max = 600e3,
-     .help = "then another replica is tried"},
+     .help = "limit for connecting to a replica",
+     .more = "Then the router tries another one."},
     {.name = "upstream-first-token-timeout",
      TIME(upstream_first_token_timeout_ms, LIVE),
      .fallback = "auto",
      .automatic = true,
      .max = DAY_MS,
-     .help = "of silence before the first token",
-     .more = "Prefill and the engine's queue count: do not make it short. `auto` is ten times what "
-             "the router predicts, by the size of the prompt and what is queued there, but 30 s at "
-             "least, and 300 s where the replica's speed is not learned yet. It counts from the "
-             "last sign that the engine works: while there are some, it does not run. A completion "
-             "that is not streamed has upstream-whole-answer-timeout instead, other requests have "
-             "300 s until an answer begins. A time that is set here always runs. 0 turns it off. "
-             "[What happens then](http.md#time-limits)."},
+     .help = "limit for silence before the first token",
+     .more = "0 turns it off. [Time limits](http.md#time-limits).",
+     .below = "Includes prefill and the engine's queue, so do not make it short. `auto` is ten "
+              "times the predicted time, at least 30 s, and 300 s until the replica's speed is "
+              "learned. It restarts at every sign that the engine works. A fixed time always runs. "
+              "A completion that is not streamed has `upstream-whole-answer-timeout` instead. "
+              "Other requests have 300 s until an answer begins."},
     {.name = "upstream-whole-answer-timeout",
      TIME(upstream_whole_answer_timeout_ms, LIVE),
      .fallback = "0",
      .max = DAY_MS,
-     .help = "for one that is not streamed; 0: never",
-     .more = "The first byte of such an answer comes with its last. By default its client decides "
-             "how long to wait."},
+     .help = "limit for unstreamed answers; 0: no limit",
+     .more = "Until its first byte, which comes when it is complete."},
     {.name = "upstream-idle-timeout",
      TIME(upstream_idle_timeout_ms, LIVE),
      .fallback = "auto",
      .automatic = true,
      .max = DAY_MS,
-     .help = "between two pieces of an answer",
-     .more = "`auto` is 120 s without a sign that the engine works, and 300 s where its metrics do "
-             "not tell single steps: it does not run while a stream is silent and the engine "
-             "computes. A time that is set here always runs. 0 turns it off. [What happens "
-             "then](http.md#time-limits)."},
+     .help = "limit for silence within an answer",
+     .more = "0 turns it off. [Time limits](http.md#time-limits).",
+     .below = "`auto` is 120 s without a sign that the engine works, or 300 s if the engine's "
+              "metrics do not count single steps. It does not run while the engine computes. A "
+              "fixed time always runs."},
     {.name = "request-timeout",
      TIME(request_timeout_ms, LIVE),
      .fallback = "0",
      .max = DAY_MS,
-     .help = "for a request in all; 0: its client decides",
-     .more = "From its head to the end of its answer, whatever it waits for; then 504, or the "
-             "answer is cut."},
+     .help = "limit for a whole request; 0: no limit",
+     .more = "From its head to the answer's end. Then 504, or a cut."},
     {.name = "upstream-keepalive",
      TIME(upstream_keepalive_ms, LIVE),
      .fallback = "4s",
      .max = 3600e3,
-     .help = "how long an idle connection is pooled",
-     .more =
-         "Engines close idle connections at 5 s by default: stay below that. 0 turns pooling off."},
+     .help = "how long to pool an idle connection",
+     .more = "Stay below the engines' limit (5 s by default). 0: no pooling."},
     {.name = "upstream-connections-max",
      NUMBER(upstream_connections_max, LIVE),
      .fallback = "4096",
      .min = 1,
      .max = 1e6,
-     .help = "to one replica at once"},
+     .help = "limit for connections to one replica"},
     {.name = "replica-requests-max",
      NUMBER(replica_requests_max, LIVE),
      .fallback = "4096",
      .max = 65536,
-     .help = "in flight at one replica; more wait",
-     .more = "Of this router. 0: as many as upstream-connections-max. What an engine cannot "
-             "compute at once waits in the engine anyway; a little more than it computes at once "
-             "(vLLM `--max-num-seqs`, SGLang `--max-running-requests`), divided by the number of "
-             "routers, lets it wait here, where another replica may take it. "
-             "[Overload](operations.md#overload)."},
+     .help = "requests at one replica; more wait",
+     .more = "In flight, per router. 0: `upstream-connections-max`.",
+     .below = "An engine queues requests beyond its batch size. To queue them in the router, where "
+              "another replica may take them, set a little more than the batch size divided by the "
+              "number of routers. The batch size is `--max-num-seqs` in vLLM and "
+              "`--max-running-requests` in SGLang. [Overload](operations.md#overload)."},
     {.name = "requests-max",
      NUMBER(requests_max, LIVE),
      .fallback = "65536",
      .min = 1,
      .max = 65536,
-     .help = "in flight at all replicas; more wait"},
+     .help = "requests in flight in all; more wait",
+     .more = "At all replicas together."},
     {.name = "queue-max",
      NUMBER(queue_max, LIVE),
      .fallback = "1000",
      .max = 1e6,
-     .help = "requests that wait for a replica; then 429",
-     .more = "Only where every replica that could serve is at its limit. 0: nobody waits."},
+     .help = "requests in the queue; then 429",
+     .more = "Requests wait only if all replicas are at their limit. 0: none waits."},
     {.name = "queue-timeout",
      TIME(queue_timeout_ms, LIVE),
      .fallback = "30s",
      .max = DAY_MS,
-     .help = "that one waits there, in all; then 504",
-     .more = "0: as long as its client."},
+     .help = "limit for waiting in the queue; then 504",
+     .more = "0: as long as the client waits."},
     {.name = "retries-max",
      NUMBER(retries_max, LIVE),
      .fallback = "2",
      .max = 16,
      .help = "other replicas tried per request",
-     .more = "Only before the first token. Those that refuse the connection count apart (8). 0: no "
-             "request is sent again."},
+     .more = "Before the first token only. Refused connections count apart (8). 0: no retries."},
     {.name = "retry-budget",
      FIELD(retry_budget, FLOAT, "SHARE", LIVE),
      .fallback = "0.1",
      .max = 1,
-     .help = "retries for each request, on average",
-     .more = "20 more may come at once, with two routers 10 at each, with more 7. Beyond, failures "
-             "go to the client as they are. What costs the engines nothing (a refused connection) "
-             "is free. 0: no request is sent again."},
+     .help = "retries per request, on average",
+     .more = "[Retries](http.md#when-a-replica-fails). 0: no retries.",
+     .below = "A router may save up 20 retries; each of two routers 10, each of three or more 7. "
+              "Beyond the budget, failures go to the client. Refused connections cost the engines "
+              "nothing and are not counted."},
     {.name = "stream-hold",
      TIME(stream_hold_ms, LIVE),
      .fallback = "10s",
      .max = 3600e3,
-     .help = "a stream's head waits for its first token",
-     .more = "Until then another replica may answer. At the limit, the head goes out as a sign of "
-             "life. 0: nothing waits."},
+     .help = "hold a stream until its first token",
+     .more = "Until then another replica may answer. 0: no hold.",
+     .below = "At the limit, the head goes to the client as a sign of life. [Before the first "
+              "token](http.md#before-the-first-token)."},
     {.name = "poison-retry",
      SWITCH(poison_retry, LIVE),
      .fallback = "on",
-     .help = "send a suspect on where an engine died",
-     .more = "Once, to another replica, and alone where that can be had; with `off` it is answered "
-             "502, reason `suspect`. What merely shared the engine with it is sent on in any case. "
-             "[What poison is](operations.md#poison)."},
+     .help = "retry a request whose engine died",
+     .more = "Once, on another replica. `off`: 502, reason `suspect`.",
+     .below = "The retry runs alone on the replica if possible. Requests that only shared the "
+              "engine with a suspect are always retried. [Poison](operations.md#poison)."},
     {.name = "health-interval",
      TIME(health_interval_ms, LIVE),
      .fallback = "2s",
      .min = 100,
      .max = 3600e3,
-     .help = "between two health checks"},
+     .help = "time between two health checks"},
     {.name = "health-timeout",
      TIME(health_timeout_ms, LIVE),
      .fallback = "5s",
      .min = 10,
      .max = 600e3,
-     .help = "for the answer to a health check"},
+     .help = "limit for the answer to a health check"},
     {.name = "health-timeout-sglang",
      TIME(health_timeout_sglang_ms, LIVE),
      .fallback = "30s",
      .min = 10,
      .max = 600e3,
      .help = "the same for SGLang",
-     .more =
-         "SGLang may answer a health check by generating a token, behind whatever it computes."},
+     .more = "SGLang may answer by generating a token, behind its other work."},
     {.name = "health-failures",
      NUMBER(health_failures, LIVE),
      .fallback = "3",
      .min = 1,
      .max = 100,
-     .help = "in a row until a replica is down",
-     .more = "A refused connection counts as down at once. A check that got no answer in time does "
-             "not count while other bytes come from the replica."},
+     .help = "failed checks in a row until down",
+     .more = "A refused connection is down at once.",
+     .below = "A check without an answer does not count while other bytes come from the replica."},
     {.name = "health-path",
      FIELD(health_path, STRING, "PATH", LIVE),
      .fallback = "/health",
      .wrong = node_health_path_wrong,
-     .help = "what health checks ask for",
-     .more = "The [label](operations.md#labels) `health` of a replica goes before it."},
+     .help = "path of health checks",
+     .more = "The [label](operations.md#labels) `health` overrides it for one replica."},
     {.name = "health-statuses",
      FIELD(health_statuses, STRING, "STATUSES", LIVE),
      .fallback = "200..299",
      .wrong = node_allowed_statuses_not,
-     .help = "of a replica that is well",
-     .more = "Statuses and ranges of them, such as `200..299,429`. Any other one takes the replica "
-             "out of the choice at once, and down when it comes `health-failures` times in a row."},
+     .help = "statuses of a healthy replica",
+     .more = "Statuses and ranges: `200..299,429`.",
+     .below = "Any other status makes the replica ineligible at once, and down after "
+              "`health-failures` in a row."},
     {.name = "when-all-down",
      FIELD(when_all_down, CHOICE, "WHAT", LIVE),
      .fallback = "try",
      .choices = CHOICES("try", "refuse"),
-     .help = "try a replica that is down, or refuse",
-     .more = "Where all replicas that serve the model are down: `try` sends each request to one of "
-             "them all the same, the one that failed least and was tried longest ago. `refuse` "
-             "answers 503 with `Retry-After`."},
+     .help = "if all replicas of a model are down",
+     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`.",
+     .below = "`try` picks the replica that failed least, among those the one tried longest ago."},
     {.name = "watchdog",
      TIME(watchdog_ms, LIVE),
      .fallback = "2s",
      .max = 600e3,
-     .help = "until a replica that stands still is avoided",
-     .more = "Beyond what the prompts there explain. [What stands "
-             "still](operations.md#what-takes-a-replica-out-and-what-brings-it-back) gets no new "
-             "requests, and those without a token move to other replicas. 0 turns it off."},
+     .help = "time until a stalled replica is avoided",
+     .more = "Beyond what its prompts explain. 0 turns it off.",
+     .below = "A [stalled replica](operations.md#what-takes-a-replica-out-and-what-brings-it-back) "
+              "gets no new requests. Requests without a token move to other replicas."},
     {.name = "stall-cut",
      TIME(stall_cut_ms, LIVE),
      .fallback = "60s",
      .max = DAY_MS,
      .help = "cut answers without a sign of work",
-     .more = "An answer that has begun cannot move to another replica. It is cut when nothing of "
-             "it came for so long, and nothing shows that its engine works: no token of any "
-             "request, no step that the engine's metrics count, at any router. Most pauses end by "
-             "themselves, so do not set it below the longest pause of your engines. If the "
-             "connection breaks or the port refuses, the router does not wait. 0: only "
-             "`upstream-idle-timeout` cuts. [What cuts an answer](http.md#time-limits)."},
+     .more = "0: only `upstream-idle-timeout` cuts.",
+     .below = "An answer that has begun cannot move to another replica. The router cuts it when "
+              "the answer is silent for this time and no router sees a sign that its engine works. "
+              "Most pauses end by themselves: do not set it below your engines' longest pause. If "
+              "the connection breaks or the port refuses, the router does not wait. [Time "
+              "limits](http.md#time-limits)."},
     {.name = "scrape-interval",
      TIME(scrape_interval_ms, LIVE),
      .fallback = "1s",
      .min = 100,
      .max = 3600e3,
-     .help = "between two reads of /metrics"},
+     .help = "time between reads of engines' /metrics"},
     {.name = "kv-events",
      FIELD(kv_events, CHOICE, "auto|off", LIVE),
      .fallback = "auto",
      .choices = CHOICES("auto", "off"),
      .help = "read engines' KV-cache events: auto, off",
-     .more = "`auto`: one router reads the events of each engine that publishes them, and another "
-             "one stands by. vLLM is asked for `GET /kv_event_sources`, SGLang says it in "
-             "`/server_info`; the [label](operations.md#labels) `kv-events` names what they do "
-             "not. Give all routers the same. [KV-cache events](engines.md#kv-cache-events)."},
+     .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events).",
+     .below = "With `auto`, one router reads the events of each engine that publishes them, and "
+              "another one stands by. The router asks vLLM at `GET /kv_event_sources` and SGLang "
+              "at `/server_info`. The [label](operations.md#labels) `kv-events` sets what an "
+              "engine does not report."},
     {.name = "kv-events-listen",
      TEXT(kv_events_listen, "HOST:PORT"),
      .wrong = node_allowed_events_listen_not,
      .help = "engines connect here to publish KV events",
-     .more = "For engines whose endpoint names the router "
-             "(`tcp://router:5557`) instead of a port of their own. Nothing checks who connects: "
-             "use an address that engines alone reach. Give all routers the same port. [Engines "
-             "that connect](engines.md#engines-that-connect)."},
+     .more = "Same port at all routers. No authentication: use a private address.",
+     .below = "For engines whose endpoint names the router (`tcp://router:5557`) instead of their "
+              "own port. [Engines that connect](engines.md#engines-that-connect)."},
     {.name = "kv-ask",
      FIELD(kv_ask, FLOAT, "PERCENT", LIVE),
      .fallback = "2",
      .max = 100,
      .help = "prompts whose tokens vLLM is asked for",
-     .more = "In percent of the bytes of prompts, where a vLLM's events are live: its answer tells "
-             "the tokens of the prompt, by which the router finds the prompt's blocks. The router "
-             "takes them out again. Needs `ask-usage`. 0: no engine is asked. [Asking for "
-             "tokens](engines.md#asking-for-tokens)."},
+     .more = "Percent of prompt bytes. Needs `ask-usage`. 0: none.",
+     .below = "Applies to vLLM replicas with live KV-cache events. The answer contains the "
+              "prompt's tokens, by which the router finds the prompt's blocks. The router removes "
+              "them from the answer. [Asking for tokens](engines.md#asking-for-tokens)."},
     {.name = "log-level",
      .group = "Operation",
      FIELD(log_level, CHOICE, "LEVEL", LIVE),
      .fallback = "info",
      .choices = CHOICES("error", "warn", "info", "debug"),
      .help = "error, warn, info or debug",
-     .more = "SIGUSR1 moves a running process one level on."},
+     .more = "SIGUSR1 moves a running process to the next level."},
     {.name = "log-format",
      FIELD(log_format, CHOICE, "FORMAT", RESTART),
      .fallback = "auto",
      .choices = CHOICES("auto", "text", "json"),
      .help = "text, json, or by terminal",
-     .more = "`auto` is text on a terminal and JSON otherwise."},
+     .more = "`auto`: text on a terminal, JSON otherwise."},
     {.name = "access-log",
      FIELD(access_log, CHOICE, "WHICH", LIVE),
      .fallback = "errors",
@@ -407,30 +411,33 @@ const struct node_option node_option_requests[] = {
      TIME(drain_delay_ms, LIVE),
      .fallback = "5s",
      .max = DAY_MS,
-     .help = "still serves after SIGTERM, not ready",
-     .more = "Longer than load balancers take to see `/readyz` fail. SIGINT (Ctrl-C) skips it, a "
-             "second SIGTERM ends it. 0 turns it off."},
+     .help = "time to serve after SIGTERM, not ready",
+     .more = "0: none. SIGINT (Ctrl-C) skips it, a second SIGTERM ends it.",
+     .below = "Set it longer than load balancers need to see `/readyz` fail."},
     {.name = "drain-timeout",
      TIME(drain_timeout_ms, LIVE),
      .fallback = "5m",
      .max = DAY_MS,
-     .help = "for open requests after drain-delay",
-     .more = "As long as the longest answers. What stops the process must wait as long "
-             "([Stop](operations.md#stop))."},
+     .help = "limit for open requests after drain-delay",
+     .more = "Set it as long as your longest answers.",
+     .below = "The service manager must wait as long before it kills the process. "
+              "[Stop](operations.md#stop)."},
     {.name = "state-dir",
      FIELD(state_dir, PATH, "FOLDER", RESTART),
      .fallback = "",
-     .help = "keep what is known over a restart, here",
-     .more = "Routers that are all restarted at once, or a router alone, then start warm. The "
-             "folder is one router's, and only its user may write there (mode 700); if it is "
-             "missing, it is made, but not what it is in. The file `state` is written every 10 s "
-             "and at the end, and holds a secret. [What is in it](operations.md#state-on-disk)."},
+     .help = "keep learned state over a restart, here",
+     .more = "Needed only for a single router, or if all routers restart at once.",
+     .below =
+         "The folder belongs to one router; only its user may write there (mode 700). The router "
+         "creates it, but not its parents. It writes the file `state` every 10 s and at the end; "
+         "the file contains a secret. [State on disk](operations.md#state-on-disk)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),
      .fallback = "off",
-     .help = "leave a core when the process crashes",
-     .more = "A core holds prompts and keys. Off, no other process of the same user can read the "
-             "router's memory, or attach a debugger, either."},
+     .help = "write a core when the process crashes",
+     .more = "A core contains prompts and keys.",
+     .below = "With `off`, other processes of the same user cannot read the router's memory or "
+              "attach a debugger."},
 };
 
 const unsigned node_option_request_count = ARRAY_LEN(node_option_requests);

@@ -15,7 +15,7 @@ from test_demo import BUILD, left_of
 
 OTHERS = {"up"}  # of Prometheus itself
 RULES = ("recording.yaml", "alerts.yaml")
-ROW = re.compile(r"^\| `(grapevine_\w+)(?:\{([\w,]+)\})?` \| (\w+) \|", re.M)
+ROW = re.compile(r"^\| `(grapevine_\w+)(?:\{([\w,]+)\})?` \| (\S+)", re.M)
 OWN = {"namespace", "job", "instance", "pod", "le"}  # labels that a scrape adds, and that of histograms
 
 
@@ -27,7 +27,7 @@ def documented():
     """{series: set of its labels}"""
     found = {}
     for name, labels, kind in ROW.findall(text("docs", "metrics.md")):
-        for ending in ("_bucket", "_sum", "_count") if kind == "histogram" else ("",):
+        for ending in ("_bucket", "_sum", "_count") if kind == "Histogram:" else ("",):
             found[name + ending] = set(filter(None, labels.split(",")))
     return found
 

@@ -84,15 +84,20 @@ def settings(text):
 
 def tables():
     """{router: [(flag, its values in words, what becomes of it)]} of the page."""
-    found, rows = {}, []
+    found, routers, group = {}, [], ""
     with open(PAGE) as f:
         for line in f:
-            name = re.match(r"`--from (\S+)`", line)
-            row = re.match(r"\| `--?([a-z0-9-]+)( VALUE(?:\.\.\.)?)?` \| (.*?) \|", line)
-            if name:
-                rows = found.setdefault(name.group(1), [])
-            elif row:
-                rows.append((row.group(1), (row.group(2) or "").strip(), row.group(3)))
+            title = re.match(r"### .* of (.*)$", line)
+            if title:
+                routers = title.group(1).split(", ")
+            group = {"Converted:": "", "By hand:": ", by hand", "Not needed:": "not needed",
+                     "No counterpart:": "no counterpart"}.get(line.strip(), group)
+            row = re.match(r"\| (`.*?) \| (.*?) \| ", line)
+            becomes = row.group(2) + group if row else group
+            names = row.group(1) if row else line if line.startswith("- ") else ""
+            for flag, values in re.findall(r"`--?([a-z0-9A-Z-]+)( X| \.\.\.)?`", names):
+                for router in routers:
+                    found.setdefault(router, []).append((flag, values.strip(), becomes))
     return found
 
 
@@ -139,7 +144,7 @@ class Convert(Converts):
         p = subprocess.run([binary("grapevine"), "--print-options-markdown"], capture_output=True, text=True, check=True)
         known = set(re.findall(r"^\| `([a-z-]+)` \|", p.stdout, re.M))
         with open(PAGE) as f:
-            cells = re.findall(r"^\| `[^`]+` \|((?: `[^`]+`,?)+)", f.read(), re.M)
+            cells = re.findall(r"^\| `.*?` \|((?: `[^`]+`,?)+)", f.read(), re.M)
         named = {name for cell in cells for name in re.findall(r"`([a-z-]+)", cell)}
         self.assertGreater(len(named), 30)
         self.assertEqual(sorted(named - known), [])
@@ -162,7 +167,7 @@ class Convert(Converts):
                 if flag == "disable-retries":  # beside retry-max-retries
                     continue
                 values = VALUES.get(flag, ["7"]) if arity else []
-                line += [("-" if len(flag) == 1 else "--") + flag] + values[:1 if arity == "VALUE" else None]
+                line += [("-" if len(flag) == 1 else "--") + flag] + values[:1 if arity == "X" else None]
                 setting = re.match(r"`([a-z-]+)(?:: \S+)?`( by hand)?$", becomes)
                 self.assertTrue(setting or becomes in ("not needed", "no counterpart") or "by hand" in becomes, flag)
                 if setting:
@@ -188,7 +193,7 @@ class Convert(Converts):
                                "listen": "[::]:8080", "request-timeout": "600s", "queue-max": "50",
                                "health-interval": "10s", "log-level": "warn", "body-bytes-max": "512MiB"})
         self.assertIn("session-header names the header", out)
-        self.assertIn("--intra-node-data-parallel-size: data-parallel ranks are found by themselves", out)
+        self.assertIn("--intra-node-data-parallel-size: the router finds data-parallel ranks itself", out)
         self.assertIn("0 without a counterpart", err)
 
     def test_a_program_is_known_by_its_name_first(self):
@@ -222,11 +227,11 @@ class Convert(Converts):
     def test_a_mesh_that_is_off_or_found_by_kubernetes(self):
         got, out, err = self.convert("--strict", "--", "smg", "--mesh-port", "1", "--mesh-peer-urls", "h:1", "--worker-urls", "http://a:1")
         self.assertEqual(sorted(got), ["body-bytes-max", "listen", "replica"])
-        self.assertIn("#   --mesh-peer-urls: without --enable-mesh it says nothing", out)
+        self.assertIn("#   --mesh-peer-urls: no effect without --enable-mesh", out)
         got, out, err = self.convert("--", "smg", "--enable-mesh", "--service-discovery", "--selector", "app=vllm",
                                      "--router-selector", "app=smg", "tier=router", "--mesh-advertise-host", "$(POD_IP)")
         self.assertIn('whose selector is "app=vllm"', err)
-        self.assertIn("gvctl: by hand: --router-selector: make a headless Service of the routers", err)
+        self.assertIn("gvctl: by hand: --router-selector: create a headless Service for the routers", err)
         self.assertIn("would be gossip-advertise: $(POD_IP):39527, which is refused", err)
         # With that prefix launch_server names the engines' pods.
         err = self.convert("--", "python", "-m", "sglang_router.launch_server", "--router-service-discovery", "--router-selector", "app=x")[2]
@@ -237,7 +242,7 @@ class Convert(Converts):
         for program in (("vllm-router",), ("python", "-m", "sglang_router.launch_router"), ("smg", "launch"),
                         ("python3", "-m", "smg.launch_router"), ("/usr/bin/amg",)):
             out, err = self.convert("--strict", "--", *program, "--worker-urls", "http://a:1", "--eviction-interval", "60")[1:]
-            self.assertIn("#   --eviction-interval: prefixes go by what each engine's cache holds", out)
+            self.assertIn("#   --eviction-interval: the prefix index follows each engine's cache", out)
         got = self.convert("--strict", "--", "sgl-router", "--worker-urls", "http://a:1", "--log-json", "--policy", "least_load",
                            "--shutdown-grace-period-secs", "60", "--max-idle-secs", "9")[0]
         self.assertEqual((got["log-format"], got["drain-timeout"], got["policy"]), ("json", "60s", "least_tokens"))
@@ -306,7 +311,7 @@ exec smg launch --worker-urls "http://10.0.0.1:30001" 'http://10.0.0.2:30001' \\
         self.assertEqual(got, {"replica": ["http://10.0.0.1:30001", "http://10.0.0.2:30001"], "policy": "cache_aware",
                                "listen": "0.0.0.0:30000", "log-format": "json", "drain-timeout": "180s",
                                "body-bytes-max": "512MiB"})
-        self.assertIn("--postgres-db-url: responses are stored by the engine", err)
+        self.assertIn("--postgres-db-url: engines store responses", err)
         self.assertNotIn("u:p@h", out + err)
 
     def test_production_stack(self):
@@ -318,7 +323,7 @@ exec smg launch --worker-urls "http://10.0.0.1:30001" 'http://10.0.0.2:30001' \\
         got, out, err = self.convert("--", "vllm-router", "--service-discovery", "k8s", "--k8s-namespace", "prod",
                                      "--k8s-port", "8000", "--k8s-label-selector", "app=v", "--routing-logic", "priority")
         self.assertEqual(got["replica-kubernetes"], ["prod/engines:8000"])
-        self.assertIn("--routing-logic: no priority of requests", err)
+        self.assertIn("--routing-logic: no priorities", err)
 
     def test_llm_d(self):
         config = """apiVersion: llm-d.ai/v1
@@ -346,9 +351,9 @@ schedulingProfiles:
         for given in (path, self.file("map.yaml", map_of_it)):
             got, more, err = self.convert(given)
             self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "cache_aware"})
-            for plugin in ("prefix-cache-scorer: ", "kv-cache-utilization-scorer: its weight has none",
-                           "pd-profile-handler: prefill and decode", "made-up: this plugin is not known here",
-                           "flowControl: requests wait in one line", "max-score-picker: "):
+            for plugin in ("prefix-cache-scorer: ", "kv-cache-utilization-scorer: no weights",
+                           "pd-profile-handler: prefill/decode disaggregation", "made-up: this plugin is not known here",
+                           "flowControl: requests wait in one queue", "max-score-picker: "):
                 self.assertIn("#   " + plugin, more)
                 self.assertIn("#   " + plugin, out)
         self.assertIn("3 without a counterpart", err)
@@ -397,9 +402,9 @@ backend engines
         self.assertEqual({k: v for k, v in got.items() if k != "tls-cert"}, had)
         self.assertEqual("tls-cert" in got, "would be tls-cert" not in out)
         for words in ("bind: :8080: clients connect at one address, *:443", "by hand: server: http://[fd00::2]:8000: a backup there",
-                      "http-request: requests are routed by their model", "whatever: this directive is not known here"):
+                      "http-request: the router routes by model", "whatever: this directive is not known here"):
             self.assertIn("gvctl: " + words, err)
-        for words in ("nbthread: one thread", "tune.*: nothing of it needs tuning", "mode: HTTP"):
+        for words in ("nbthread: a router has one thread", "tune.*: nothing to tune", "mode: the router always speaks HTTP"):
             self.assertIn("#   " + words, out)
         self.assertEqual(self.convert("--", "haproxy", "-f", self.file("haproxy.cfg", config))[0], got)
         for balance, policy in (("roundrobin", "round_robin"), ("leastconn", "least_request"), ("random", "power_of_two"),
@@ -414,7 +419,7 @@ backend engines
             self.assertIn("gvctl: of smg: 3 written, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
             self.assertEqual(len(got), 3)
             self.assertIn("gvctl: by hand: --retry-max-retries: would be retries-max: many, which is refused: ", err)
-            self.assertIn("gvctl: --pd-disaggregation: prefill and decode on engines of their own", err)
+            self.assertIn("gvctl: --pd-disaggregation: prefill/decode disaggregation is not supported", err)
             self.assertIn("gvctl: --no-such-flag: this flag is not known here", err)
             self.assertIn("#   --retry-max-retries: would be retries-max: many, which is refused: ", out)
         self.convert("--strict", "--from", "smg", "--", "--worker-urls", "http://a:1")

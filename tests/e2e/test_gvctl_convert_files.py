@@ -294,8 +294,8 @@ class HAProxy(Converts):
         self.says(out, "frontend stats: no engines are behind it: left out",
                   "frontend http: no engines are behind it: left out",
                   "bind: [2001:db8::5]:443: clients connect at one address, 10.0.0.5:443",
-                  "server: rise: a replica is back with its first good answer",
-                  "http-check expect: health-statuses: the statuses of a replica that is well; its body does not count")
+                  "server: rise: one good health check brings a replica back",
+                  "http-check expect: health-statuses: the statuses of a healthy replica; the body does not count")
 
     def test_half_of_a_file_is_not_converted(self):
         with tempfile.NamedTemporaryFile("w") as f:
@@ -315,7 +315,7 @@ class HAProxy(Converts):
         self.says(out, "listen postgres: it is disabled", "server: https://engines-old.internal:8443: weight 0 there: gvctl add brings it in",
                   "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
                   "bind: clients connect at one address: the first is used",
-                  "nameserver: dns-server: IP:PORT, for replica-dns", "balance: the query says nothing of a prompt")
+                  "nameserver: dns-server: IP:PORT, for replica-dns", "balance: the query does not identify a prompt")
         self.assertNotIn("resolve_retries", out)
         self.assertIn("server: verify none: certificates are always checked", out)
 
@@ -356,11 +356,11 @@ backend e
             "session-header": "X-Session-ID", "upstream-idle-timeout": "3600s", "queue-timeout": "90s", "retries-max": "4"})
         self.says(out, "bind: crt: tls-cert: the name of each file in /etc/haproxy/certs/, one an entry",
                   "server: 10.1.0.2: want HOST:PORT of an engine", "server: unix@/run/vllm.sock: want HOST:PORT of an engine",
-                  "userlist admins: client-keys-file lists who may call",
+                  "userlist admins: client-keys-file lists the API keys",
                   "peer: join names another router, at its gossip port (7490)",
-                  "server: port: health is asked at the replica's own port",
+                  "server: port: health checks use the replica's own port",
                   "server: new-word: what it says of a server is not known here",
-                  "bind: ca-file: clients show no certificates; client-keys-file asks for API keys")
+                  "bind: ca-file: no client certificates; client-keys-file checks API keys")
         self.assertNotIn("haproxy2", out)
 
     def test_several_backends_behind_rules(self):
@@ -375,15 +375,15 @@ backend e
 
     def test_http_2_is_named(self):
         """alpn h2 of a bind line was passed over, and of a server it was not needed."""
-        two = "it is not spoken: a proxy in front has to take HTTP/1.1 to the router"
-        both = "bind: alpn: HTTP/2 is not spoken: clients that offer http/1.1 too take that"
-        server = "it is not spoken: the engine has to take HTTP/1.1, as vLLM and SGLang do"
+        two = "HTTP/2 is not supported: a proxy in front must speak HTTP/1.1 to the router"
+        both = "bind: alpn: HTTP/2 is not supported: clients that also offer http/1.1 use that"
+        server = "HTTP/2 is not supported: the engine must accept HTTP/1.1, as vLLM and SGLang do"
         for bind, at, line, hand, none in (
                 ("alpn h2,http/1.1", "", both, 0, 1), ("alpn h3,h2,http/1.1", "", both, 0, 1),
                 ("alpn h2", "", "bind: alpn h2: " + two, 1, 0), ("proto h2", "", "bind: proto h2: " + two, 1, 0),
-                ("alpn http/1.1", "", "bind: alpn http/1.1: it is what is offered", 0, 0),
+                ("alpn http/1.1", "", "bind: alpn http/1.1: the router offers HTTP/1.1", 0, 0),
                 ("", "alpn h2", "server: alpn h2: " + server, 1, 0), ("", "proto h2", "server: proto h2: " + server, 1, 0),
-                ("", "alpn h2,http/1.1", "server: alpn: HTTP/1.1 is spoken", 0, 0)):
+                ("", "alpn h2,http/1.1", "server: alpn: the router speaks HTTP/1.1", 0, 0)):
             _, out, err = self.of("listen l\n  bind :443 %s\n  server a h:1 %s\n" % (bind, at))
             self.says(out, line)
             self.assertIn("%d by hand, %d without" % (hand, none), err)
@@ -402,14 +402,14 @@ backend e
         _, out, err = self.of(text % "\n  ".join(lines + calls))
         for line in lines + calls:
             first, rest = line.split(" ", 1)
-            what = "connections-per-client-max limits those of an address at once" if line in calls else (
+            what = "connections-per-client-max limits connections per address" if line in calls else (
                 "client-keys-file: a key may have requests-per-minute=N")
             self.assertIn("gvctl: by hand: %s: %s: %s" % (first, rest, what), err)
         self.assertIn("9 by hand, 0 without", err)
         for line in ("stick-table type string size 1m", "acl x path /x", "http-request deny if x"):  # these are none
             self.assertIn("0 by hand, 1 without", self.of(text % line)[2])
         self.says(self.of(text % "filter bwlim-in x default-limit 1m default-period 1s")[1],
-                  "filter bwlim-in: no bandwidth is limited")
+                  "filter bwlim-in: the router does not limit bandwidth")
 
     def test_timeout_client_is_of_all_that_a_client_does(self):
         """It was that of bodies alone. HAProxy takes it for connections that are kept, too, after http-request's."""
@@ -417,7 +417,7 @@ backend e
                             ("timeout http-request 5s\n  timeout http-keep-alive 1s", "1s")):
             got, out, _ = self.of("defaults\n  timeout client 50s\n  %s\nlisten l\n  server a h:1\n" % lines)
             self.assertEqual([got["client-%s-timeout" % k] for k in ("body", "write", "idle")], ["50s", "50s", idle])
-            self.assertIn("#   timeout client: the head of a request has client-head-timeout", out)
+            self.assertIn("#   timeout client: client-head-timeout limits the head", out)
 
     def test_nothing_is_passed_over(self):
         """What no table knew of a bind line, behind an unknown word of a server, of resolvers, peers and balance."""
@@ -436,13 +436,13 @@ traces
   trace h1
 """)
         self.says(out, "foo: this directive is not known here", "bind: new-word: what it says of a bind is not known here",
-                  "bind: v4v6: the system says whether [::] takes IPv4 too", "no option httpclose: it is off",
-                  "balance: no such policy is known here: cache_aware is used",
+                  "bind: v4v6: the system decides if [::] also accepts IPv4", "no option httpclose: it is off",
+                  "balance: unknown policy: cache_aware is used",
                   "server: newer-word: what it says of a server is not known here",
-                  "server: rise: a replica is back with its first good answer",
+                  "server: rise: one good health check brings a replica back",
                   "server: sni: replica-tls-name: one name, which no request changes",
                   "resolvers: only its nameservers count", "traces: the log goes to standard error")
-        self.assertRegex(out, "#   peers: only its lines with peer count: ")
+        self.assertRegex(out, "#   peers: only its peer lines count: ")
         err = self.convert("--", "haproxy", "-W", "-f", self.file("h.cfg", "listen l\n server a h:1\n"), "-n", "5", "-new")[2]
         for word in ("-n: maxconn in its file, or connections-max", "-new: this flag is not known here"):
             self.assertIn("gvctl: by hand: " + word if word[1] == "n" and word[2] == ":" else "gvctl: " + word, err)
@@ -461,7 +461,7 @@ traces
             "replica-dns": ["_http._tcp.vllm.default.svc.cluster.local"], "policy": "cache_aware",
             "client-head-timeout": "0ms", "upstream-connect-timeout": "100ms", "upstream-idle-timeout": "2ms",
             "health-timeout": "2s"})
-        self.says(out, "option foo: no such option is known here", "server: $ENGINE: want HOST:PORT of an engine")
+        self.says(out, "option foo: this option is not known here", "server: $ENGINE: want HOST:PORT of an engine")
         self.assertIn("bind: would be listen: ${ADDR}:${PORT}, which is refused", out)
         self.assertIn("timeout client: would be client-body-timeout: 172800s, which is refused", out)
 
@@ -489,7 +489,7 @@ class LlmD(Converts):
         got, out, err = self.of(VALUES)
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "cache_aware"})
         for plugin in ("pd-profile-handler", "prefill-filter"):
-            self.assertIn("gvctl: %s: prefill and decode on engines of their own" % plugin, err)
+            self.assertIn("gvctl: %s: prefill/decode disaggregation is not supported" % plugin, err)
 
     def test_weights_of_nothing_and_references_to_nothing(self):
         got, out, _ = self.of(ODD)

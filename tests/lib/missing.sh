@@ -17,5 +17,5 @@ else
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "These Debian packages are missing: ${missing[*]}" >&2
-echo "Install them with: make deps (as root, or with sudo)" >&2
+echo "Install them with: make ${DEPS:-deps} (as root, or with sudo)" >&2
 exit 1

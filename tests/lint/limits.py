@@ -63,11 +63,13 @@ def stated(tree):
             constant = cells[3].strip("`")
             yield "%s:%d" % (page, number), constant, value_of(cells[2], constant), cells[2]
     for page, pattern, constant in STATED:
-        m = re.search(pattern, open(os.path.join(tree, page), encoding="utf-8").read())
+        words = pattern.replace(" ", r"\s+")  # a line may end between two words
+        m = re.search(words, open(os.path.join(tree, page), encoding="utf-8").read())
         if not m:
             yield page, constant, None, "no line with %r" % pattern
         else:
-            yield page, constant, value_of(m.group(1), constant), m.group(1)
+            number = " ".join(m.group(1).split())
+            yield page, constant, value_of(number, constant), number
 
 
 def headers(tree):

@@ -14,9 +14,9 @@
 
 enum convert_kind {
     CONVERT_DID,        /* a setting says it */
-    CONVERT_NOT_NEEDED, /* the router does so by itself, or without */
-    CONVERT_HAND,       /* it can, and an operator has to say how */
-    CONVERT_NONE,       /* it cannot do that */
+    CONVERT_NOT_NEEDED, /* the router does this itself, or does not need it */
+    CONVERT_HAND,       /* an operator must set it */
+    CONVERT_NONE,       /* the router has no such feature */
     CONVERT_READ,       /* others say it together, or code: the note is for the page alone */
 };
 
@@ -67,10 +67,9 @@ struct convert_row {
         SAME(flag " critical, " flag " fatal, " flag " ERROR", "log-level: error"),                \
         SAME(flag " trace, " flag " DEBUG", "log-level: debug")
 
-#define NOTE_PD                                                                                    \
-    "prefill and decode on engines of their own are not supported: each engine does both"
-#define NOTE_CODE "the router runs no code of others"
-#define NOTE_COST "what is cached, what waits and what would be pushed out are weighed in seconds"
+#define NOTE_PD   "prefill/decode disaggregation is not supported: each engine does both"
+#define NOTE_CODE "the router runs no third-party code"
+#define NOTE_COST "one cost in seconds weighs cached tokens, queue and evictions"
 
 struct convert_router {
     const char *name, *title, *source;

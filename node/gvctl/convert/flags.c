@@ -3,13 +3,13 @@
 
 #include "node/gvctl/convert/convert_internal.h"
 
-#define NOTE_TRACE  "no spans are sent"
-#define NOTE_DP     "data-parallel ranks are found by themselves"
+#define NOTE_TRACE  "the router sends no traces"
+#define NOTE_DP     "the router finds data-parallel ranks itself"
 #define NOTE_HEADER "session-header names the header"
 #define NOTE_HISTORY                                                                               \
-    "responses are stored by the engine that made them; the router sends what follows there"
-#define NOTE_NAMES   "models have the names that engines give them (vLLM: --served-model-name)"
-#define NOTE_DYNAMIC "convert that file, too, and name it with config"
+    "engines store responses; the router sends follow-ups to the engine that made them"
+#define NOTE_NAMES   "models keep the engines' names (vLLM: --served-model-name)"
+#define NOTE_DYNAMIC "convert that file too, and name the result with config"
 
 /* What came of the SGLang router has these in common. */
 #define OF_FORK                                                                                    \
@@ -23,15 +23,16 @@ static const struct convert_row fork[] = {
     MISSING("prefill-policy=, decode-policy=, prefill=..., decode=, prefill-selector=..., "
             "decode-selector=..., mini-lb",
             NOTE_PD),
-    NEEDLESS("worker-startup-timeout-secs=", "an engine waits for its health check"),
-    NEEDLESS("worker-startup-check-interval=", "health-interval holds from the start on"),
+    NEEDLESS("worker-startup-timeout-secs=",
+             "a new engine gets requests after its first good health check"),
+    NEEDLESS("worker-startup-check-interval=", "health-interval also applies at startup"),
     NEEDLESS("cache-threshold=, balance-abs-threshold=, balance-rel-threshold=", NOTE_COST),
-    NEEDLESS("max-tree-size=", "index-bytes bounds the index, in bytes of memory"),
+    NEEDLESS("max-tree-size=", "index-bytes limits the index, in bytes of memory"),
     SAME("max-payload-size=", "body-bytes-max"),
-    NEEDLESS("enable-igw", "models are routed by what each engine lists"),
+    NEEDLESS("enable-igw", "the router routes by the models that each engine lists"),
     BY_HAND("api-key=", "replica-api-key-file",
             "write the key, one line, into a file and name it: replica-api-key-file: FILE"),
-    NEEDLESS("log-dir=", "the log goes to standard error: systemd or the container keeps it"),
+    NEEDLESS("log-dir=", "the log goes to standard error; systemd or the container keeps it"),
     LEVELS("log-level"),
     SAME("service-discovery", "replica-kubernetes.on"),
     SAME("selector=...", "replica-kubernetes.selector"),
@@ -39,33 +40,32 @@ static const struct convert_row fork[] = {
     SAME("service-discovery-namespace=", "replica-kubernetes.namespace"),
     SAME("prometheus-port=", "admin-listen.port"),
     SAME("prometheus-host=", "admin-listen.host"),
-    MISSING("request-id-headers=...", "x-request-id is read and answered, no other header"),
+    MISSING("request-id-headers=...", "the router reads and returns x-request-id only"),
     SAME("request-timeout-secs=", "request-timeout"),
-    NEARLY("max-concurrent-requests=", "requests-max", "requests in flight: more wait"),
+    NEARLY("max-concurrent-requests=", "requests-max", "more requests wait"),
     BY_HAND("cors-allowed-origins=...", "cors-allow-origin",
-            "`*` is the default; name the origins, separated by commas. It is said in the router's "
-            "own answers; engines say it in theirs (vLLM: --allowed-origins)"),
+            "list the origins, separated by commas; the list also applies to engines' answers"),
     SAME("retry-max-retries=", "retries-max"),
     NEEDLESS("retry-initial-backoff-ms=, retry-max-backoff-ms=, retry-backoff-multiplier=, "
              "retry-jitter-factor=",
-             "another replica is tried at once, within retry-budget"),
+             "the router retries on another replica within 200 ms, limited by retry-budget"),
     SAME("disable-retries", "retries-max: 0"),
     NEEDLESS("cb-failure-threshold=, cb-success-threshold=, cb-timeout-duration-secs=, "
              "cb-window-duration-secs=",
-             "a failing replica is ejected, with a back-off, at all routers"),
-    MISSING("disable-circuit-breaker", "that a failing replica is avoided cannot be turned off"),
+             "all routers avoid a failing replica, with a back-off"),
+    MISSING("disable-circuit-breaker", "avoiding a failing replica cannot be turned off"),
     SAME("health-failure-threshold=", "health-failures"),
-    NEEDLESS("health-success-threshold=", "one good check brings a replica back"),
+    NEEDLESS("health-success-threshold=", "one good health check brings a replica back"),
     SAME("health-check-timeout-secs=", "health-timeout"),
     SAME("health-check-interval-secs=", "health-interval"),
     SAME("health-check-endpoint=", "health-path"),
     SAME("queue-size=", "queue-max"),
     SAME("queue-timeout-secs=", "queue-timeout"),
-    MISSING("rate-limit-tokens-per-second=", "requests-max limits how many there are, not a rate"),
+    MISSING("rate-limit-tokens-per-second=", "requests-max limits concurrent requests, not a rate"),
     NEEDLESS("eviction-interval-secs=, eviction-interval=",
-             "prefixes go by what each engine's cache holds"),
+             "the prefix index follows each engine's cache"),
     MISSING("enable-trace, otlp-traces-endpoint=", NOTE_TRACE),
-    NEEDLESS("backend=, runtime=", "what an engine is, is found out"),
+    NEEDLESS("backend=, runtime=", "the router detects the kind of engine"),
     MISSING("history-backend=", NOTE_HISTORY),
     {0},
 };
@@ -74,9 +74,9 @@ static const struct convert_row fork[] = {
 static const struct convert_row vllm[] = {
     MISSING("vllm-pd-disaggregation, vllm-discovery-address=, kv-connector=", NOTE_PD),
     NEEDLESS("intra-node-data-parallel-size=", NOTE_DP),
-    MISSING("profile", "engines are profiled by calls to them"),
+    MISSING("profile", "start profiling with calls to the engines"),
     MISSING("enable-program-scheduling, program-scheduling-config-json=",
-            "requests are not grouped to programs"),
+            "requests are not grouped into programs"),
     MISSING("otel-sampling-ratio=, otel-excluded-paths=...", NOTE_TRACE),
     MISSING("api-key-validation-urls=...", "client-keys-file lists the keys"),
     MISSING("wasm-middleware=, wasm-middleware-sha256=, wasm-middleware-route=", NOTE_CODE),
@@ -96,9 +96,8 @@ const struct convert_router convert_vllm = {
     .host = "127.0.0.1",
 };
 
-#define NOTE_CONTROL                                                                               \
-    "changes need the token in admin-token-file; there are no roles beyond reading and changing"
-#define NOTE_STICKY "a session's replica follows from its key alone"
+#define NOTE_CONTROL "the token in admin-token-file permits changes; there are no other roles"
+#define NOTE_STICKY  "the session key alone determines the replica"
 
 /* SGLang router, and SMG that came of it: sgl-model-gateway in between. Their flags are one table:
  * they have most in common, and releases of both differ more than they do. Both launchers, that in
@@ -112,8 +111,8 @@ static const struct convert_row gateway[] = {
     NEEDLESS("model-path=, tokenizer-path=, chat-template=, tokenizer-cache-enable-l0, "
              "tokenizer-cache-l0-max-entries=, tokenizer-cache-enable-l1, "
              "tokenizer-cache-l1-max-memory=, model=",
-             "prompts are compared without a tokenizer"),
-    NEEDLESS("reasoning-parser=, tool-call-parser=", "engines parse what they generate"),
+             "the router compares prompts without a tokenizer"),
+    NEEDLESS("reasoning-parser=, tool-call-parser=", "engines parse their own output"),
     MISSING("mcp-config-path=", "the router calls no tools"),
     MISSING("oracle-wallet-path=, oracle-tns-alias=, oracle-connect-descriptor=, "
             "oracle-username=, oracle-password=, oracle-pool-min=, oracle-pool-max=, "
@@ -123,11 +122,11 @@ static const struct convert_row gateway[] = {
             NOTE_HISTORY),
     SAME("client-cert-path=", "replica-cert"),
     SAME("client-key-path=", "replica-key"),
-    NEARLY("ca-cert-paths=...", "replica-ca-file", "one file: put several CAs into it"),
+    NEARLY("ca-cert-paths=...", "replica-ca-file", "put all CAs into one file"),
     SAME("load-monitor-interval=", "scrape-interval"),
     NEEDLESS("max-idle-secs=, assignment-mode=, redis-key-prefix=", NOTE_STICKY),
     SAME("log-json", "log-format: json"),
-    NEEDLESS("prometheus-duration-buckets=...", "buckets are fixed"),
+    NEEDLESS("prometheus-duration-buckets=...", "histogram buckets are fixed"),
     SAME("shutdown-grace-period-secs=", "drain-timeout"),
     MISSING("disable-health-check", "health is always checked"),
     MISSING("served-model-name=", NOTE_NAMES),
@@ -135,19 +134,19 @@ static const struct convert_row gateway[] = {
     SAME("tls-cert-path=", "tls-cert"),
     SAME("tls-key-path=", "tls-key"),
     BY_HAND("control-plane-api-keys=...", "admin-token-file", NOTE_CONTROL),
-    NEEDLESS("control-plane-audit-enabled", "the log has each change"),
-    MISSING("disable-audit-logging", "the log has each change"),
+    NEEDLESS("control-plane-audit-enabled", "the router logs each change"),
+    MISSING("disable-audit-logging", "the router logs each change"),
     MISSING("jwt-issuer=, jwt-audience=, jwt-jwks-uri=, jwt-role-mapping=..., jwt-role-claim=",
             NOTE_CONTROL),
     BY_HAND("enable-mesh", "cluster-key-file.mesh",
             "make a key with gvctl keygen --out FILE, copy it to all routers, and set "
             "cluster-key-file: FILE at each"),
-    NEEDLESS("mesh-*=...", "without --enable-mesh it says nothing"),
+    NEEDLESS("mesh-*=...", "no effect without --enable-mesh"),
     NEEDLESS("router-mesh-port-annotation=", "join names the port"),
     SAME("policy least_load", "policy: least_tokens"),
-    MISSING("policy passthrough", "there is no policy that always takes the first replica"),
+    MISSING("policy passthrough", "no policy always takes the first replica"),
     NEARLY("policy manual", "policy: session",
-           "session-header names the header; theirs is x-smg-routing-key"),
+           "session-header names the header (SMG's is x-smg-routing-key)"),
     NEARLY("policy consistent_hashing", "policy: session", NOTE_HEADER),
     {0},
 };
@@ -158,10 +157,9 @@ static const struct convert_row mesh[] = {
     SAME("mesh-host=", "gossip-listen.host"),
     SAME("mesh-port=", "gossip-listen.port"),
     SAME("mesh-advertise-host=", "gossip-advertise.host"),
-    NEARLY("mesh-peer-urls=...", "join", "all of them are tried: theirs only the first"),
+    NEARLY("mesh-peer-urls=...", "join", "the router tries all of them, not only the first"),
     BY_HAND("router-selector=...", "join",
-            "make a headless Service of the routers (clusterIP: None) and set join: NAME:PORT, "
-            "with the port of gossip-listen"),
+            "create a headless Service for the routers, set join: NAME:PORT with the gossip port"),
     {0},
 };
 
@@ -190,11 +188,11 @@ static const struct convert_row stack[] = {
     SAME("host=", "listen.host"),
     SAME("port=", "listen.port"),
     SAME("service-discovery k8s", "replica-kubernetes.on"),
-    NEEDLESS("service-discovery static", "static-backends lists them"),
-    OTHERWISE("service-discovery=", "replica-kubernetes", "k8s and static are known here"),
-    NEEDLESS("k8s-service-discovery-type=", "pods are used, not their services"),
+    NEEDLESS("service-discovery static", "static-backends lists the replicas"),
+    OTHERWISE("service-discovery=", "replica-kubernetes", "only k8s and static can be converted"),
+    NEEDLESS("k8s-service-discovery-type=", "the router uses pods, not services"),
     SAME("static-backends=", "replica"),
-    NEEDLESS("static-models=, static-model-types=", "which models an engine serves is asked of it"),
+    NEEDLESS("static-models=, static-model-types=", "the router asks each engine for its models"),
     MISSING("static-aliases=", NOTE_NAMES),
     MISSING("static-model-labels=, prefill-model-labels=, decode-model-labels=, "
             "routing-logic disaggregated_prefill",
@@ -203,30 +201,30 @@ static const struct convert_row stack[] = {
     SAME("k8s-port=", "replica-kubernetes.port"),
     SAME("k8s-namespace=", "replica-kubernetes.namespace"),
     SAME("k8s-label-selector=", "replica-kubernetes.selector"),
-    NEEDLESS("k8s-watcher-timeout-seconds=", "a watch that ends is begun again"),
+    NEEDLESS("k8s-watcher-timeout-seconds=", "the router restarts a watch that ends"),
     SAME("backend-health-check-timeout-seconds=", "health-timeout"),
     SAME("routing-logic roundrobin", "policy: round_robin"),
     SAME("routing-logic session", "policy: session"),
     SAME("routing-logic prefixaware", "policy: cache_aware"),
     NEARLY("routing-logic kvaware", "policy: cache_aware",
-           "caches are followed by the traffic, without LMCache"),
-    MISSING("routing-logic priority", "no priority of requests: all wait in one line"),
-    OTHERWISE("routing-logic=", "policy", "no such policy is known here: cache_aware is used"),
+           "the router follows caches by KV-cache events and traffic, without LMCache"),
+    MISSING("routing-logic priority", "no priorities: all requests wait in one queue"),
+    OTHERWISE("routing-logic=", "policy", "unknown policy: cache_aware is used"),
     SAME("session-key=", "session-header"),
     NEEDLESS("lmcache-controller-port=, lmcache-health-check-interval=, lmcache-worker-timeout=",
-             "caches are followed by the traffic, without LMCache"),
+             "the router follows caches by KV-cache events and traffic, without LMCache"),
     NEEDLESS("kv-aware-threshold=", NOTE_COST),
     MISSING("callbacks=", NOTE_CODE),
-    MISSING("request-rewriter=", "requests are sent on as they are"),
+    MISSING("request-rewriter=", "the router does not rewrite requests"),
     MISSING("enable-batch-api, file-storage-class=, file-storage-path=, batch-processor=",
-            "the batch and files APIs go to engines that have them"),
+            "the router has no batch or files API of its own"),
     SAME("engine-stats-interval=", "scrape-interval"),
-    NEEDLESS("request-stats-window=", "/metrics has counters: Prometheus has windows"),
-    NEEDLESS("log-stats, log-stats-interval=", "/metrics has them; gvctl top shows them"),
+    NEEDLESS("request-stats-window=", "Prometheus computes windows from the counters in /metrics"),
+    NEEDLESS("log-stats, log-stats-interval=", "see /metrics or gvctl top"),
     BY_HAND("dynamic-config-yaml=, dynamic-config-json=", "config", NOTE_DYNAMIC),
-    MISSING("feature-gates=", "there are none"),
+    MISSING("feature-gates=", "Grapevine has no feature gates"),
     MISSING("semantic-cache-model=, semantic-cache-dir=, semantic-cache-threshold=",
-            "answers are not cached"),
+            "the router does not cache answers"),
     LEVELS("log-level"),
     SAME("log-format=", "log-format"),
     MISSING("sentry-dsn=, sentry-traces-sample-rate=, sentry-profile-session-sample-rate=",

@@ -6,36 +6,35 @@
 #include "node/gvctl/convert/convert_internal.h"
 #include "node/gvctl/fields.h"
 
-#define NOTE_METRICS "/metrics is at the admin port, readable by whoever reaches it"
-#define NOTE_NAMES   "the names of engines' metrics are known, of vLLM and SGLang"
-#define NOTE_WEIGHT  "its weight has none: " NOTE_COST
-#define NOTE_FLOW    "requests wait in one line (queue-max, queue-timeout), without priorities"
-#define NOTE_PLUGIN  "there are no plugins: the one rule has what they do"
-#define NOTE_READ    "requests are read in all forms that engines take"
-#define NOTE_LIMITS  "replica-requests-max, requests-max and queue-max limit"
+#define NOTE_METRICS "/metrics is on the admin port, without authentication"
+#define NOTE_NAMES   "the router knows the metric names of vLLM and SGLang"
+#define NOTE_WEIGHT  "no weights: " NOTE_COST
+#define NOTE_FLOW    "requests wait in one queue without priorities (queue-max, queue-timeout)"
+#define NOTE_PLUGIN  "no plugins: one built-in rule replaces them"
+#define NOTE_READ    "the router reads all request formats of the engines"
+#define NOTE_LIMITS  "the limits are replica-requests-max, requests-max and queue-max"
 #define NOTE_LATENCY                                                                               \
-    "latency is predicted by what each replica was learned to do; no goal per request"
+    "the router predicts latency from learned speeds; requests have no latency goals"
 
 static const struct convert_row plugins[] = {
     NEEDLESS("prefix-cache-scorer", "policy: cache_aware. " NOTE_WEIGHT),
-    NEEDLESS("precise-prefix-cache-scorer",
-             "engines' KV events are read where they are published (kv-events), or from engines "
-             "that connect (kv-events-listen)"),
-    NEEDLESS("no-hit-lru-scorer", "the cost includes what a prompt pushes out"),
-    NEEDLESS("session-affinity-scorer", "a session's prefix is where it was"),
-    NEEDLESS("lora-affinity-scorer", "loading an adapter is a term of the cost, in seconds"),
+    NEEDLESS("precise-prefix-cache-scorer", "the router reads KV-cache events (kv-events); engines "
+                                            "may also connect (kv-events-listen)"),
+    NEEDLESS("no-hit-lru-scorer", "the cost includes evictions"),
+    NEEDLESS("session-affinity-scorer", "a session's prefix keeps it at its replica"),
+    NEEDLESS("lora-affinity-scorer", "the cost includes loading an adapter"),
     NEEDLESS("latency-scorer, predicted-latency-scorer", NOTE_LATENCY),
     MISSING("slo-headroom-tier-filter", NOTE_LATENCY),
     MISSING("header-label-affinity-scorer, topology-affinity-scorer, context-length-aware, "
             "by-label, by-label-selector, label-selector-filter, topology-affinity-filter",
-            "replicas are not chosen by labels of their pods"),
-    NEEDLESS("decode-filter", "each engine does both prefill and decode"),
+            "the router does not choose by pod labels"),
+    NEEDLESS("decode-filter", "each engine does prefill and decode"),
     NEEDLESS("prefix-cache-affinity-filter", "policy: cache_aware. " NOTE_COST),
     BY_HAND("session-affinity-filter", "policy",
-            "policy: session with session-header, if requests must stay where their session is"),
-    NEEDLESS("data-parallel-profile-handler", "data-parallel ranks are found by themselves"),
-    NEEDLESS("max-score-picker", "the least cost is chosen, near-tie among equals"),
-    NEEDLESS("models-responder", "/v1/models merges what all engines list"),
+            "set policy: session and session-header if a session must stay at its replica"),
+    NEEDLESS("data-parallel-profile-handler", "the router finds data-parallel ranks itself"),
+    NEEDLESS("max-score-picker", "the router takes the least cost; near-tie decides among equals"),
+    NEEDLESS("models-responder", "/v1/models merges the lists of all engines"),
     NEEDLESS("single-profile-handler, *-producer", NOTE_PLUGIN),
     NEEDLESS("*-scorer", NOTE_WEIGHT),
     NEEDLESS("*-picker", NOTE_COST),
@@ -47,12 +46,12 @@ static const struct convert_row plugins[] = {
     NEEDLESS("*-extractor, *-source", NOTE_NAMES),
     NEEDLESS("*-detector", NOTE_LIMITS),
     MISSING("*-fairness-policy, *-ordering-policy, *-admitter", NOTE_FLOW),
-    BY_HAND("*-discovery", "replica-file", "replica-file or replica-dns lists replicas"),
+    BY_HAND("*-discovery", "replica-file", "use replica-file or replica-dns"),
     {0},
 };
 
 static const struct convert_row sections[] = {
-    READ("apiVersion, kind, metadata, plugins, schedulingProfiles", NULL, "of them plugins count"),
+    READ("apiVersion, kind, metadata, plugins, schedulingProfiles", NULL, "only plugins count"),
     NEEDLESS("featureGates", NOTE_PLUGIN),
     NEEDLESS("requestHandler, parser", NOTE_READ),
     NEEDLESS("dataLayer, data", NOTE_NAMES),
@@ -228,36 +227,37 @@ static const struct convert_row flags[] = {
     NEEDLESS("grpc-port=, grpc-health-port=, grpc-max-recv-msg-size=, grpc-max-send-msg-size=, "
              "enable-grpc-stream-metrics, secure-serving, health-checking, "
              "disable-endpoint-subset-filter, cert-path=, enable-cert-reload",
-             "the router carries requests itself: there is no Envoy to talk to"),
+             "the router proxies requests itself, without Envoy"),
     NEEDLESS("ha-enable-leader-election", "all routers serve at once (join, cluster-key-file)"),
     SAME("drain-timeout=", "drain-delay"),
     SAME("pool-name=", "replica-kubernetes.on"),
     SAME("pool-namespace=", "replica-kubernetes.namespace"),
-    NEEDLESS("pool-group=", "replicas are found by a Service, not by an InferencePool"),
+    NEEDLESS("pool-group=", "the router uses a Service, not an InferencePool"),
     SAME("endpoint-selector=", "replica-kubernetes.selector"),
     SAME("endpoint-target-ports=", "replica-kubernetes.port"),
     SAME("refresh-metrics-interval=", "scrape-interval"),
     NEEDLESS("refresh-prometheus-metrics-interval=", NOTE_METRICS),
-    NEEDLESS("metrics-staleness-threshold=", "requests since the last scrape are counted"),
+    NEEDLESS("metrics-staleness-threshold=", "the router counts its own requests between scrapes"),
     NEEDLESS("total-queued-requests-metric=, total-running-requests-metric=, "
              "kv-cache-usage-percentage-metric=, lora-info-metric=, cache-info-metric=",
              NOTE_NAMES),
-    MISSING("tracing", "no spans are sent"),
+    MISSING("tracing", "the router sends no traces"),
     SAME("metrics-port=", "admin-listen.port"),
     MISSING("metrics-endpoint-auth, metrics-client-ca-file=, metrics-cert-dir=", NOTE_METRICS),
-    NEEDLESS("enable-pprof", "perf and gdb know the program"),
-    NEEDLESS("model-server-metrics-port=", "metrics are read at the engine's port"),
-    NEEDLESS("model-server-metrics-path=", "metrics are read at /metrics"),
-    NEEDLESS("model-server-metrics-scheme=", "as the replica's own: http or https"),
-    MISSING("model-server-metrics-https-insecure-skip-verify", "names are always checked"),
+    NEEDLESS("enable-pprof", "use perf or gdb"),
+    NEEDLESS("model-server-metrics-port=", "the router reads metrics at the engine's port"),
+    NEEDLESS("model-server-metrics-path=", "the router reads /metrics"),
+    NEEDLESS("model-server-metrics-scheme=", "metrics use the replica's scheme, http or https"),
+    MISSING("model-server-metrics-https-insecure-skip-verify",
+            "the router always checks certificate names"),
     NEEDLESS("plugin-state-staleness-threshold=, allow-experimental-plugins", NOTE_PLUGIN),
-    CALL("config-file=, config-text=", "policy", take_config, "its plugins: below"),
-    BY_HAND("v=", "log-level", "above 3 is log-level: debug"),
-    NEEDLESS("zap-devel", "log-format: auto is text on a terminal, else JSON"),
-    BY_HAND("zap-encoder=", "log-format", "json is log-format: json, console is text"),
+    CALL("config-file=, config-text=", "policy", take_config, "see the plugins below"),
+    BY_HAND("v=", "log-level", "above 3: set log-level: debug"),
+    NEEDLESS("zap-devel", "log-format: auto writes text on a terminal, else JSON"),
+    BY_HAND("zap-encoder=", "log-format", "set log-format: json, or text for console"),
     LEVELS("zap-log-level"),
-    NEEDLESS("zap-stacktrace-level=", "the log has no traces of the stack"),
-    NEEDLESS("zap-time-encoding=", "times are RFC 3339"),
+    NEEDLESS("zap-stacktrace-level=", "the log has no stack traces"),
+    NEEDLESS("zap-time-encoding=", "log times are RFC 3339"),
     {0},
 };
 

@@ -1,6 +1,9 @@
 /* docs/from-other-routers.md, from the tables. */
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/err.h"
 #include "node/gvctl/convert/convert.h"
 #include "node/gvctl/convert/convert_internal.h"
 
@@ -9,10 +12,10 @@ static const char head[] =
     "\n"
     "<!-- Made by `make docs` from the tables in node/gvctl/convert: change those, not this. -->\n"
     "\n"
-    "`gvctl convert` reads what starts another router, and writes settings of this one, with\n"
-    "comments. What is to be done by hand and what has no counterpart it names, also on standard\n"
-    "error, and why; with `--strict` it exits with 1 then. A flag or a directive that no table\n"
-    "knows ends in a line that says so.\n"
+    "`gvctl convert` reads the command line or the configuration of another router, and writes a\n"
+    "YAML file of Grapevine settings. Comments in that file list everything that it did not\n"
+    "convert, and why. The same list goes to standard error. With `--strict`, `gvctl convert`\n"
+    "exits with status 1 if that list is not empty. Unknown flags and directives are listed too.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy cache_aware\n"
@@ -23,66 +26,189 @@ static const char head[] =
     "gvctl convert haproxy.cfg >g.yaml && grapevine --config g.yaml --check-config\n"
     "```\n"
     "\n"
-    "The names in it show which router it is of; `--from ROUTER` says so otherwise. Each flag is\n"
-    "one of four kinds:\n"
+    "`gvctl convert` recognises the router by the names in its input. If it cannot, add\n"
+    "`--from ROUTER`. Below, each flag or directive is in one of four groups:\n"
     "\n"
-    "- **converted**: a setting says the same;\n"
-    "- **not needed**: the router does so by itself, or without;\n"
-    "- **by hand**: it can, and a person has to say how (a key that stands on the command line);\n"
-    "- **no counterpart**: it cannot.\n"
+    "- **Converted**: a setting has the same effect.\n"
+    "- **By hand**: a setting exists, but you must write it yourself (for example an API key).\n"
+    "- **Not needed**: Grapevine does this by default.\n"
+    "- **No counterpart**: Grapevine cannot do this.\n"
     "\n"
-    "Two more things are different for all of them. Several routers share what they know: give\n"
-    "each the same `cluster-key-file` and one another's name in `join`\n"
-    "([operations.md](operations.md#several-routers)). And clients' API keys pass through to the\n"
+    "Two differences apply to all routers. Several Grapevine routers share their state: give each\n"
+    "one the same `cluster-key-file`, and in `join` the address of another\n"
+    "([operations.md](operations.md#several-routers)). The router passes clients' API keys on to "
+    "the\n"
     "engines, unless `client-keys-file` is set.\n";
 
-/* One of its names. */
-static void print_name(enum convert_place place, const struct convert_row *row, struct slice name,
-                       FILE *to)
+static const char *const titles[] = {
+    [CONVERT_PLUGIN] = "Plugins of an EndpointPickerConfig (`*` stands for any name)",
+    [CONVERT_SECTION] = "Sections",
+    [CONVERT_DIRECTIVE] = "Directives",
+    [CONVERT_BIND] = "Words of a bind line",
+    [CONVERT_SERVER] = "Words of a server line",
+    [CONVERT_FLAG] = "Flags",
+    [CONVERT_MESH] = "Flags that count with `--enable-mesh`",
+};
+
+/* The groups of a table, in the order of the page. What was read by code is converted too. */
+static const struct {
+    const char *title;
+    enum convert_kind kind;
+} groups[] = {
+    {"Converted", CONVERT_DID},
+    {"By hand", CONVERT_HAND},
+    {"Not needed", CONVERT_NOT_NEEDED},
+    {"No counterpart", CONVERT_NONE},
+};
+
+static bool is_in(const struct convert_row *row, size_t group)
 {
-    bool several = slice_ends_with(name, SLICE("=...")), value = slice_ends_with(name, SLICE("="));
+    bool converted = row->kind == CONVERT_READ || (row->kind == CONVERT_NONE && row->ours != NULL);
+    return (converted ? CONVERT_DID : row->kind) == groups[group].kind;
+}
+
+/* The names of a row as code. */
+static void print_names(enum convert_place place, const struct convert_row *row, FILE *to)
+{
+    const char *before = "";
+    for (struct slice names = slice_of_cstr(row->names); names.len > 0; before = ", ") {
+        struct slice name = slice_trim(slice_cut(&names, ','));
+        bool several = slice_ends_with(name, SLICE("=...")),
+             value = slice_ends_with(name, SLICE("="));
+        bool dashes = place == CONVERT_FLAG || place == CONVERT_MESH;
+        name.len -= several ? 4 : value ? 1 : 0;
+        (void)fprintf(to, "%s`%s%.*s%s`", before,
+                      !dashes        ? ""
+                      : name.len < 3 ? "-"
+                                     : "--",
+                      SLICE_ARG(name),
+                      several ? " ..."
+                      : value ? " X"
+                              : "");
+    }
+}
+
+/* The settings of a row as code, and its note. */
+static void print_ours(const struct convert_row *row, FILE *to)
+{
     bool fixed = row->ours != NULL && strstr(row->ours, ": ") != NULL;
+    const char *before = "";
     struct slice rest = slice_of_cstr(row->ours != NULL ? row->ours : "");
-    name.len -= several ? 4 : value ? 1 : 0;
-    (void)fprintf(to, "| `%s%.*s%s` |",
-                  place == CONVERT_FLAG && name.len < 3 ? "-" : convert_places[place].prefix,
-                  SLICE_ARG(name),
-                  several ? " VALUE..."
-                  : value ? " VALUE"
-                          : "");
-    while (rest.len > 0) {
+    for (; rest.len > 0; before = ", ") {
         struct slice one = slice_cut(&rest, fixed ? '\0' : ' ');
         one.len = slice_find(one, '.');
-        (void)fprintf(to, " `%.*s`", SLICE_ARG(one));
+        (void)fprintf(to, "%s`%.*s`", before, SLICE_ARG(one));
     }
-    (void)fprintf(to, "%s%s | ", row->kind == CONVERT_HAND && row->ours != NULL ? "," : "",
-                  row->kind == CONVERT_NOT_NEEDED                  ? " not needed"
-                  : row->kind == CONVERT_NONE && row->ours == NULL ? " no counterpart"
-                  : row->kind == CONVERT_HAND                      ? " by hand"
-                                                                   : "");
-    (void)fprintf(to, "%s |\n", row->note != NULL ? row->note : "");
+    (void)fprintf(to, " | %s |\n", row->note != NULL ? row->note : "");
+}
+
+/* Rows with the same note are one line. */
+static void print_list(enum convert_place place, const struct convert_row *rows, size_t group,
+                       FILE *to)
+{
+    for (const struct convert_row *row = rows; row->names != NULL; row++) {
+        bool first = is_in(row, group);
+        for (const struct convert_row *other = rows; other < row && first; other++)
+            first = !is_in(other, group) || strcmp(other->note, row->note) != 0;
+        if (!first)
+            continue;
+        (void)fputs("- ", to);
+        print_names(place, row, to);
+        for (const struct convert_row *other = row + 1; other->names != NULL; other++) {
+            if (is_in(other, group) && strcmp(other->note, row->note) == 0) {
+                (void)fputs(", ", to);
+                print_names(place, other, to);
+            }
+        }
+        (void)fprintf(to, ": %s\n", row->note);
+    }
+}
+
+static void print_table(enum convert_place place, const struct convert_row *rows, FILE *to)
+{
+    for (size_t group = 0; group < ARRAY_LEN(groups); group++) {
+        bool some = false, table = group < 2; /* those that have settings */
+        for (const struct convert_row *row = rows; row->names != NULL; row++)
+            some = some || is_in(row, group);
+        if (!some)
+            continue;
+        (void)fprintf(to, "\n%s:\n\n%s", groups[group].title,
+                      table ? "| there | here | note |\n|---|---|---|\n" : "");
+        if (!table)
+            print_list(place, rows, group, to);
+        for (const struct convert_row *row = rows; row->names != NULL && table; row++) {
+            if (!is_in(row, group))
+                continue;
+            (void)fputs("| ", to);
+            print_names(place, row, to);
+            (void)fputs(" | ", to);
+            print_ours(row, to);
+        }
+    }
+}
+
+/* --- sections -------------------------------------------------------------------------------- */
+
+static bool has(const struct convert_router *router, const struct convert_row *rows)
+{
+    for (size_t k = 0; router->tables[k].rows != NULL; k++) {
+        if (router->tables[k].rows == rows)
+            return true;
+    }
+    return false;
+}
+
+/* A heading: what a table has, and of which routers it is. */
+static int append_title(enum convert_place place, const struct convert_row *rows, struct buf *out)
+{
+    const char *before = " of ";
+    int err = buf_append_cstr(out, titles[place]);
+    for (size_t i = 0; convert_routers[i] != NULL && err == 0; i++) {
+        if (!has(convert_routers[i], rows))
+            continue;
+        err = buf_printf(out, "%s%s", before, convert_routers[i]->name);
+        before = ", ";
+    }
+    return err;
+}
+
+/* As GitHub makes one of a heading. */
+static void print_anchor(struct slice title, FILE *to)
+{
+    for (; title.len > 0; title = slice_skip(title, 1)) {
+        char c = title.at[0];
+        bool kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        else if (!kept && c != ' ')
+            continue;
+        (void)fputc(c == ' ' ? '-' : c, to);
+    }
 }
 
 void convert_page(FILE *to)
 {
+    struct buf title = {0};
     (void)fputs(head, to);
     for (size_t i = 0; convert_routers[i] != NULL; i++) {
         const struct convert_router *r = convert_routers[i];
-        const char *what = r->tables[0].place == CONVERT_FLAG ? "flag" : "directive";
-        (void)fprintf(to,
-                      "\n## %s\n\n`--from %s`; its %ss are those of %s.\n\n| %s | here | |\n"
-                      "|---|---|---|\n",
-                      r->title, r->name, what, r->source, what);
+        (void)fprintf(to, "\n## %s\n\n`--from %s`. Source: %s.\n", r->title, r->name, r->source);
         for (size_t k = 0; r->tables[k].rows != NULL; k++) {
-            if (r->tables[k].place == CONVERT_PLUGIN)
-                (void)fputs("\nIts EndpointPickerConfig, by the types of its plugins and by its "
-                            "sections (`*-scorer`: all others that\nend so):\n\n"
-                            "| plugin | here | |\n|---|---|---|\n",
-                            to);
-            for (const struct convert_row *row = r->tables[k].rows; row->names != NULL; row++) {
-                for (struct slice names = slice_of_cstr(row->names); names.len > 0;)
-                    print_name(r->tables[k].place, row, slice_trim(slice_cut(&names, ',')), to);
+            const struct convert_row *rows = r->tables[k].rows;
+            bool printed = false; /* by an earlier router that has it too */
+            for (size_t other = 0; other < i && !printed; other++)
+                printed = has(convert_routers[other], rows);
+            buf_clear(&title);
+            DISCARD(append_title(r->tables[k].place, rows, &title));
+            if (!printed) {
+                (void)fprintf(to, "\n### %.*s\n", SLICE_ARG(buf_slice(&title)));
+                print_table(r->tables[k].place, rows, to);
+                continue;
             }
+            (void)fprintf(to, "\nSee [%.*s](#", SLICE_ARG(buf_slice(&title)));
+            print_anchor(buf_slice(&title), to);
+            (void)fputs(").\n", to);
         }
     }
+    buf_free(&title);
 }
