@@ -53,6 +53,7 @@ done
 
 put 644 LICENSE "$doc/LICENSE"
 put 644 README.md "$doc/README.md"
+put 644 CHANGELOG.md "$doc/CHANGELOG.md"
 while read -r page; do
     put 644 "$page" "$doc/$page"
 done < <(find docs -name '*.md' -o -name '*.svg' -o -name '*.png' | sort)

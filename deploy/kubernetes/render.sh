@@ -52,9 +52,9 @@ render key.yaml 'Makes the secret of the cluster, once: the first thing to apply
 render router.yaml 'Three routers in front of the engines behind the service "vllm" of the namespace "inference".' \
     --set autoscaling.enabled=false -- configmap service service-gossip deployment poddisruptionbudget networkpolicy
 render kv-events.yaml 'Optional: a port where engines connect to publish KV-cache events. Any pod of the namespace "inference" reaches it.
-# Also add this line to the ConfigMap of router.yaml, and restart the routers (docs/deployment.md):
+# Also add this line to the ConfigMap of router.yaml, and restart the routers (docs/how-to/kubernetes.md):
 #     kv-events-listen: "0.0.0.0:5557"' --set ports.kvEvents=5557 -- kv-events
 render autoscaler.yaml 'Optional: as many routers as their CPU and requests in flight want (a metrics adapter tells the latter).
-# First take "replicas" out of what was applied, or each "kubectl apply" of router.yaml brings back three (docs/deployment.md).' \
+# First take "replicas" out of what was applied, or each "kubectl apply" of router.yaml brings back three (docs/how-to/kubernetes.md).' \
     -- autoscaler
 render monitoring.yaml 'Optional, with the Prometheus operator: what to scrape, and the alerts.' -- monitoring

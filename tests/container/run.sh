@@ -86,10 +86,10 @@ podman "${storage[@]}" stop -t 20 router >/dev/null 2>&1
 want "it ends by itself" [ "$(podman "${storage[@]}" inspect router --format '{{.State.ExitCode}}')" = 0 ]
 podman "${storage[@]}" rm router >/dev/null
 
-# TLS for clients and for the admin port, keys of clients, tokens, a port for probes: as docs/deployment.md tells it.
+# TLS for clients and for the admin port, keys of clients, tokens, a port for probes: as docs/how-to/secure.md tells it.
 . tests/lib/page_commands.sh
 if ss -Hltn '( sport = :8443 or sport = :9090 or sport = :9091 )' | grep -q .; then
-    echo "skipped: port 8443, 9090 or 9091 is taken; what docs/deployment.md tells is not tried"
+    echo "skipped: port 8443, 9090 or 9091 is taken; what docs/how-to/secure.md tells is not tried"
     exit 0
 fi
 mkdir "$scratch/bin"
@@ -102,10 +102,10 @@ podman "${storage[@]}" tag "$image" grapevine
     printf 'exec %s "${storage[@]}" "$@"\n' "$(command -v podman)"
 } >"$scratch/bin/podman"
 chmod 755 "$scratch/bin/podman"
-page_yaml 'Of a container' | sed "s|http://10.0.0.1:8000|http://$at|" >"$scratch/settings"
-script="$(page_commands 'Making the files')
+page_yaml 'Container' | sed "s|http://10.0.0.1:8000|http://$at|" >"$scratch/settings"
+script="$(page_commands 'Make the files')
 cp settings files/grapevine.yaml
-$(page_commands 'Of a container')"
+$(page_commands 'Container')"
 (cd "$scratch" && PATH=$scratch/bin:$PATH bash -euc "$script") >"$scratch/page" 2>&1 || { cat "$scratch/page"; exit 1; }
 want "what the page tells works: by TLS, to a key" grep -q '"id":"m"' "$scratch/page"
 want "and for gvctl, inside and outside" grep -q "^replicas  *1: 1 up" <(grep -A9 "^REPLICA .*HEALTH" "$scratch/page")

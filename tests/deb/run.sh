@@ -185,11 +185,11 @@ inside systemctl restart grapevine
 want "it reads a key that its group may read" until_ok 10 inside gvctl ready
 want "and is a cluster of one" grep -q alive <(inside gvctl members)
 
-# --- TLS, keys, tokens, a port for probes: as docs/deployment.md tells it ----------------------
+# --- TLS, keys, tokens, a port for probes: as docs/how-to/secure.md tells it ----------------------
 
 . tests/lib/page_commands.sh
-inside bash -euc "cd /root; $(page_commands 'Making the files')
-$(page_commands 'Of the Debian package')" >"$root/page" 2>&1 || { cat "$root/page"; exit 1; }
+inside bash -euc "cd /root; $(page_commands 'Make the files')
+$(page_commands 'Debian package')" >"$root/page" 2>&1 || { cat "$root/page"; exit 1; }
 want "with TLS, keys and tokens it answers" grep -q '"id":"m"' "$root/page"
 want "gvctl finds both by the settings" grep -q 'replicas.*1 up' "$root/page"
 want "probes have a port" grep -qx ready "$root/page"

@@ -40,8 +40,8 @@ def tool(name):
 
 
 def commands(heading):
-    """What docs/deployment.md tells to type below a heading, as one script."""
-    part = re.search(r"(?ms)^### %s\n(.*?)^##" % re.escape(heading), text("docs", "deployment.md"))[1]
+    """What docs/how-to/secure.md tells to type below a heading, as one script."""
+    part = re.search(r"(?ms)^### %s\n(.*?)^##" % re.escape(heading), text("docs", "how-to", "secure.md"))[1]
     return "".join(re.findall(r"(?ms)^```(?:sh|text)\n(.*?)^```", part))
 
 

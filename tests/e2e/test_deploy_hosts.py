@@ -178,7 +178,7 @@ def story_rollout(fleet):
 
 
 def story_secure(fleet):
-    """TLS and tokens on the admin port, TLS and keys for clients, a port for probes: as docs/deployment.md tells it."""
+    """TLS and tokens on the admin port, TLS and keys for clients, a port for probes: as docs/how-to/secure.md tells it."""
     hosts = list(fleet.hosts)
     at = lambda *names: fleet.at("files", *names)
     os.symlink(path("deploy"), fleet.at("deploy"))
@@ -186,7 +186,7 @@ def story_secure(fleet):
     status, out, err = fleet.rollout(*hosts, config="deploy/hosts/secure.yaml")
     expect((status, 'admin.token": No such file' in err), (1, True), "no files: " + out + err)
     expect(fleet.asked(hosts[0]), [], "nothing was started")
-    p = subprocess.run(["bash", "-euc", commands("Making the files") + commands("Of bare hosts") + 'echo "key: $KEY"'],
+    p = subprocess.run(["bash", "-euc", commands("Make the files") + commands("Bare hosts") + 'echo "key: $KEY"'],
                        cwd=fleet.folder, env=fleet.env, capture_output=True, text=True)
     for what in ("equal: all 3 living routers", '"id":"', "ready\n", "3 alive; ", "key: gv-"):
         if p.returncode != 0 or what not in p.stdout:

@@ -155,7 +155,7 @@ class Helm(unittest.TestCase):
         self.assertEqual(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule"), [])
 
     def test_the_values_of_the_page(self):
-        example = re.search(r"(?s)```yaml\n(# values.yaml\n.*?)```", text("docs", "deployment.md"))[1]
+        example = re.search(r"(?s)```yaml\n(# values.yaml\n.*?)```", text("docs", "how-to", "kubernetes.md"))[1]
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "values.yaml")
             with open(file, "w") as f:
@@ -338,14 +338,14 @@ class Helm(unittest.TestCase):
         self.assertEqual(o.of("NetworkPolicy"), [])
 
     def test_the_values_of_the_page_for_events(self):
-        example = re.search(r"(?s)```yaml\n(# kv-events.yaml\n.*?)```", text("docs", "deployment.md"))[1]
+        example = re.search(r"(?s)```yaml\n(# kv-events.yaml\n.*?)```", text("docs", "how-to", "kubernetes.md"))[1]
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(example)
             file.flush()
             o = Objects(self, documents(template("-f", file.name)))
         check(self, o)
         self.assertEqual(policy(o)["kv-events"], [json.dumps(documents(example)[0]["networkPolicy"]["engines"][0], sort_keys=True)])
-        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', text("docs", "deployment.md"))
+        self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', text("docs", "how-to", "kubernetes.md"))
 
     def test_state_on_disk(self):
         values = "state.enabled=true,ports.kvEvents=5557,engines.kubernetes={inference/vllm:8000#kv-events=listen?replay=5657}"

@@ -1,4 +1,4 @@
-"""Three routers with TLS, keys and tokens on one machine, as docs/deployment.md tells it: the commands as they stand, in a
+"""Three routers with TLS, keys and tokens on one machine, as docs/how-to/secure.md tells it: the commands as they stand, in a
 network of their own."""
 
 import os
@@ -18,7 +18,7 @@ class Lab(unittest.TestCase):
             self.skipTest("skipped, needs a network namespace")
         tests = os.path.join(BUILD, "tests")
         script = "(engine-sim --listen 127.0.0.1:8001 >engine.log 2>&1 & echo $! >pid)\n%s%swait\nkill $(cat pid)\n" % (
-            commands("Making the files"), commands("On one machine, to try it"))
+            commands("Make the files"), commands("One machine, to try it"))
         env = {k: v for k, v in os.environ.items() if not k.startswith("GRAPEVINE_")}
         env["PATH"] = os.pathsep.join([os.path.abspath(BUILD), os.path.abspath(tests), env["PATH"]])
         with tempfile.TemporaryDirectory(prefix="grapevine-lab-") as folder:

@@ -56,12 +56,12 @@ class Names(unittest.TestCase):
             self.assertTrue(names or "grapevine:" in r["expr"] or OTHERS & set(re.findall(r"\w+", r["expr"])), r)
 
     def test_each_alert_says_what_to_do(self):
-        have = anchors("docs/operations.md")
+        have = anchors("docs/runbook.md")
         alerts = [r for r in rules() if "alert" in r]
         self.assertEqual(len({a["alert"] for a in alerts}), len(alerts))
         for a in alerts:
             page, _, anchor = a["annotations"]["runbook_url"].partition("#")
-            self.assertEqual((page, anchor), ("docs/operations.md", a["alert"].lower()))
+            self.assertEqual((page, anchor), ("docs/runbook.md", a["alert"].lower()))
             self.assertIn(anchor, have)
             self.assertIn(a["labels"]["severity"], ("critical", "warning", "info"))
             self.assertTrue(a["annotations"]["summary"])
@@ -70,7 +70,7 @@ class Names(unittest.TestCase):
 
     def test_no_runbook_without_an_alert(self):
         named = {r["alert"] for r in rules() if "alert" in r}
-        self.assertEqual(set(re.findall(r"^### (Grapevine\w+)$", text("docs", "operations.md"), re.M)), named)
+        self.assertEqual(set(re.findall(r"^### (Grapevine\w+)$", text("docs", "runbook.md"), re.M)), named)
 
     def test_the_dashboard_names_what_there_is(self):
         board = json.loads(text("deploy", "grafana", "grapevine.json"))

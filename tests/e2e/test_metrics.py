@@ -18,7 +18,7 @@ TOP = os.path.join(os.path.dirname(__file__), "..", "..")
 def documented():
     """(page, name with a * or {labels}) of all metrics that a page names in full, and the endings of
     those named in short: `grapevine_a_total`, `_b_total`."""
-    for page in ["README.md"] + sorted(glob.glob("docs/*.md", root_dir=TOP)):
+    for page in ["README.md"] + sorted(glob.glob("docs/*.md", root_dir=TOP) + glob.glob("docs/how-to/*.md", root_dir=TOP)):
         with open(os.path.join(TOP, page), encoding="utf-8") as f:
             text = f.read()
         for start, name in re.findall(

@@ -88,7 +88,7 @@ class Install(Case):
             files = self.installed("install", folder)
             for name in ("bin/grapevine", "bin/gvctl", "share/man/man8/grapevine.8", "share/man/man1/gvctl.1",
                          "lib/systemd/system/grapevine.service", "share/doc/grapevine/LICENSE",
-                         "share/doc/grapevine/docs/operations.md", "share/doc/grapevine/examples/grapevine.yaml"):
+                         "share/doc/grapevine/docs/how-to/install.md", "share/doc/grapevine/examples/grapevine.yaml"):
                 self.assertIn("opt/g/" + name, files)
             unit = text(os.path.join(folder, "opt/g/lib/systemd/system/grapevine.service"))
             self.assertIn("ExecStart=/opt/g/bin/grapevine --config /etc/grapevine/grapevine.yaml", unit)

@@ -9,7 +9,7 @@ import unittest
 from lib import binary
 from lib_deploy import TOP, anchors, path, text
 
-PAGES = ["README.md", "CONTRIBUTING.md"] + sorted(glob.glob("docs/**/*.md", root_dir=TOP, recursive=True))
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"] + sorted(glob.glob("docs/**/*.md", root_dir=TOP, recursive=True))
 
 
 def prose(page):
@@ -36,9 +36,11 @@ class Pages(unittest.TestCase):
         usage = subprocess.run([binary("gvctl"), "--help"], capture_output=True, text=True, check=True).stdout
         commands = set(re.findall(r"(?m)^  ([a-z][a-z-]*)", usage)) | {"command"}
         self.assertGreater(len(commands), 10)
+        operators = [p for p in PAGES if re.match(r"docs/(how-to/|(runbook|trouble|sizing|hit-rate|gvctl|page|admin-api|logs)\.md)", p)]
+        self.assertGreater(len(operators), 15)
         wrong = []
-        for page in ("deployment", "upgrade", "sizing", "hit-rate", "operations", "admin-api"):
-            body = text("docs", page + ".md")
+        for page in operators:
+            body = text(*page.split("/"))
             spans = re.findall(r"`gvctl ([^`]+)`", body)
             for block in re.findall(r"(?ms)^```.*?^```", body):
                 spans += re.findall(r"(?m)\bgvctl (.+)$", block)

@@ -55,7 +55,7 @@ void admin_peers(struct admin *a, struct exchange *x, const struct http_head *he
     admin_answer_buf(x, err, type_text, &out);
 }
 \1""")],
-        "docs/operations.md": [(r"(\| `GET /config` \|)", r"| `GET /peers` | how many |\n\1")],
+        "docs/admin-api.md": [(r"(### `GET /config`)", r"### `GET /peers`\n\nHow many.\n\n\1")],
     },
     "learned field": {
         "crdt/learned.h": [(r"(    X\(u64, shrunk_ppm, ALONG\))",
@@ -98,7 +98,7 @@ def named(recipe):
     """The files that the recipe names, in the words of CONTRIBUTING.md."""
     with open(os.path.join(TOP, "CONTRIBUTING.md"), encoding="utf-8") as f:
         text = re.search(r"### To add an? %s\n(.*?)(\n###|\Z)" % recipe, f.read(), re.S).group(1)
-    return re.findall(r"^\d\. `([\w/.]+)`:", text, re.M)
+    return re.findall(r"^\d\. `([\w/.-]+)`:", text, re.M)
 
 
 def edit(tree, path, how):

@@ -285,7 +285,7 @@ class RealApiServer(Case):
 
     @unittest.skipUnless(tool("helm") and tool("kubectl"), "Helm or kubectl is not here")
     def test_1_page(self):
-        """TLS, keys and tokens as docs/deployment.md tells it, in another namespace: each file that a setting names is an
+        """TLS, keys and tokens as docs/how-to/secure.md tells it, in another namespace: each file that a setting names is an
         entry of a Secret that was made."""
         folder = os.path.join(self.cluster.folder, "page")
         os.makedirs(os.path.join(folder, "bin"))
@@ -298,8 +298,8 @@ class RealApiServer(Case):
             file = os.path.join(folder, "bin", name)
             write(file, '#!/bin/sh\n%sexec %s "$@" %s\n' % (hooks, tool(name), how))
             os.chmod(file, 0o755)
-        script = re.sub(r"(-n|namespace) grapevine", r"\1 page", commands("Of Kubernetes")).replace("inference/", "page/")
-        script = commands("Making the files") + script
+        script = re.sub(r"(-n|namespace) grapevine", r"\1 page", commands("Kubernetes")).replace("inference/", "page/")
+        script = commands("Make the files") + script
         p = subprocess.run(["bash", "-euc", script], cwd=folder, text=True, capture_output=True,
                            env={**os.environ, "HOME": folder, "PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"]})
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)

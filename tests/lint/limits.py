@@ -13,7 +13,7 @@ import sys
 
 # Page, what stands around the number, constant.
 STATED = [
-    ("docs/operations.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
+    ("docs/how-to/routers.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
     ("docs/threat-model.md", r"secret of ([\d,]+ bytes)", "HASH_SECRET_BYTES"),
     ("docs/threat-model.md", r"\(([\d,]+) pairs of both\)", "NODE_ANSWERED_ROWS_MAX"),
     ("docs/threat-model.md", r"a window of ([\d,]+) in a session", "GOSSIP_REPLAY_WINDOW"),
@@ -25,9 +25,9 @@ STATED = [
     ("docs/http.md", r"have denied a model within ([\d,]+ s),", "NODE_MODELS_DENIED_MS"),
     ("docs/http.md", r"own key, ([\d,]+) at a time", "MODELS_AT_ONCE"),
     ("docs/http.md", r"its engine after ([\d,]+ KiB);", "PROXY_OUT_BYTES_HIGH"),
-    ("docs/operations.md", r"`/metrics` over ([\d,]+ MiB)", "FETCH_BODY_MAX"),
-    ("docs/operations.md", r"or more than ([\d,]+) models, of one replica", "MODEL_LIST_MAX"),
-    ("docs/operations.md", r"\n([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
+    ("docs/how-to/monitor.md", r"`/metrics` over ([\d,]+ MiB)", "FETCH_BODY_MAX"),
+    ("docs/how-to/monitor.md", r"or more than ([\d,]+) models, of one replica", "MODEL_LIST_MAX"),
+    ("docs/hit-rate.md", r"\n([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
     ("gossip/README.md", r"UDP payload, at most ([\d,]+ bytes)", "GOSSIP_DATAGRAM_MAX"),
     ("gossip/README.md", r"\| packet \| ([\d,]+ bytes) \|", "GOSSIP_DATAGRAM_MAX"),
     ("gossip/README.md", r"\| live routers \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),

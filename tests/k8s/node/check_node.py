@@ -209,10 +209,10 @@ class RealNode(unittest.TestCase):
             "Prometheus": ["client", "probe"], "an engine": ["client"]})
 
     def test_7_a_policy_for_what_routers_call(self):
-        """That of docs/deployment.md: enough for new pods to get ready, and nothing else is reached."""
+        """That of docs/how-to/kubernetes.md: enough for new pods to get ready, and nothing else is reached."""
         values = os.path.join(self.folder, "egress.yaml")
         with open(values, "w") as f:
-            f.write(re.search(r"(?ms)^```yaml\n(# egress\.yaml\n.*?)^```", text("docs", "deployment.md"))[1])
+            f.write(re.search(r"(?ms)^```yaml\n(# egress\.yaml\n.*?)^```", text("docs", "how-to", "kubernetes.md"))[1])
         p = subprocess.run([tool("helm"), "template", "grapevine", path("deploy", "helm", "grapevine"), "-n", "grapevine",
                             "--kube-version", "1.34.4", "-f", values, "-s", "templates/networkpolicy.yaml"], capture_output=True, text=True, check=True)
         self.kubectl("apply", "-f", "-", input=p.stdout)

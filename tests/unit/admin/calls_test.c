@@ -6,10 +6,10 @@
 
 #include "base/buf.h"
 
-static void the_operators_page_names_each_call(void **state)
+static void the_page_of_admin_calls_names_each(void **state)
 {
     (void)state;
-    FILE *f = fopen("docs/operations.md", "r");
+    FILE *f = fopen("docs/admin-api.md", "r");
     assert_non_null(f); /* run it from the top of the checkout */
     static char page[1 << 20];
     size_t len = fread(page, 1, sizeof page - 1, f);
@@ -22,7 +22,7 @@ static void the_operators_page_names_each_call(void **state)
                        row->argument != NULL ? row->argument : "");
         /* Calls of one kind share a row of the page: the path alone will do. */
         if (strstr(page, path) == NULL && strstr(page, row->path) == NULL)
-            fail_msg("docs/operations.md does not name %s %s", row->method, path);
+            fail_msg("docs/admin-api.md does not name %s %s", row->method, path);
     }
 }
 
@@ -45,7 +45,7 @@ static void paths_and_methods_are_named_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_operators_page_names_each_call),
+        cmocka_unit_test(the_page_of_admin_calls_names_each),
         cmocka_unit_test(paths_and_methods_are_named_once),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
