@@ -1,4 +1,4 @@
-"""The cluster's key is changed while it is used, in the three steps of docs/operations.md."""
+"""The cluster's key is changed while it is used, in the three steps of docs/how-to/routers.md."""
 
 import json
 import os

@@ -88,7 +88,7 @@ class _Names(Nemesis):
 class Lie(_Names):
     """The name server leaves engines out, and names a router or nobody as one.
 
-    A router keeps a name that is gone for 30 s (docs/operations.md), as one that drains or is down."""
+    A router keeps a name that is gone for 30 s (docs/how-to/discovery.md), as one that drains or is down."""
     name = "dns-lie"
 
     def start(self, service, rng):

@@ -1,6 +1,6 @@
 /* Every call of the admin port, one row each. From the rows follow the server's table (admin.c),
  * what GET / says, and gvctl's commands (node/gvctl/command.c has better words and tables for
- * most). docs/operations.md must name each path.
+ * most). docs/admin-api.md must name each path.
  *
  *   X(NAME, METHOD, path, argument, handler, flags, about)
  *

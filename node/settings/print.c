@@ -220,7 +220,7 @@ static const char markdown_head[] =
     "An invalid setting stops the start with status 2. The error line says what is valid.\n"
     "\n"
     "If the file changes, `live` settings take effect at once\n"
-    "([how](operations.md#changing-settings-without-a-restart)). The others require a restart.\n";
+    "([how](how-to/settings.md)). The others require a restart.\n";
 
 static int markdown_values(const struct node_option *row, struct buf *out)
 {

@@ -17,7 +17,7 @@ static const struct node_option rows[] = {
      .help = "engine, http[s]://HOST:PORT; repeatable",
      .more = "Default port: 80, or 443 for https.",
      .below = "At least one replica is required, unless the router joins a cluster or has another "
-              "source of replicas. [Labels](operations.md#labels) may follow, each after `#`: "
+              "source of replicas. [Labels](how-to/engines.md#labels) may follow, each after `#`: "
               "`http://HOST:PORT#engine=vllm#weight=2`."},
     {.name = "replica-dns",
      LIST(replica_dns, "NAME:PORT", RESTART),
@@ -28,7 +28,7 @@ static const struct node_option rows[] = {
               "that begins with an underscore (`_http._tcp.engines.example`) has SRV records; "
               "these give the ports, so write none. Labels apply to all addresses: "
               "`engines.internal:8000#engine=vllm`. [If addresses go or a lookup "
-              "fails](operations.md#finding-replicas)."},
+              "fails](how-to/discovery.md)."},
     {.name = "replica-dns-interval",
      TIME(replica_dns_interval_ms, RESTART),
      .fallback = "3s",
@@ -55,7 +55,7 @@ static const struct node_option rows[] = {
      .below =
          "Each line has the form of `replica`. The router opens the file by name, so a swapped "
          "symbolic link is a new list. A file that the router cannot parse changes nothing. If the "
-         "file is missing, the router waits for it. [Format](operations.md#a-file)."},
+         "file is missing, the router waits for it. [Format](how-to/discovery.md#file)."},
     {.name = "replica-kubernetes",
      LIST(replica_kubernetes, "SERVICE", RESTART),
      .wrong = node_allowed_replica_kubernetes_not,
@@ -64,7 +64,7 @@ static const struct node_option rows[] = {
      .below = "The port is the pods' port, as a number or as its name in the service. Omit it if "
               "there is only one. The default namespace is the router's own. Labels apply to all "
               "pods: `inference/vllm:http#engine=vllm`. The router's service account needs a Role. "
-              "[How pods become replicas](operations.md#kubernetes)."},
+              "[How pods become replicas](how-to/discovery.md#kubernetes)."},
     {.name = "kubernetes-credentials",
      FIELD(kubernetes_credentials, PATH, "FOLDER", RESTART),
      .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",
@@ -77,7 +77,7 @@ static const struct node_option rows[] = {
      .below = "`gvctl key new NAME` makes a key and its line. The router re-reads the file every "
               "second; if it is invalid, the old keys stay. Clients' keys are not forwarded to "
               "engines. If `replica-api-key-file` is set, requests carry that key instead. [How to "
-              "use client keys](operations.md#who-may-call)."},
+              "use client keys](how-to/client-keys.md)."},
     {.name = "replica-api-key-file",
      PATH(replica_api_key_file),
      .help = "API key of the engines",

@@ -66,7 +66,7 @@ const struct node_option node_option_requests[] = {
      .choices = CHOICES("replica", "client"),
      .help = "Host header of requests to engines",
      .more = "`replica`: host and port of the replica's URL. `client`: the client's `Host`.",
-     .below = "The [label](operations.md#labels) `host-header` overrides this for one replica. "
+     .below = "The [label](how-to/engines.md#labels) `host-header` overrides this for one replica. "
               "[The host of requests](http.md#the-host-of-requests)."},
     {.name = "head-bytes-max",
      SIZE(head_bytes_max, RESTART),
@@ -106,7 +106,7 @@ const struct node_option node_option_requests[] = {
      .max = DAY_MS,
      .help = "limit for an idle client connection",
      .more = "Set it longer than your balancer's. 0 turns it off.",
-     .below = "[Which value for which load balancer](operations.md#behind-a-load-balancer)."},
+     .below = "[Which value for which load balancer](how-to/load-balancer.md#idle-connections)."},
     {.name = "client-head-timeout",
      TIME(client_head_timeout_ms, LIVE),
      .fallback = "10s",
@@ -176,7 +176,7 @@ const struct node_option node_option_requests[] = {
      .more = "One machine, one user; all routers need this setting.",
      .below = "The kernel distributes connections among the routers (SO_REUSEPORT). Each router "
               "needs its own admin port, gossip port and name. [When to use "
-              "it](deployment.md#more-than-one-router-on-a-host)."},
+              "it](how-to/install.md#more-than-one-router-on-a-host)."},
     {.name = "upstream-connect-timeout",
      .group = "Replicas",
      TIME(upstream_connect_timeout_ms, LIVE),
@@ -240,7 +240,7 @@ const struct node_option node_option_requests[] = {
      .below = "An engine queues requests beyond its batch size. To queue them in the router, where "
               "another replica may take them, set a little more than the batch size divided by the "
               "number of routers. The batch size is `--max-num-seqs` in vLLM and "
-              "`--max-running-requests` in SGLang. [Overload](operations.md#overload)."},
+              "`--max-running-requests` in SGLang. [Overload](how-to/overload.md)."},
     {.name = "requests-max",
      NUMBER(requests_max, LIVE),
      .fallback = "65536",
@@ -289,7 +289,7 @@ const struct node_option node_option_requests[] = {
      .help = "retry a request whose engine died",
      .more = "Once, on another replica. `off`: 502, reason `suspect`.",
      .below = "The retry runs alone on the replica if possible. Requests that only shared the "
-              "engine with a suspect are always retried. [Poison](operations.md#poison)."},
+              "engine with a suspect are always retried. [Poison](trouble.md#poison)."},
     {.name = "health-interval",
      TIME(health_interval_ms, LIVE),
      .fallback = "2s",
@@ -322,7 +322,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "/health",
      .wrong = node_health_path_wrong,
      .help = "path of health checks",
-     .more = "The [label](operations.md#labels) `health` overrides it for one replica."},
+     .more = "The [label](how-to/engines.md#labels) `health` overrides it for one replica."},
     {.name = "health-statuses",
      FIELD(health_statuses, STRING, "STATUSES", LIVE),
      .fallback = "200..299",
@@ -344,7 +344,7 @@ const struct node_option node_option_requests[] = {
      .max = 600e3,
      .help = "time until a stalled replica is avoided",
      .more = "Beyond what its prompts explain. 0 turns it off.",
-     .below = "A [stalled replica](operations.md#what-takes-a-replica-out-and-what-brings-it-back) "
+     .below = "A [stalled replica](trouble.md#what-takes-a-replica-out-and-what-brings-it-back) "
               "gets no new requests. Requests without a token move to other replicas."},
     {.name = "stall-cut",
      TIME(stall_cut_ms, LIVE),
@@ -371,7 +371,7 @@ const struct node_option node_option_requests[] = {
      .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events).",
      .below = "With `auto`, one router reads the events of each engine that publishes them, and "
               "another one stands by. The router asks vLLM at `GET /kv_event_sources` and SGLang "
-              "at `/server_info`. The [label](operations.md#labels) `kv-events` sets what an "
+              "at `/server_info`. The [label](how-to/engines.md#labels) `kv-events` sets what an "
               "engine does not report."},
     {.name = "kv-events-listen",
      TEXT(kv_events_listen, "HOST:PORT"),
@@ -421,7 +421,7 @@ const struct node_option node_option_requests[] = {
      .help = "limit for open requests after drain-delay",
      .more = "Set it as long as your longest answers.",
      .below = "The service manager must wait as long before it kills the process. "
-              "[Stop](operations.md#stop)."},
+              "[Stop](how-to/load-balancer.md#stop-a-router)."},
     {.name = "state-dir",
      FIELD(state_dir, PATH, "FOLDER", RESTART),
      .fallback = "",
@@ -430,7 +430,7 @@ const struct node_option node_option_requests[] = {
      .below =
          "The folder belongs to one router; only its user may write there (mode 700). The router "
          "creates it, but not its parents. It writes the file `state` every 10 s and at the end; "
-         "the file contains a secret. [State on disk](operations.md#state-on-disk)."},
+         "the file contains a secret. [State on disk](how-to/state.md)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),
      .fallback = "off",

@@ -36,7 +36,7 @@ static const char head[] =
     "\n"
     "Two differences apply to all routers. Several Grapevine routers share their state: give each\n"
     "one the same `cluster-key-file`, and in `join` the address of another\n"
-    "([operations.md](operations.md#several-routers)). The router passes clients' API keys on to "
+    "([routers.md](how-to/routers.md)). The router passes clients' API keys on to "
     "the\n"
     "engines, unless `client-keys-file` is set.\n";
 

@@ -1,4 +1,4 @@
-/* What a request used, counted for its client's key (docs/operations.md, "Who may call"). */
+/* What a request used, counted for its client's key (docs/how-to/client-keys.md, "Who may call"). */
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/replica/usage.h"
 
