@@ -1,4 +1,4 @@
-/* What a request used, counted for its client's key (docs/how-to/client-keys.md, "Who may call"). */
+/* A request's use, counted for its client's key (docs/how-to/client-keys.md). */
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/replica/usage.h"
 
