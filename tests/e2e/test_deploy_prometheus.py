@@ -16,7 +16,7 @@ from test_demo import BUILD, left_of
 OTHERS = {"up"}  # of Prometheus itself
 RULES = ("recording.yaml", "alerts.yaml")
 ROW = re.compile(r"^\| `(grapevine_\w+)(?:\{([\w,]+)\})?` \| (\S+)", re.M)
-OWN = {"namespace", "job", "instance", "pod", "le"}  # labels that a scrape adds, and that of histograms
+OWN = {"namespace", "job", "instance", "pod", "le", "model"}  # labels that a scrape adds, that of histograms, and that of models
 
 
 def rules():
