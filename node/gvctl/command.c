@@ -156,14 +156,17 @@ static const struct command rows[] = {
              "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
              "the log of each before the next step."},
     {.name = "key",
-     .argument = "new NAME",
+     .argument = "new|list|revoke [NAME]",
      .run = COMMAND_KEY,
-     .options = "file models requests-per-minute tokens-per-minute in-flight control",
-     .help = "an API key for a client, shown once",
-     .more = "Prints the key, and its line for client-keys-file or, with --file, appends the line\n"
-             "there.\n"
+     .options = "file add hash models requests-per-minute tokens-per-minute in-flight control",
+     .help = "clients' API keys: new ones, shown once; the file of them",
+     .more = "`new` prints a key, and its line for client-keys-file or, with --file, appends the\n"
+             "line there. `list` shows the file. `revoke` removes the keys of a name, or one of\n"
+             "them by its hash. Routers read the file within a second.\n"
              "\n"
-             "  gvctl key new alice --file client.keys --models m,llama-* --in-flight 4"},
+             "  gvctl key new alice --file client.keys --models m,llama-* --in-flight 4\n"
+             "  gvctl key list --file client.keys\n"
+             "  gvctl key revoke alice --file client.keys --hash cab67c04"},
     {.name = "convert",
      .argument = "[FILE|COMMAND...]",
      .run = COMMAND_CONVERT,

@@ -22,7 +22,7 @@ static const char *kind_of_argument(const struct command *c, const char **values
     } known[] = {
         {"completion", "words", "bash zsh fish"},
         {"log-level", "words", "error warn info debug"},
-        {"key", "words", "new"},
+        {"key", "words", "new list revoke"},
         {"help", "any_command", ""},
         {"add", "nothing", ""},
     };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/access/table.h"
+#include "node/gvctl/key_file.h"
 #include "node/gvctl/new_secret.h"
 #include "node/gvctl/print.h"
 #include "node/io/random.h"
@@ -160,11 +161,34 @@ static int make(const struct key_wanted *w, const struct show *how, const char *
     return status;
 }
 
+static int make_checked(const struct key_wanted *w, const struct show *how, const char *name)
+{
+    const char *wrong = access_name_wrong(slice_of_cstr(name));
+    if (wrong != NULL)
+        return complain("key new", wrong);
+    int held = w->path != NULL && !w->add ? key_file_has(w->path, slice_of_cstr(name)) : 0;
+    if (held > 0) {
+        (void)fprintf(stderr,
+                      "gvctl: \"%s\" has a key of %s already. --add makes a second one, as a "
+                      "rotation needs; gvctl key revoke %s removes the first\n",
+                      w->path, name, name);
+        return EXIT_FAILURE;
+    }
+    return held < 0 ? EXIT_FAILURE : make(w, how, name);
+}
+
 int key_command(const struct key_wanted *w, const struct show *how, const char *verb,
                 const char *name)
 {
-    if (strcmp(verb, "new") != 0)
-        return complain("key", "want `gvctl key new NAME`; see gvctl help key");
-    const char *wrong = access_name_wrong(slice_of_cstr(name));
-    return wrong != NULL ? complain("key new", wrong) : make(w, how, name);
+    bool list = strcmp(verb, "list") == 0, revoke = strcmp(verb, "revoke") == 0;
+    if (strcmp(verb, "new") != 0 && !list && !revoke)
+        return complain(verb, "not one of new, list, revoke; see gvctl help key");
+    if (list == (name != NULL))
+        return complain(verb, list ? "gvctl key list takes no name" : "the name is missing");
+    if (w->path == NULL && (list || revoke))
+        return complain(verb, "which file? Add --file FILE, as client-keys-file names it");
+    if (list)
+        return key_file_list(w->path, how);
+    return revoke ? key_file_revoke(w->path, slice_of_cstr(name), w->hash)
+                  : make_checked(w, how, name);
 }

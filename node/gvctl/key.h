@@ -1,5 +1,5 @@
-/* gvctl key new NAME: a key for a client, and its line for client-keys-file (node/access/line.h).
- * The key is printed once and kept nowhere.
+/* gvctl key: clients' keys, and their lines in client-keys-file (node/access/line.h). A new key is
+ * printed once and kept nowhere.
  */
 #ifndef NODE_GVCTL_KEY_H
 #define NODE_GVCTL_KEY_H
@@ -12,10 +12,12 @@
 
 struct key_wanted {
     struct access_line line;
-    const char *path; /* the line is appended there; NULL: it is printed */
+    const char *path; /* the file; NULL: the line of a new key is printed */
+    const char *hash; /* revoke: only the key whose hash begins so; NULL: all keys of the name */
+    bool add;         /* new: a second key of a name */
 };
 
-/* `verb` is "new". Returns the exit status. */
+/* `verb` is "new", "list" or "revoke"; `name` may be NULL. Returns the exit status. */
 MUST_USE int key_command(const struct key_wanted *wanted, const struct show *how, const char *verb,
                          const char *name);
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -14,7 +13,7 @@
 #include "node/io/random.h"
 #include "node/io/read_file.h"
 
-enum { PATH_BYTES = 4096, FILE_BYTES_MAX = 65536 };
+enum { FILE_BYTES_MAX = 65536 };
 
 #define SECRET_ENTRY "cluster.key" /* the file's name where a Secret is mounted */
 
@@ -57,49 +56,6 @@ static int read_file(const char *path, struct buf *out)
     return EXIT_SUCCESS;
 }
 
-/* Root changes the file of the user that grapevine runs as. */
-static bool make_like(int fd, const struct stat *like)
-{
-    return (fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&
-           fchmod(fd, like->st_mode & 07777) == 0;
-}
-
-static bool write_new(const char *path, struct slice text, const struct stat *like)
-{
-    int fd = new_secret_open(path);
-    if (fd < 0)
-        return false;
-    bool written = write(fd, text.at, text.len) == (ssize_t)text.len &&
-                   (like == NULL || make_like(fd, like)) && fsync(fd) == 0;
-    int why = errno;
-    if (close(fd) != 0 && written) {
-        why = errno;
-        written = false;
-    }
-    if (!written)
-        (void)unlink(path);
-    errno = why;
-    return written;
-}
-
-static int replace_file(const char *path, struct slice text)
-{
-    char temporary[PATH_BYTES];
-    struct stat status;
-    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
-    if (n < 0 || (size_t)n >= sizeof temporary)
-        return complain(path, strerror(ENAMETOOLONG));
-    if (stat(path, &status) != 0)
-        return complain(path, strerror(errno));
-    if (!write_new(temporary, text, &status))
-        return complain(temporary, strerror(errno));
-    if (rename(temporary, path) == 0)
-        return EXIT_SUCCESS;
-    int why = errno;
-    (void)unlink(temporary);
-    return complain(path, strerror(why));
-}
-
 static int print_or_write(const char *path, const char *text)
 {
     static const char there[] = "it is there already, and stays as it is; --next puts a new key "
@@ -112,7 +68,7 @@ static int print_or_write(const char *path, const char *text)
                         stderr);
         return status;
     }
-    if (!write_new(path, slice_of_cstr(text), NULL))
+    if (!new_secret_write(path, slice_of_cstr(text)))
         return complain(path, errno == EEXIST ? there : strerror(errno));
     print_ids(slice_of_cstr(text));
     (void)printf("Give %s to all routers: --cluster-key-file\n", path);
@@ -246,7 +202,7 @@ int keygen(enum keygen_step step, const char *path)
     else if (status == EXIT_SUCCESS && edit(step, buf_slice(&text), &edited) != 0)
         status = complain(path, "out of memory");
     if (status == EXIT_SUCCESS)
-        status = replace_file(path, buf_slice(&edited));
+        status = new_secret_replace(path, buf_slice(&edited));
     if (status == EXIT_SUCCESS) {
         print_ids(buf_slice(&edited));
         (void)puts(then[step]);

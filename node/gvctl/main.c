@@ -270,7 +270,7 @@ static int run(struct given *g)
     case COMMAND_EVENTS:
         return events(g);
     case COMMAND_KEY:
-        return key_command(&g->key, &g->show, g->argv[1], g->argv[2]);
+        return key_command(&g->key, &g->show, argument, g->argc > 2 ? g->argv[2] : NULL);
     case COMMAND_KEYGEN:
         return keygen(g->step, g->key_file);
     case COMMAND_CONVERT:

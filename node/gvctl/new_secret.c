@@ -5,8 +5,12 @@
 #include <grp.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "node/gvctl/plain.h"
 
 #define SERVICE_GROUP "grapevine" /* deploy/systemd/sysusers.conf */
 
@@ -31,4 +35,58 @@ int new_secret_open(const char *path)
     if (fd >= 0)
         give_to_service(fd, path);
     return fd;
+}
+
+/* Root changes the file of the user that grapevine runs as. */
+static bool make_like(int fd, const struct stat *like)
+{
+    return (fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&
+           fchmod(fd, like->st_mode & 07777) == 0;
+}
+
+static bool write_like(const char *path, struct slice text, const struct stat *like)
+{
+    int fd = new_secret_open(path);
+    if (fd < 0)
+        return false;
+    bool written = write(fd, text.at, text.len) == (ssize_t)text.len &&
+                   (like == NULL || make_like(fd, like)) && fsync(fd) == 0;
+    int why = errno;
+    if (close(fd) != 0 && written) {
+        why = errno;
+        written = false;
+    }
+    if (!written)
+        (void)unlink(path);
+    errno = why;
+    return written;
+}
+
+bool new_secret_write(const char *path, struct slice text)
+{
+    return write_like(path, text, NULL);
+}
+
+static int complain(const char *path, int why)
+{
+    plain_printf(stderr, "gvctl: \"%s\": %s\n", path, strerror(why));
+    return EXIT_FAILURE;
+}
+
+int new_secret_replace(const char *path, struct slice text)
+{
+    char temporary[PATH_BYTES];
+    struct stat status;
+    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof temporary)
+        return complain(path, ENAMETOOLONG);
+    if (stat(path, &status) != 0)
+        return complain(path, errno);
+    if (!write_like(temporary, text, &status))
+        return complain(temporary, errno);
+    if (rename(temporary, path) == 0)
+        return EXIT_SUCCESS;
+    int why = errno;
+    (void)unlink(temporary);
+    return complain(path, why);
 }

@@ -243,8 +243,12 @@ class TheFile(KeysCase):
         self.assertIn("blake2b:" + made.stdout.decode().split()[0], line)
         first = self.new("alice", "--in-flight", "4")
         self.assertEqual(os.stat(self.keys).st_mode & 0o777, 0o600)
-        self.assertNotEqual(first, self.new("alice"))  # two keys of one name
-        for args, wrong in ((("alice", "--in-flight", "5"), "its options stand there alone"),
+        before = self.read()
+        code, out, err = run("gvctl", "key", "new", "alice", "--file", self.keys)  # by mistake, or for a rotation?
+        self.assertEqual((code, out, "has a key of alice already. --add makes a second one" in err), (1, "", True), err)
+        self.assertEqual(self.read(), before)
+        self.assertNotEqual(first, self.new("alice", "--add"))  # two keys of one name
+        for args, wrong in ((("alice", "--add", "--in-flight", "5"), "its options stand there alone"),
                             (("a b",), "want a name"), (("x", "--in-flight", "0"), "want a number"),
                             (("x", "--models", "a,,b"), "want models=")):
             before = self.read()
@@ -252,10 +256,50 @@ class TheFile(KeysCase):
             self.assertNotEqual(code, 0)
             self.assertEqual((out, wrong in err), ("", True), err)
             self.assertEqual(self.read(), before)
-        for args, wrong in (((), "key takes these arguments, new NAME"), (("old", "x"), "gvctl key new NAME"),
+        for args, wrong in (((), "key takes one argument, new|list|revoke"), (("old", "x"), "not one of new, list, revoke"),
+                            (("new",), "the name is missing"), (("list",), "Add --file FILE"), (("revoke", "x"), "Add --file FILE"),
                             (("new", "x", "--wait"), "key has no option --wait")):
             code, out, err = run("gvctl", "key", *args)
             self.assertEqual((code, out, wrong in err), (2, "", True), err)
+
+    def key(self, *args):
+        code, out, err = run("gvctl", "key", *args, "--file", self.keys)
+        return code, out, err
+
+    def test_a_rotation_with_gvctl(self):
+        """The old key is revoked by its hash; the name's options stay, and so do comments and other names."""
+        engine = self.engine().replies(answer_json(ANSWER))
+        old = self.new("alice", "--models", "m", "--in-flight", "4")
+        with open(self.keys, "a") as f:
+            f.write("# bob is the nightly batch\n")
+        self.new("bob")
+        new = self.new("alice", "--add")
+        rows = json.loads(self.key("list", "-o", "json")[1])
+        self.assertEqual([(r["name"], r["models"], r["in_flight"]) for r in rows],
+                         [("alice", "m", 4), ("bob", "", 0), ("alice", "", 0)])
+        table = self.key("list")[1].splitlines()
+        self.assertEqual([line.split()[:2] for line in table[1:]], [[r["name"], r["hash"][:8]] for r in rows])
+        r = self.start([engine])
+        mode = os.stat(self.keys).st_mode
+        code, out, err = self.key("revoke", "alice", "--hash", rows[0]["hash"][:8])
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("Revoked 1 key of alice", out)
+        self.assertEqual(os.stat(self.keys).st_mode, mode)
+        rows = json.loads(self.key("list", "-o", "json")[1])
+        self.assertEqual([(r["name"], r["models"], r["in_flight"]) for r in rows], [("bob", "", 0), ("alice", "m", 4)])
+        self.assertIn("# bob is the nightly batch\n", self.read())
+        wait_for(lambda: self.client(r).post(CHAT, body(), bearer(old)).status == 401, "the old key is refused")
+        self.assertEqual(self.client(r).post(CHAT, body(), bearer(new)).status, 200)
+        before = self.read()
+        for args, wrong in ((("revoke", "carol"), "no key of that name"),
+                            (("revoke", "bob", "--hash", "x"), "no key of that name has such a hash")):
+            code, out, err = self.key(*args)
+            self.assertEqual((code, out, wrong in err), (1, "", True), err)
+        self.assertEqual(self.key("revoke", "bob")[0], 0)
+        before = self.read()
+        code, out, err = self.key("revoke", "alice")  # routers would go on with it
+        self.assertEqual((code, out, "would leave no key" in err), (1, "", True), err)
+        self.assertEqual(self.read(), before)
 
     def test_a_full_disk_leaves_no_half_of_a_line(self):
         """Every router refused the file then, and what was said was that it exists."""
