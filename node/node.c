@@ -233,6 +233,19 @@ static int kv_readers_start(struct node *n, const struct kv_readers_shell *shell
     return err;
 }
 
+static int trace_start(struct node *n, const struct node_config *config, const char *name,
+                       const struct node_replication_io *io, uint64_t now_us)
+{
+    struct trace_config c = {.router = name};
+    if (config->proxy.options->trace_endpoint[0] == '\0')
+        return ERR_OK;
+    io->random(io->context, c.seed, sizeof c.seed);
+    int err = trace_create(&n->trace, &c);
+    if (err == ERR_OK)
+        trace_wall(n->trace, config->state.wall_ms, now_us / 1000);
+    return err;
+}
+
 /* The side of the clients: the proxy, and the admin port behind it. */
 static int front_create(struct node *n, const struct node_config *config,
                         const struct node_replication_io *io, uint64_t now_us)
@@ -261,7 +274,11 @@ static int front_create(struct node *n, const struct node_config *config,
         err = kv_readers_start(n, config->kv);
     if (err != ERR_OK)
         return err;
+    err = trace_start(n, config, name, io, now_us);
+    if (err != ERR_OK)
+        return err;
     struct proxy_config p = config->proxy;
+    p.trace = n->trace;
     p.kv_readers = n->kv_readers;
     p.router = n->router;
     p.affinity = n->affinity;
@@ -389,6 +406,7 @@ void node_destroy(struct node *n)
         return;
     admin_destroy(n->admin);
     proxy_destroy(n->proxy);
+    trace_destroy(n->trace);
     kv_readers_destroy(n->kv_readers);
     node_replication_destroy(n->replication);
     node_affinity_destroy(n->affinity);
@@ -410,6 +428,8 @@ void node_check(const struct node *n)
         kv_readers_check(n->kv_readers);
     if (n->replication)
         node_replication_check(n->replication);
+    if (n->trace)
+        trace_check(n->trace);
     if (n->proxy)
         proxy_check(n->proxy);
 }

@@ -30,6 +30,7 @@
 #include "node/route/affinity.h"
 #include "node/route/router.h"
 #include "node/settings/options.h"
+#include "node/trace/trace.h"
 
 struct node_config {
     struct node_state_config state;
@@ -60,6 +61,7 @@ struct node {
     struct node_affinity *affinity;
     struct node_decisions *decisions;
     struct node_replication *replication;
+    struct trace *trace; /* NULL: no request is recorded */
     struct kv_readers *kv_readers;
     struct kv_readers_user kv_user; /* of these */
     struct proxy *proxy;

@@ -154,6 +154,9 @@ static const struct words {
      "What this router kept on disk is not used: it {why}.[ It is set aside as {aside}.]"},
     {"state_not_written", ADMIN_EVENT_TROUBLE,
      "What this router knows cannot be kept in {folder}[: {error}]."},
+    {"trace_export_failed", ADMIN_EVENT_TROUBLE,
+     "Traces do not reach {endpoint}[: {error}]. Requests are served as ever."},
+    {"trace_export_works", ADMIN_EVENT_TROUBLE, "Traces reach {endpoint} again."},
     {"state_written", ADMIN_EVENT_TROUBLE, "What this router knows is kept in {folder} again."},
     {"accept_paused", ADMIN_EVENT_TROUBLE, "This router takes no connections: files ran out."},
 };

@@ -62,6 +62,7 @@ int metrics_write(void *context, struct buf *out)
     discover_metrics(shell->node->discover, shell_now_ms(shell), &p);
     io_gossip_metrics(shell, &p);
     tls_metrics(shell->tls, &p);
+    trace_metrics(shell->node->trace, &p);
     state_dir_metrics(shell->state, shell_now_ms(shell), &p);
     return prometheus_finish(&p);
 }

@@ -1,6 +1,5 @@
 #include "node/io/replica_kubernetes.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,6 +7,7 @@
 #include "base/check.h"
 #include "base/version.h"
 #include "node/discover/kubernetes.h"
+#include "node/io/curl_loop.h"
 #include "node/io/random.h"
 #include "node/io/read_file.h"
 
@@ -24,22 +24,14 @@ struct source {
     char error[CURL_ERROR_SIZE];
 };
 
-/* A socket of libcurl's. */
-struct watched {
-    uv_poll_t poll;
-    struct replica_kubernetes *owner;
-    curl_socket_t fd;
-};
-
 struct replica_kubernetes {
     uv_loop_t *loop;
     struct discover *discover;
     struct log *log;
     const char *folder;      /* of the service account */
     char server[HOST_BYTES]; /* "https://10.96.0.1:443" */
-    CURLM *multi;
-    uv_timer_t timer; /* libcurl's */
-    uv_timer_t wake;  /* the sources' */
+    struct curl_loop curl;
+    uv_timer_t wake; /* the sources' */
     bool stopped;
     bool acting;
     unsigned count;
@@ -132,7 +124,7 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *context)
 static void drop_request(struct source *s)
 {
     if (s->request != NULL) {
-        (void)curl_multi_remove_handle(s->owner->multi, s->request);
+        (void)curl_multi_remove_handle(s->owner->curl.multi, s->request);
         curl_easy_cleanup(s->request);
     }
     s->request = NULL;
@@ -210,7 +202,7 @@ static void ask(struct source *s)
         s->request = curl_easy_init();
         err = s->request != NULL ? set_up(s, url.at, ca) : ERR_NOMEM;
     }
-    if (err == 0 && curl_multi_add_handle(r->multi, s->request) != CURLM_OK)
+    if (err == 0 && curl_multi_add_handle(r->curl.multi, s->request) != CURLM_OK)
         err = ERR_NOMEM;
     log_event(r->log, LOG_DEBUG, "kubernetes_asked",
               LOG_CSTR("target", discover_kubernetes_target(s->kubernetes)));
@@ -281,96 +273,29 @@ static void act_all(struct replica_kubernetes *r)
     CHECK(uv_timer_start(&r->wake, on_wake, next > now ? next - now : 1, 0) == 0);
 }
 
-/* --- libcurl in the loop -------------------------------------------------------------------- */
+/* --- what libcurl says ----------------------------------------------------------------------- */
 
 static bool of_ca(CURLcode result)
 {
     return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE;
 }
 
-static void take_ended(struct replica_kubernetes *r)
-{
-    int left;
-    CURLMsg *m;
-    while ((m = curl_multi_info_read(r->multi, &left)) != NULL) {
-        if (m->msg != CURLMSG_DONE)
-            continue;
-        struct source *s = NULL;
-        CURLcode result = m->data.result; /* `m` does not outlive the request */
-        CHECK(curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK);
-        drop_request(s);
-        char error[CURL_ERROR_SIZE + 64];
-        (void)snprintf(error, sizeof error, "%s%s",
-                       s->error[0] != '\0' ? s->error : curl_easy_strerror(result),
-                       of_ca(result) ? " (by ca.crt in kubernetes-credentials)" : "");
-        discover_kubernetes_ended(s->kubernetes, result == CURLE_OK ? NULL : error, now_of(r));
-    }
-}
-
-static void drive(struct replica_kubernetes *r, curl_socket_t fd, int events)
-{
-    int running;
-    if (r->stopped)
-        return;
-    (void)curl_multi_socket_action(r->multi, fd, events, &running);
-    take_ended(r);
-    act_all(r);
-}
-
-static void on_readable(uv_poll_t *poll, int status, int events)
-{
-    struct watched *w = CONTAINER_OF(poll, struct watched, poll);
-    int flags = status < 0 ? CURL_CSELECT_ERR : 0;
-    if (events & UV_READABLE)
-        flags |= CURL_CSELECT_IN;
-    if (events & UV_WRITABLE)
-        flags |= CURL_CSELECT_OUT;
-    drive(w->owner, w->fd, flags);
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    free(CONTAINER_OF((uv_poll_t *)handle, struct watched, poll));
-}
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket)
+static void on_ended(void *context, CURL *request, CURLcode result)
 {
     struct replica_kubernetes *r = context;
-    struct watched *w = socket;
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        if (w != NULL)
-            uv_close((uv_handle_t *)&w->poll, on_closed);
-        (void)curl_multi_assign(r->multi, fd, NULL);
-        return 0;
-    }
-    if (w == NULL) {
-        w = calloc(1, sizeof *w);
-        if (w == NULL || uv_poll_init_socket(r->loop, &w->poll, fd) != 0) {
-            free(w);
-            return -1; /* libcurl fails its requests */
-        }
-        w->owner = r;
-        w->fd = fd;
-        (void)curl_multi_assign(r->multi, fd, w);
-    }
-    int events =
-        (what != CURL_POLL_OUT ? UV_READABLE : 0) | (what != CURL_POLL_IN ? UV_WRITABLE : 0);
-    return uv_poll_start(&w->poll, events, on_readable) == 0 ? 0 : -1;
+    struct source *s = NULL;
+    CHECK(curl_easy_getinfo(request, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK);
+    drop_request(s);
+    char error[CURL_ERROR_SIZE + 64];
+    (void)snprintf(error, sizeof error, "%s%s",
+                   s->error[0] != '\0' ? s->error : curl_easy_strerror(result),
+                   of_ca(result) ? " (by ca.crt in kubernetes-credentials)" : "");
+    discover_kubernetes_ended(s->kubernetes, result == CURLE_OK ? NULL : error, now_of(r));
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_driven(void *context)
 {
-    drive(timer->data, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int on_timeout(CURLM *multi, long ms, void *context)
-{
-    struct replica_kubernetes *r = context;
-    (void)multi;
-    if (ms < 0)
-        return uv_timer_stop(&r->timer);
-    return uv_timer_start(&r->timer, on_timer, (uint64_t)ms, 0);
+    act_all(context);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -442,21 +367,6 @@ static int add_source(struct replica_kubernetes *r, const char *text)
     return err;
 }
 
-static int open_multi(struct replica_kubernetes *r)
-{
-    r->multi = curl_multi_init();
-    if (r->multi == NULL)
-        return ERR_NOMEM;
-    CURLMcode c = CURLM_OK;
-#define SET(option, value) c = c != CURLM_OK ? c : curl_multi_setopt(r->multi, option, value)
-    SET(CURLMOPT_SOCKETFUNCTION, on_socket);
-    SET(CURLMOPT_SOCKETDATA, r);
-    SET(CURLMOPT_TIMERFUNCTION, on_timeout);
-    SET(CURLMOPT_TIMERDATA, r);
-#undef SET
-    return c == CURLM_OK ? 0 : ERR_NOMEM;
-}
-
 int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
                             const struct node_options *options, struct discover *d, struct log *log)
 {
@@ -468,12 +378,13 @@ int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
     r->discover = d;
     r->log = log;
     r->folder = options->kubernetes_credentials;
-    CHECK(uv_timer_init(loop, &r->timer) == 0 && uv_timer_init(loop, &r->wake) == 0);
-    r->timer.data = r->wake.data = r;
+    CHECK(uv_timer_init(loop, &r->wake) == 0);
+    r->wake.data = r;
+    r->curl.ended = on_ended;
+    r->curl.driven = on_driven;
+    r->curl.context = r;
     *out = r; /* from now on its owner frees it, after errors too */
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return ERR_NOMEM;
-    int err = open_multi(r);
+    int err = curl_loop_open(&r->curl, loop);
     if (err == 0)
         err = find_server(r);
     for (unsigned i = 0; i < options->replica_kubernetes.count && err == 0; i++)
@@ -490,10 +401,7 @@ void replica_kubernetes_stop(struct replica_kubernetes *r)
     r->stopped = true;
     for (unsigned i = 0; i < r->count; i++)
         drop_request(&r->sources[i]);
-    if (r->multi != NULL)
-        (void)curl_multi_cleanup(r->multi); /* closes what it kept open */
-    r->multi = NULL;
-    uv_close((uv_handle_t *)&r->timer, NULL);
+    curl_loop_stop(&r->curl);
     uv_close((uv_handle_t *)&r->wake, NULL);
 }
 
@@ -503,6 +411,6 @@ void replica_kubernetes_free(struct replica_kubernetes *r)
         return;
     for (unsigned i = 0; i < r->count; i++)
         discover_kubernetes_destroy(r->sources[i].kubernetes);
-    curl_global_cleanup();
+    curl_loop_free(&r->curl);
     free(r);
 }

@@ -21,6 +21,7 @@
 #include "node/io/sources.h"
 #include "node/io/state_dir.h"
 #include "node/io/tls.h"
+#include "node/io/trace_export.h"
 
 enum {
     NODE_TICK_MS = 1000,
@@ -38,9 +39,12 @@ static void tick_node(struct shell *shell, uint64_t now)
         return;
     shell->node_ticked_ms = now;
     struct timespec wall;
-    if (clock_gettime(CLOCK_REALTIME, &wall) == 0)
-        node_state_wall(shell->node->state,
-                        (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000, now);
+    if (clock_gettime(CLOCK_REALTIME, &wall) == 0) {
+        uint64_t wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000;
+        node_state_wall(shell->node->state, wall_ms, now);
+        if (shell->node->trace != NULL)
+            trace_wall(shell->node->trace, wall_ms, now);
+    }
     node_tick(shell->node, now);
     state_dir_tick(shell->state, shell);
 }
@@ -115,6 +119,7 @@ static void on_prepare(uv_prepare_t *handle)
     struct shell *shell = handle->data;
     proxy_run(shell->proxy, shell_now_ms(shell));
     leave_if_drained(shell);
+    trace_export_run(shell->trace_export);
     io_log_sink_flush(shell->log);
     arm_tick(shell);
 }
@@ -153,9 +158,15 @@ static void judge_admin_port(struct shell *shell)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
+static void on_flushed(void *context)
+{
+    const struct shell *shell = context;
+    uv_stop(shell->loop);
+}
+
 static void on_left(struct shell *shell)
 {
-    uv_stop(shell->loop);
+    trace_export_flush(shell->trace_export, on_flushed, shell);
 }
 
 /* The other routers hear of it last: until then what is still under way here counts for them. */
@@ -271,6 +282,7 @@ void shell_close(struct shell *shell)
     if (shell->proxy != NULL)
         proxy_stop(shell->proxy, shell_now_ms(shell));
     io_kv_feeds_stop(shell);
+    trace_export_stop(shell->trace_export);
     if (shell->dns != NULL) /* behind all who ask */
         dns_stop(shell->dns);
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
@@ -282,6 +294,7 @@ void shell_close(struct shell *shell)
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
     sources_free(shell);
     io_kv_feeds_free(shell);
+    trace_export_free(shell->trace_export);
     io_gossip_free(shell);
     dns_free(shell->dns);
     service_close(&shell->service);
@@ -401,6 +414,11 @@ int shell_start(struct shell *shell, struct node *node)
         log_event(shell->log, LOG_ERROR, "dns_refused", LOG_CSTR("error", err_text(err)));
         return err;
     }
+    if (node->trace != NULL)
+        err =
+            trace_export_open(&shell->trace_export, shell->loop, options, node->trace, shell->log);
+    if (err != 0)
+        return err;
     node_router_watch(shell->router, on_replica, on_forgotten, shell);
     shell->watches.now_ms = shell_now_ms(shell);
     err = sources_start(shell);

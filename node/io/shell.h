@@ -14,6 +14,7 @@
  *   key_file.c   the API key that probes show to replicas
  *   client_keys.c  the keys of clients
  *   state_dir.c  what is kept over a restart
+ *   trace_export.c  the way of traces to their collector; curl_loop.c drives libcurl
  *   metrics.c    what /metrics says
  *   config.c     the YAML file and the environment; config_yaml.c reads it
  *   reload.c     the same again while the router runs
@@ -51,6 +52,7 @@ struct reload;
 struct sources;
 struct state_dir;
 struct tls;
+struct trace_export;
 
 struct shell {
     uv_loop_t *loop;
@@ -90,7 +92,8 @@ struct shell {
     struct io_gossip *gossip;  /* NULL: this router runs alone */
     struct reload *reload;     /* borrowed; NULL: there is no --config */
     struct state_dir *state;   /* borrowed; NULL: nothing is kept over a restart */
-    struct service service;    /* which started this process */
+    struct trace_export *trace_export; /* NULL: traces are off */
+    struct service service;            /* which started this process */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch for the duration of one callback */
 };

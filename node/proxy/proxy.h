@@ -38,6 +38,7 @@ struct json_writer;
 struct kv_readers;
 struct proxy;
 struct proxy_timing;
+struct trace;
 
 enum {
     PROXY_TICK_MS = 50,         /* between two ticks, at least */
@@ -73,6 +74,7 @@ struct proxy_config {
      * they carry none. With `access`, clients' requests carry it too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
+    struct trace *trace;           /* NULL: no request is recorded */
     struct kv_readers *kv_readers; /* NULL: no KV events are read */
     /* Fewer than PROXY_ADMIN_CONNECTIONS_MAX, where files are short. 0: that many. */
     unsigned admin_connections_max;

@@ -161,3 +161,19 @@ const char *node_allowed_tls_name_not(struct slice value)
         return NULL;
     return "want a name without a port, such as engines.internal";
 }
+
+/* A URL as libcurl takes it, without a user or password, which would be in logs. */
+const char *node_allowed_trace_endpoint_not(struct slice value)
+{
+    struct slice rest = value;
+    if (slice_starts_with(value, SLICE("http://")))
+        rest = slice_skip(value, 7);
+    else if (slice_starts_with(value, SLICE("https://")))
+        rest = slice_skip(value, 8);
+    bool good = value.len == 0 || (rest.len < value.len && rest.len > 0 && rest.at[0] != '/' &&
+                                   rest.at[0] != ':' && value.len < 1024);
+    for (size_t i = 0; i < rest.len; i++)
+        good = good && rest.at[i] > ' ' && rest.at[i] <= '~' &&
+               strchr("@?#\"<>\\^`{|}", rest.at[i]) == NULL;
+    return good ? NULL : "want http://HOST:PORT or https://HOST:PORT, with a path or without";
+}

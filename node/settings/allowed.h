@@ -20,5 +20,6 @@ const char *node_allowed_join_not(struct slice value);
 const char *node_allowed_node_name_not(struct slice value);
 const char *node_allowed_statuses_not(struct slice value);
 const char *node_allowed_tls_name_not(struct slice value);
+const char *node_allowed_trace_endpoint_not(struct slice value);
 
 #endif

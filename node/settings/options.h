@@ -226,7 +226,9 @@ struct node_options {
     unsigned access_log; /* enum node_access_log */
     uint64_t drain_delay_ms;
     uint64_t drain_timeout_ms;
-    char *state_dir; /* "" = nothing is kept */
+    char *trace_endpoint; /* URL, "" = no traces */
+    double trace_sample;  /* of requests without a traceparent, 0 to 1 */
+    char *state_dir;      /* "" = nothing is kept */
     bool core_dumps;
 
     /* By row of the table; for --check-config and for precedence. */

@@ -407,6 +407,22 @@ const struct node_option node_option_requests[] = {
      .fallback = "errors",
      .choices = CHOICES("off", "errors", "all"),
      .help = "requests to log: off, errors or all"},
+    {.name = "trace-endpoint",
+     TEXT(trace_endpoint, "URL"),
+     .wrong = node_allowed_trace_endpoint_not,
+     .help = "send OpenTelemetry traces to this collector",
+     .more = "`http://HOST:4318` or `https://...`: OTLP over HTTP with JSON. Without a path, "
+             "`/v1/traces` is meant. Each request is a span, and so is each attempt at a replica; "
+             "the client's `traceparent` is continued. Export never delays a request: spans that "
+             "the collector does not take in time are dropped. "
+             "[Traces](how-to/traces.md)."},
+    {.name = "trace-sample",
+     FIELD(trace_sample, FLOAT, "SHARE", LIVE),
+     .fallback = "0.1",
+     .max = 1,
+     .help = "share of requests that are traced",
+     .more = "Of requests without a `traceparent`, and only with `trace-endpoint`. A client's "
+             "`traceparent` decides by its own flag. 0: only what clients sample."},
     {.name = "drain-delay",
      TIME(drain_delay_ms, LIVE),
      .fallback = "5s",

@@ -6,12 +6,14 @@ system does for a request is not among them, nor what a cache miss costs.
     tests/bench/instructions.py                 1 KB
     BYTES=32768 tests/bench/instructions.py     other bodies
     STREAM=on tests/bench/instructions.py       streamed answers
+    ARGS='--trace-endpoint http://127.0.0.1:4318' tests/bench/instructions.py      other settings
     KEEP=FILE tests/bench/instructions.py       leaves callgrind's file there, for callgrind_annotate
 """
 
 import collections
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -78,7 +80,7 @@ def measure(folder):
             return len(engines) == 8
         wait_for(listening, "the backend")
         router = Router(engines, "--listen", HOST + ":0", "--admin-listen", HOST + ":0", "--drain-delay", "0s",
-                        defaults=False, wrap=("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no",
+                        *shlex.split(os.environ.get("ARGS", "")), defaults=False, wrap=("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no",
                                               "--callgrind-out-file=" + out))
         try:
             wait_for(lambda: len(router.events("replica_up")) == 8, "replicas up")

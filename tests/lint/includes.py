@@ -17,7 +17,7 @@ MAY = {
     "http": ["base"],
 }
 # The rooms of node/, each may include those above it in this list, and TOP.
-ROOMS = ["access", "kv", "cluster", "replica", "discover", "route", "settings", "admission", "proxy", "admin"]
+ROOMS = ["access", "kv", "cluster", "replica", "discover", "route", "settings", "admission", "trace", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
 # node/proxy has rooms of its own. All but limit stand on its floor: what struct proxy is made of, and
@@ -64,7 +64,7 @@ THIRD_PARTY = {
     "openssl/x509v3.h": ["node/io/tls_context.c", "node/io/tls_host.c"],
     "yaml.h": ["node/io/yaml_line.h", "node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/read.c"],
     "ares.h": ["node/io/dns.c"],
-    "curl/curl.h": ["node/io/kubernetes_secret.c", "node/io/replica_kubernetes.c"],
+    "curl/curl.h": ["node/io/curl_loop.h", "node/io/kubernetes_secret.c"],
     "sodium.h": ["gossip/", "node/access/digest.c", "node/io/random.c", "node/proxy/exchange/request.c"],
     "xxhash.h": ["base/"],
     "zlib.h": ["http/coding_gzip.c"],

@@ -210,6 +210,7 @@ static bool begin(struct exchange *x)
     CHECK(x->now.phase == ATTEMPT_NONE);
     x->now = (struct attempt){.decision = x->plan.decision, .booked = true, .follows = x->alive};
     exchange_goes(x, ATTEMPT_CHOSEN);
+    exchange_trace_chosen(x);
     return true;
 }
 
@@ -246,6 +247,7 @@ static int start_upstream(struct exchange *x, bool fresh)
         exchange_usage_aim(x);
     if (x->ids_field != NULL)
         exchange_ids_aim(x);
+    exchange_trace_sent(x);
     int err = upstream_start(&x->proxy->engines.pools[x->now.decision.server], x, request, fresh,
                              &x->now.upstream);
     if (err == 0)

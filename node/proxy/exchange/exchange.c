@@ -173,6 +173,7 @@ void exchange_release_booking(struct exchange *x, enum node_outcome outcome)
     }
     exchange_ids_told(x);
     tell_end(x, outcome, &usage);
+    exchange_trace_attempt_ended(x, outcome);
     bool lives = outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE;
     if (computed && lives && x->skimming && x->skim.understood)
         node_router_used(x->proxy->config.router, x->now.decision.booking,
@@ -349,6 +350,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
         exchange_blame(x);
     log_access(x, why);
+    exchange_trace_end(x, client_end_name(why), reason_of(x, why), node_result_failed(result));
     exchange_spent(x);
     exchange_free(x);
 }

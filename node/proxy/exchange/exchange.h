@@ -13,6 +13,7 @@
 #include "http/ids_cut.h"
 #include "http/path.h"
 #include "http/skim.h"
+#include "http/traceparent.h"
 #include "http/usage.h"
 #include "http/usage_cut.h"
 #include "node/kv/asked.h"
@@ -137,6 +138,14 @@ struct attempt {
     size_t unpack_bytes;         /* that count for both in proxy->segments */
 };
 
+/* Its part in a trace (trace.c). */
+struct exchange_trace {
+    struct trace_request *request; /* owned; NULL: it is not recorded */
+    bool new_trace;                /* the client named none */
+    bool replaces;                 /* `line` goes to engines in place of what the client named */
+    char line[HTTP_TRACEPARENT_BYTES];
+};
+
 struct exchange {
     struct proxy *proxy;
     struct client *client;
@@ -213,6 +222,8 @@ struct exchange {
     /* The router answers itself, and waits for something: called at the end. */
     void (*forget)(void *context);
     void *forget_context;
+
+    struct exchange_trace trace;
 
     /* What of an answer is with the client. */
     bool alive;            /* a sign of life: the head of a stream */

@@ -248,6 +248,25 @@ struct slice exchange_key_of_engines(const struct proxy *p);
 bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head);
 bool exchange_engine_fields_refuse_body(struct exchange *x);
 
+/* --- trace.c --------------------------------------------------------------------------------- */
+
+/* Traces are on, and its head came: it may be recorded. */
+void exchange_trace_begin(struct exchange *x, const struct http_head *head);
+/* The traceparent for engines, as one line of their head, good for the call; 0: the client's own
+ * passes. */
+size_t exchange_trace_line(struct exchange *x, struct http_forward_request *how,
+                           struct http_line *line);
+/* The rest does nothing unless it is recorded. A replica was chosen. */
+void exchange_trace_chosen(const struct exchange *x);
+/* It waits for one. */
+void exchange_trace_queued(const struct exchange *x);
+/* Its head is about to be sent. */
+void exchange_trace_sent(const struct exchange *x);
+/* The booking is released. */
+void exchange_trace_attempt_ended(const struct exchange *x, enum node_outcome outcome);
+/* It ends: `reason` is empty where it was neither refused nor cut. */
+void exchange_trace_end(struct exchange *x, const char *how, const char *reason, bool failed);
+
 /* --- ask.c ----------------------------------------------------------------------------------- */
 
 /* The next to be sent is the question who has the stored response. ERR_NOMEM, ERR_LIMIT. */

@@ -49,6 +49,7 @@ void exchange_queue(struct exchange *x, void (*over)(struct deadline *d))
     struct deadline *d = &x->admission.deadline;
     enum proxy_limit limit = classes[x->plan.class].limit;
     d->expired = x->plan.class == QUEUE_ROOM ? room_late : over;
+    exchange_trace_queued(x);
     deadline_resume(&p->limit[limit], d, x->plan.waited_ms, p->now_ms);
     proxy_armed(p, d);
 }

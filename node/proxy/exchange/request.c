@@ -175,7 +175,8 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         .framing = has_body && !x->chunked_body ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
         .content_length = head->content_length,
     };
-    struct http_line authorization = {SLICE("Authorization"), engines_authorization(x->proxy)};
+    struct slice authorization = engines_authorization(x->proxy);
+    struct http_line extra[2];
     if (head->framing == HTTP_BODY_LENGTH && x->coding == HTTP_CODING_NONE)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
     if (x->proxy->config.access != NULL) /* what the client showed was for this router */
@@ -187,8 +188,11 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         how.drop |= HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
     if (x->coding != HTTP_CODING_NONE)
         how.drop |= HTTP_FIELD_BIT(HTTP_CONTENT_ENCODING);
-    how.extra = &authorization;
-    how.extra_count = authorization.value.len > 0;
+    how.extra = extra;
+    how.extra_count = authorization.len > 0;
+    if (authorization.len > 0)
+        extra[0] = (struct http_line){SLICE("Authorization"), authorization};
+    how.extra_count += exchange_trace_line(x, &how, &extra[how.extra_count]);
     return http_forward_request_write(&x->request.head, head, &how);
 }
 
@@ -262,6 +266,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
     x->local = c->port != PROXY_PORT_CLIENT;
     (void)slice_to_cstr(head->path, x->path, sizeof x->path);
     name_request(x, http_head_get(head, HTTP_X_REQUEST_ID));
+    if (x->proxy->config.trace != NULL)
+        exchange_trace_begin(x, head);
     if (head->framing == HTTP_BODY_LENGTH &&
         head->content_length > x->proxy->config.options->body_bytes_max) {
         exchange_refuse_because(x->client, REFUSED_BODY_LIMIT);
