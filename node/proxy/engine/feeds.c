@@ -25,16 +25,16 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* of a process, as it said; owned */
         uint16_t count;
-        uint64_t covers_ms;      /* since when what is there is covered; 0: it is not */
-        uint64_t well_ms;        /* it was to be read, and was, or was not to be */
-        uint8_t reading;         /* as the log was told last, */
-        uint8_t trouble;         /* the same: enum feeds_trouble */
-        uint64_t heard;          /* subscriptions that stood and messages that came, */
-        uint64_t stored;         /* and how many answers had stored blocks at the last of them */
-        bool live;               /* and the router */
-        bool held;               /* the engine is connected to this router, */
-        bool connects;           /* and is to be read so */
-        uint64_t left_ms;        /* since when it no longer is */
+        uint64_t covers_ms; /* since when what is there is covered; 0: it is not */
+        uint64_t well_ms;   /* it was to be read, and was, or was not to be; 0: not looked at */
+        uint8_t reading;    /* as the log was told last, */
+        uint8_t trouble;    /* the same: enum feeds_trouble */
+        uint64_t heard;     /* subscriptions that stood and messages that came, */
+        uint64_t stored;    /* and how many answers had stored blocks at the last of them */
+        bool live;          /* and the router */
+        bool held;          /* the engine is connected to this router, */
+        bool connects;      /* and is to be read so */
+        uint64_t left_ms;   /* since when it no longer is */
         char from[NET_IP_BYTES]; /* from where it was last; "": it never was */
     } of[NODE_REPLICAS_MAX];
 };
@@ -277,7 +277,8 @@ static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_ro
     if (of->connects || named.connects)
         return of->held && reading != KV_READING_NOT ? NODE_READS_AHEAD : NODE_READS_NOT;
     bool up = node_router_process(p->config.router, slot)->health == NODE_HEALTH_UP;
-    if (role == KV_ROLE_NONE || !up || (reading != KV_READING_NOT && reading != KV_READING_AWAY))
+    if (of->well_ms == 0 || role == KV_ROLE_NONE || !up ||
+        (reading != KV_READING_NOT && reading != KV_READING_AWAY))
         of->well_ms = p->now_ms;
     bool ahead = goes_ahead(p, slot, role == KV_ROLE_SPEAKS);
     if (p->now_ms >= of->well_ms + FAILED_MS)

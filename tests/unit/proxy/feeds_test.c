@@ -268,6 +268,21 @@ static void a_feed_that_is_handed_over_is_not_lost(void **state)
     }
 }
 
+/* The clock is the machine's: the first look was taken for one long after the last success. */
+static void an_endpoint_named_from_the_start_has_its_time(void **state)
+{
+    (void)state;
+    struct node_labels labels = {0};
+    assert_null(node_labels_parse(SLICE("kv-events=tcp://nowhere.example:9000"), &labels));
+    node_router_labels(world.node->router, 0, &labels);
+    world.now_ms += 3600 * SECOND;
+    listen_to_the_log();
+    passes(8 * SECOND);
+    assert_int_equal(unreachable, 0);
+    passes(6 * SECOND);
+    assert_int_equal(unreachable, 1);
+}
+
 /* Once, with what to do, and once when it works. */
 static void an_endpoint_that_is_not_reached_is_logged(void **state)
 {
@@ -515,6 +530,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_endpoint_named_from_the_start_has_its_time, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(an_endpoint_that_is_not_reached_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_that_the_feed_shows_is_logged, setup, teardown),
