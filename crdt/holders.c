@@ -8,7 +8,7 @@
 enum {
     LIST_PER_UNIT = CRDT_UNIT_BYTES / 4,
     ARRAY_PER_UNIT = CRDT_UNIT_BYTES / 2,
-    LANE = 32, /* replicas that a match looks at together; ARRAY_PER_UNIT is a multiple */
+    LANE = 32, /* replicas that a match handles together; ARRAY_PER_UNIT is a multiple */
 };
 
 /* The order at which a set is an array: the top one. */
@@ -23,7 +23,7 @@ static uint32_t places(const struct crdt_holders *h, uint32_t set)
     return units * (is_array(h, set) ? ARRAY_PER_UNIT : LIST_PER_UNIT);
 }
 
-/* The stamp at a place, whatever the form of the set. */
+/* The stamp at an index, for either form of the set. */
 static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at)
 {
     const void *memory = crdt_arena_at(&h->arena, set);
@@ -32,7 +32,7 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
     return ((const uint32_t *)memory)[at];
 }
 
-/* Whether nothing ever stood there: its incarnation is that of no stamp. */
+/* True if the index was never used: such a stamp has an incarnation that no real stamp has. */
 static bool is_empty(uint32_t stamp)
 {
     return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
@@ -46,7 +46,7 @@ int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, 
         top++;
     uint64_t units = bytes_max / (CRDT_UNIT_BYTES + 1);
     units = units > 0 ? units - 1 : 0; /* alignment */
-    uint64_t units_max = 1u << 22;     /* a name fits beside a tag in an entry of the table */
+    uint64_t units_max = 1u << 22;     /* a set's number fits beside a tag in a table entry */
     h->window = window;
     return crdt_arena_init(&h->arena, (uint32_t)(units < units_max ? units : units_max), top);
 }
@@ -90,7 +90,7 @@ bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned repli
     return false;
 }
 
-/* Copies what is alive into a new set of another order; the old one is given back. */
+/* Copies the live stamps into a new set of another order, and frees the old set. */
 static int move(struct crdt_holders *h, uint32_t *set, unsigned order)
 {
     uint32_t to = create(h, order);
@@ -139,7 +139,7 @@ int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, ui
         }
         if (move(h, set, crdt_arena_order(&h->arena, *set) + 1) != 0)
             return ERR_FULL;
-        if (!is_array(h, *set)) { /* twice the places: the upper half is free */
+        if (!is_array(h, *set)) { /* twice the room: the upper half is free */
             ((uint32_t *)crdt_arena_at(&h->arena, *set))[n] = stamp;
             return 0;
         }
@@ -195,12 +195,12 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)
         order++;
     if (order < crdt_arena_order(&h->arena, *set))
-        (void)move(h, set, order); /* no room for the smaller piece: it stays where it is */
+        (void)move(h, set, order); /* no room for the smaller piece: the set stays */
     return alive;
 }
 
-/* An array against all replicas that are not resolved, LANE at a time; the compiler makes vectors
- * of the first loop. */
+/* Matches an array against all unresolved replicas, LANE at a time; the compiler vectorises the
+ * first loop. */
 static void match_array(const struct crdt_holders *h, const uint16_t *array, struct crdt_match *m,
                         unsigned index)
 {

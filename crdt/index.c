@@ -10,11 +10,11 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Points between the prefetch of the first bucket, of the second where it will be needed, and
-     * use. A core has some 12 to 16 line fill buffers. */
+    /* Points between the prefetch of the first bucket, the prefetch of a second bucket if needed,
+     * and use. A core has some 12 to 16 line fill buffers. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
-    HOLDERS_SHARE = 8, /* one part in so many of what the counters leave is for sets */
+    HOLDERS_SHARE = 8, /* one part in so many of the memory after the counters is for sets */
 };
 
 _Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold eleven bits");
@@ -27,7 +27,7 @@ _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* Moves in the table that it remembers for walks: one for each KiB, as far as that is of use. */
+/* Number of table moves that are recorded for walks: one per KiB, up to the useful maximum. */
 static uint32_t moves_kept(uint64_t bytes)
 {
     uint32_t count = 16;
@@ -59,7 +59,7 @@ static int create_parts(struct crdt_index *x, uint64_t bytes_max)
     if (bytes_max <= fixed)
         return ERR_LIMIT;
     uint64_t rest = bytes_max - fixed;
-    /* With so few replicas there is never a set. */
+    /* So few replicas never need a set. */
     uint64_t sets = x->replicas > CRDT_PROMOTE_AT ? rest / HOLDERS_SHARE : 0;
     int err = crdt_table_init(&x->table, &x->window, rest - sets);
     if (err == 0)
@@ -161,7 +161,7 @@ static uint64_t *promote(struct crdt_index *x, struct crdt_place place, uint8_t 
         }
     }
     uint64_t *entry = crdt_index_put(x, place, crdt_entry_of_set(place.tag, code, set));
-    CHECK(entry != NULL); /* several slots have just been freed there */
+    CHECK(entry != NULL); /* several slots there have just been freed */
     crdt_table_note_move(&x->table, *entry & CRDT_ENTRY_SECOND ? place.second : place.first);
     return entry;
 }
@@ -271,11 +271,11 @@ int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned replica, uint
     return joined;
 }
 
-/* Observations of one replica and generation, wherever their ids and codes lie. */
+/* Observations of one replica and generation, with ids and codes in any layout. */
 struct run {
     const void *ids;
     const void *codes;
-    size_t id_stride; /* bytes from one to the next */
+    size_t id_stride; /* bytes between two ids */
     size_t code_stride;
     unsigned count;
     unsigned replica;

@@ -6,8 +6,8 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Points between the prefetch of the first bucket, of the second where it will be needed, and
-     * use: as in index.c. */
+    /* Points between the prefetch of the first bucket, the prefetch of a second bucket if needed,
+     * and use: as in index.c. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
 };
@@ -45,7 +45,7 @@ static void match_begin(const struct crdt_index *x, struct crdt_match *m, const 
 {
     const struct crdt_window *w = &x->window;
     uint32_t end = m->replicas > x->seen ? m->replicas : x->seen;
-    /* Whole lanes (crdt/holders.c); replicas that never had an entry are not looked at. */
+    /* Whole lanes (crdt/holders.c); replicas that never had an entry are skipped. */
     memset(m->limit, 0, (end + 31u) / 32 * 32 * sizeof m->limit[0]);
     for (uint32_t r = 0; r < m->replicas; r++) {
         uint32_t floor = floors != NULL && floors[r] > w->floor ? floors[r] : w->floor;
@@ -60,7 +60,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       uint32_t *generation_out)
 {
     CHECK(replicas <= x->replicas && chain->length <= CHAIN_POINTS_MAX);
-    struct crdt_match m; /* 4 KiB, most of which nobody looks at */
+    struct crdt_match m; /* 4 KiB, most of which is never touched */
     m.length_out = length_out;
     m.generation_out = generation_out;
     m.replicas = replicas;
@@ -69,7 +69,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     if (generation_out != NULL)
         memset(generation_out, 0, replicas * sizeof *generation_out);
     match_begin(x, &m, floor_by_replica);
-    /* From the last point to the first: the first hit of a replica is its longest. */
+    /* From the last point to the first: a replica's first hit is its longest. */
     struct crdt_place place[AHEAD];
     const unsigned length = chain->length;
     for (unsigned step = 0; step < length + (unsigned)AHEAD && m.pending > 0; step++) {
@@ -110,7 +110,7 @@ static inline void take_in(const struct crdt_index *x, uint32_t bucket, unsigned
     }
 }
 
-/* Takes the stamp of every live one. */
+/* Calls `take` for the stamp of every live holder. */
 static inline void take_holders(const struct crdt_index *x, uint64_t id, uint8_t code, take_fn take,
                                 void *context)
 {
@@ -124,7 +124,7 @@ struct cover {
     const uint32_t *floors; /* or NULL */
     uint32_t *blocks, *generations;
     uint32_t replicas;
-    uint32_t weight; /* of the chunk */
+    uint32_t weight; /* weight of the chunk */
 };
 
 static void cover_take(const struct crdt_index *x, void *context, uint32_t stamp)
@@ -240,20 +240,20 @@ void crdt_index_each(const struct crdt_index *x, visit_fn visit, void *context)
         visit_bucket(x, i, visit, context);
 }
 
-/* Whatever was in the table when the walk began is, at any time, visited, or in a bucket ahead, or
- * in a bucket to which it moved since the walk last looked at the moves. */
+/* At any time, every entry that was in the table when the walk began is in one of three places. It
+ * was visited, is in a bucket ahead, or moved to its bucket after the walk last read the moves. */
 bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
                      visit_fn visit, void *context)
 {
     const struct crdt_table *t = &x->table;
     if (c->bucket == 0 || t->moves - c->moves > t->moved_mask) {
-        c->bucket = 0; /* too much has moved since the last call: once more */
+        c->bucket = 0; /* too many moves since the last call: start over */
         c->moves = t->moves;
     }
     for (; buckets > 0 && c->moves < t->moves; c->moves++) {
         uint32_t bucket = t->moved[c->moves & t->moved_mask];
         if (bucket >= c->bucket)
-            continue; /* ahead */
+            continue; /* a bucket ahead */
         visit_bucket(x, bucket, visit, context);
         buckets--;
     }

@@ -48,7 +48,7 @@ static bool all_zero(const void *bytes, size_t size)
     return size == 0 || (at[0] == 0 && memcmp(at, at + 1, size - 1) == 0);
 }
 
-/* Slots are given out from the first on, so most of 2,048 are unused: those are only looked at. */
+/* Slots are assigned from the first on, so most of 2,048 are unused: those are only tested. */
 static void check_counts(const struct crdt_index *x)
 {
     const struct crdt_counts *c = &x->counts;
@@ -121,13 +121,13 @@ static void check_sketches(const struct crdt_index *x)
         CHECK(s->pending[i].sketch == NULL);
     for (uint32_t i = 0; i < s->count; i++) {
         CHECK(s->dirty[i] || !again.dirty[i]);
-        if (s->dirty[i]) /* else nothing was ever written there */
+        if (s->dirty[i]) /* otherwise the span was never written */
             CHECK(memcmp(&s->ring[i], &again.ring[i], sizeof *s->ring) == 0);
     }
     crdt_spans_free(&again);
 }
 
-/* Invariant 2: within its two buckets, no live entry or set stands twice. */
+/* Invariant 2: within its two buckets, no live entry or set occurs twice. */
 static void check_unique(const struct crdt_index *x, uint32_t bucket, unsigned slot)
 {
     const struct crdt_table *t = &x->table;

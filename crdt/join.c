@@ -8,7 +8,7 @@
 
 enum { BATCH = 64 };
 
-/* What joining counts. */
+/* Counts the results of a join. */
 static void count_joined(struct crdt_state *s, int result, uint64_t observations, uint64_t *news)
 {
     s->stats.observations_in += observations;
@@ -94,7 +94,7 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
 {
     uint64_t news = 0;
     struct crdt_records records;
-    /* Replicas go first: the others name them. */
+    /* Replicas go first, because the others name them. */
     for (unsigned others = 0; others < 2; others++) {
         records = crdt_records_of(bytes, origin == NULL);
         struct crdt_record record;

@@ -4,7 +4,7 @@
 
 #include "crdt/limits.h"
 
-/* Of a figure that moved: beyond this share of what was reported. */
+/* A figure counts as moved beyond this share of the reported value. */
 static const double grain = 0.02;
 
 void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l)

@@ -3,7 +3,7 @@
 #include "base/checkpoint.h"
 #include "crdt/state_internal.h"
 
-/* The generation of an entry; -1: there is none. */
+/* The generation of an entry; -1: none. */
 static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t code,
                              unsigned replica)
 {
@@ -11,10 +11,10 @@ static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t co
     return crdt_index_get(x, id, replica, code, &generation) == ERR_OK ? (int64_t)generation : -1;
 }
 
-/* What is said of a checkpoint. */
+/* The words about a checkpoint. */
 struct words {
-    int64_t generation; /* of its first word; -1: nothing is said */
-    unsigned count;     /* of the words of that generation */
+    int64_t generation; /* of the first word; -1: no words */
+    unsigned count;     /* number of words of that generation */
 };
 
 static struct words words_of(const struct crdt_index *x, uint64_t id, unsigned replica)
@@ -37,7 +37,7 @@ bool crdt_index_is_gone(const struct crdt_index *x, uint64_t id, unsigned replic
                         uint32_t generation)
 {
     if (generation_of(x, crdt_word_id(id, 0), CHECKPOINT_CODE_BINDING, replica) < generation)
-        return false; /* as for almost all */
+        return false; /* the usual case */
     struct words w = words_of(x, id, replica);
     return is_gone(&w, generation);
 }

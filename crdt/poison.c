@@ -5,7 +5,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-enum { AHEAD_S = CRDT_POISON_TTL_S + 600 }; /* each change of a row gives it another second */
+/* Limit of `until`: each change of a row adds a second to it. */
+enum { AHEAD_S = CRDT_POISON_TTL_S + 600 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s)
 {
@@ -79,12 +80,12 @@ void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s)
             drop(p, i);
 }
 
-/* The one that goes first when there is no room. */
+/* The row to drop first if there is no room. */
 static unsigned least(const struct crdt_poison *p)
 {
     unsigned at = 0;
     for (unsigned i = 1; i < p->count; i++)
-        if (p->row[i].until < p->row[at].until) /* of equal ones the first has the lesser hash */
+        if (p->row[i].until < p->row[at].until) /* of equal rows the first has the lesser hash */
             at = i;
     return at;
 }
@@ -127,7 +128,7 @@ int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row)
         p->row[at] = *row;
         p->row[at].refused = refused;
     }
-    set_waiting(p, at, false); /* whoever sent this one said so to all */
+    set_waiting(p, at, false); /* the sender of this row sent it to all */
     p->digest += hash_of(&p->row[at]);
     return 1;
 }

@@ -9,24 +9,25 @@
 #include "crdt/sketch.h"
 #include "crdt/state_internal.h"
 
-/* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the
- * index by its sketches, from the higher of both floors on. A summary has its sender's; if the
- * receiver's floor is higher it answers with a summary of its own (`hops`: the other classes are
- * being looked after already).
+/* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the index by
+ * its sketches, from the higher of both floors on. A summary has its sender's floor. If the
+ * receiver's floor is higher, the receiver answers with a summary of its own (`hops` > 0: the other
+ * classes are handled already).
  *
- * Mostly a floor lies within a span. Its *cut* is what is left of that span. The spans above have
- * sketches that are always up to date, that of a cut is made by a walk (crdt/index.h), and only if
- * the cuts differ. A message names what its cells are of by the first generation: where it begins
- * no span, it is a cut. */
+ * A floor usually lies within a span. Its *cut* is the rest of that span. The spans above have
+ * sketches that are always up to date. A cut's sketch is made by a walk (crdt/index.h), and only
+ * if the cuts differ. A message identifies its cells by their first generation: if that begins
+ * no span, the cells are a cut's. */
 enum {
     PARTS_MAX = 16,
     HOPS_MAX = 2,  /* summaries that answer summaries */
-    TRIES_MAX = 2, /* wider cells */
-    SKEW_MAX = 1,  /* generations between two clocks: more, and what differs cannot all be joined */
+    TRIES_MAX = 2, /* requests for wider cells */
+    SKEW_MAX = 1,  /* generations between two clocks: with more, not all differences can be
+                      joined */
     SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
-    SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields that came later */
-    SUMMARY_UNCLEAN = 0x80,                /* beside `hops` */
-    CUT_DIFFERENCES_MIN = 60,              /* are expected in a cut: it has no estimate */
+    SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields that were added later */
+    SUMMARY_UNCLEAN = 0x80,                /* a flag beside `hops` */
+    CUT_DIFFERENCES_MIN = 60,              /* expected in a cut, which has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
 };
@@ -38,15 +39,15 @@ _Static_assert((int)CRDT_SKETCH_ROWS *CRDT_SKETCH_CELLS *CRDT_CELL_BYTES + 64 <=
 
 struct summary {
     uint8_t hops;
-    bool clean; /* its sketches can be compared */
+    bool clean; /* the sketches can be compared */
     uint32_t now, floor;
     uint32_t from;  /* the first whole span */
     uint32_t names; /* the floor of the registry */
     uint64_t registry, loads, others;
-    uint64_t index;            /* from there on */
-    uint64_t cut, cut_entries; /* from the floor up to there */
+    uint64_t index;            /* digest from there on */
+    uint64_t cut, cut_entries; /* digest and number of entries from the floor up to there */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
-    uint64_t poison; /* of a sender that does not know of it: this router's own */
+    uint64_t poison; /* the receiver's own if the sender does not support poison */
 };
 
 /* --- summaries ------------------------------------------------------------------------------ */
@@ -82,7 +83,7 @@ static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_
     wire_write_u32(&out->w, own.from);
     wire_write_u32(&out->w, own.names);
     wire_write_u64(&out->w, own.registry);
-    wire_write_u64(&out->w, 0); /* older routers compare engines' events, which none has */
+    wire_write_u64(&out->w, 0); /* older routers compare engines' events, which no router has now */
     wire_write_u64(&out->w, own.loads);
     wire_write_u64(&out->w, own.others);
     wire_write_u64(&out->w, own.index);
@@ -135,7 +136,7 @@ int crdt_state_summary(const struct crdt_state *s, struct buf *out)
 
 /* --- cells ---------------------------------------------------------------------------------- */
 
-/* What decoding needs is too large for the stack. */
+/* Memory for decoding, too large for the stack. */
 struct workshop {
     struct crdt_sketch sketch;
     struct crdt_cell own[CELLS_MAX];
@@ -165,8 +166,8 @@ void crdt_state_cut_renew(struct crdt_state *s)
     s->cut.spent = false;
 }
 
-/* One that is kept may be older than the index by now: what differs for that reason is found to be
- * held, or to be stale, when it is joined. */
+/* A stored cut may be older than the index by now. Differences for that reason turn out to be
+ * present or stale when they are joined. */
 static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                    struct crdt_reconciled *result)
 {
@@ -185,8 +186,9 @@ static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
     return cut->from == from;
 }
 
-/* The sketch of what begins there, or false: it cannot be compared now. The floor may have risen
- * since, or caches were lost, or another cut was walked; a later round does it. */
+/* The sketch of the span or cut that begins at `from`. False: it cannot be compared now, because
+ * the floor has risen since, caches were lost, or another cut was walked. A later round compares
+ * it. */
 static bool sketch_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                       struct crdt_reconciled *result)
 {
@@ -255,8 +257,8 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
     crdt_section_end(out);
 }
 
-/* The cells did not come apart: once more with about twice as many, then with all. A router whose
- * memory cuts spans has no room for what a snapshot would bring. */
+/* The cells could not be decoded: retries with about twice as many, then with all. A router that
+ * cuts spans for lack of memory has no room for a snapshot. */
 static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
@@ -284,7 +286,8 @@ static bool holds(const struct crdt_state *s, const struct crdt_symbol *symbol, 
            generation == crdt_index_generation_of(s->index, symbol->generation);
 }
 
-/* Joins the symbols that are not ours, and collects those of ours that the peer lacks and takes. */
+/* Joins the symbols that this router lacks, and collects its own that the peer lacks and would
+ * take. */
 static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t count,
                          struct workshop *shop, struct crdt_reconciled *result)
 {
@@ -294,7 +297,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         const struct crdt_symbol symbol = shop->symbol[i];
         int slot = crdt_registry_by_rkey(s->registry, symbol.rkey);
         if (slot < 0)
-            continue; /* a cache that is gone, or one that the registry will tell us of */
+            continue; /* a cache that is gone, or that the registry has yet to announce */
         if (!holds(s, &symbol, slot))
             shop->symbol[theirs++] = symbol;
         else
@@ -310,7 +313,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         if (generation < c->from)
             continue; /* it lies in the future here, and the number of a generation is 12 bits */
         if (generation < crdt_state_oldest(s, (unsigned)slot))
-            continue; /* of an earlier life of the name */
+            continue; /* from an earlier life of the name */
         result->joined +=
             crdt_index_observe(s->index, t->id48, (unsigned)slot, t->code, generation) == 1;
     }
@@ -321,7 +324,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
                                      .generation = m->generation & 0xfff,
                                      .code = (uint8_t)(m->point >> 48)};
         int slot = crdt_registry_by_rkey(s->registry, m->rkey);
-        /* Not if the peer has a newer one, and not what it would refuse. */
+        /* Not if the peer has a newer one, and none that the peer would refuse. */
         if (holds(s, &symbol, slot) && m->generation >= c->floor && m->generation <= c->now + 1)
             shop->mine[kept++] = *m;
     }
@@ -394,11 +397,11 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
     return (own > now ? own - now : now - own) > SKEW_MAX;
 }
 
-/* What both keep begins at the peer's floor. */
+/* The common part of both indexes begins at the peer's floor. */
 struct common {
-    bool any;                /* otherwise nothing can be compared */
-    bool here;               /* this router's floor is not higher: it can do so */
-    bool equal, cuts_differ; /* then: what is the same, what is not */
+    bool any;                /* false: nothing can be compared */
+    bool here;               /* this router's floor is not higher, so it can compare */
+    bool equal, cuts_differ; /* then: the results */
 };
 
 static struct common compare_index(const struct crdt_state *s, const struct summary *p)
@@ -415,14 +418,14 @@ static struct common compare_index(const struct crdt_state *s, const struct summ
     return c;
 }
 
-/* The whole spans, if they differ. */
+/* Answers with the whole spans, if they differ. */
 static void answer_spans(struct crdt_state *s, const struct summary *p, bool registry_equal,
                          struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
 {
     const struct crdt_index *x = s->index;
     if (crdt_index_digest(x, p->from) == p->index || is_cut(s, p->from))
-        return; /* equal, or spans of another length: another TTL */
+        return; /* equal, or spans of another length because of another TTL */
     if (!p->clean || !crdt_index_sketch_is_clean(x))
         return;
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
@@ -431,7 +434,8 @@ static void answer_spans(struct crdt_state *s, const struct summary *p, bool reg
     uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
     if (width > 0)
         write_cells(s, p->from, width, 0, shop, out, result);
-    else if (registry_equal && !skewed(s, p->now)) /* or a cache that one knows to be lost */
+    else if (registry_equal && !skewed(s, p->now)) /* otherwise maybe a cache that only one of them
+                                                      knows to be lost */
         write_too_many(out, result);
 }
 
@@ -441,7 +445,7 @@ static void answer_cut(struct crdt_state *s, const struct summary *p, struct wor
     uint64_t own = crdt_index_entries_between(s->index, p->floor, p->from);
     uint64_t least = own > p->cut_entries ? own - p->cut_entries : p->cut_entries - own;
     if (least > CELLS_MAX || crdt_index_sketch_from(s->index, p->floor) != p->from)
-        return; /* more than cells can show */
+        return; /* more than cells can represent */
     uint32_t width = crdt_sketch_width(least + CUT_DIFFERENCES_MIN);
     if (width > 0)
         write_cells(s, p->floor, width, 0, shop, out, result);
@@ -458,8 +462,8 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     uint64_t loads = 0;
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
-    /* Compared from the higher floor on. If that is ours the peer compares: it has our floor by the
-     * next round. Floors differ for a moment only. */
+    /* Compared from the higher floor on. If that is this router's, the peer compares: it has this
+     * floor by the next round. Floors differ for a moment only. */
     bool names_comparable = p.names >= crdt_registry_floor_s(s->registry);
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
@@ -532,7 +536,7 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks all of a message. Returns how many sections it has, without those of unknown kinds, or
+/* Checks a whole message. Returns the number of its sections, without unknown kinds, or
  * ERR_SYNTAX. */
 static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
@@ -573,7 +577,7 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
     uint8_t *bytes = malloc(CRDT_MESSAGE_MAX);
     int err = shop != NULL && bytes != NULL ? 0 : ERR_NOMEM;
     if (err == 0) {
-        /* Rows first: hashes and cells are compared with what is known then. */
+        /* Rows first: hashes and cells are compared with the state after joining them. */
         for (int i = 0; i < parts; i++)
             if (part[i].kind == CRDT_SECTION_RECORDS)
                 out->joined += crdt_state_join(s, NULL, part[i].body);

@@ -12,7 +12,7 @@ enum {
     ID_BYTES = 6,
 };
 
-/* Bodies, with the varints at their longest: 9 bytes of 63 bits, 5 of 32. */
+/* Longest bodies, with varints at their longest: 9 bytes for 63 bits, 5 for 32. */
 enum {
     REPLICA_BODY_MAX = 2 + CRDT_NAME_MAX + 9 + 5 + 5 + 1 + 5 + 5 + 5 + CRDT_LATER_MAX,
     REPORT_BODY_MAX = ID_BYTES + 9 + CRDT_VALUE_BYTES_MAX,
@@ -39,7 +39,7 @@ static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t
     wire_write_varint(w, body);
 }
 
-/* A record whose body was made first. */
+/* Writes a small record, after making its body. */
 static bool write_small(struct wire_writer *w, enum crdt_record_kind kind,
                         const struct wire_writer *body)
 {
@@ -231,7 +231,7 @@ static void read_tiding(struct wire_reader *r, struct crdt_record *out)
     out->tiding.body = wire_read_bytes(r, wire_left(r));
 }
 
-/* Whether it is a record of a kind that belongs there. */
+/* True if it is a record of an expected kind. */
 static bool read_body(const struct crdt_records *records, unsigned kind, struct wire_reader *r,
                       struct crdt_record *out)
 {

@@ -71,8 +71,8 @@ static int find_same_rkey(const struct crdt_registry *r, unsigned place)
     return -1;
 }
 
-/* The incarnation of the row is new. Gives it its rkey; where that is another's too, the greater of
- * the two names is raised, until all are distinct. */
+/* Gives a row with a new incarnation its rkey. If another row has the same rkey, the row with the
+ * greater name is raised, until all are distinct. */
 static void settle(struct crdt_registry *r, unsigned place)
 {
     for (;;) {
@@ -85,7 +85,7 @@ static void settle(struct crdt_registry *r, unsigned place)
             break;
         if (compare_names(&r->row[other], &r->row[place]) > 0)
             place = (unsigned)other;
-        /* What a peer given may be the greatest number: a raise has to be later all the same. */
+        /* A peer may have sent the greatest number: a raise has to be later all the same. */
         struct crdt_incarnation *raised = &r->row[place].incarnation;
         if (++raised->raises == 0)
             raised->started++;
@@ -93,7 +93,7 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
-/* Whether a router has told as many names as it may before the rest give way to others'. */
+/* True if a router has named its maximum, beyond which its names give way to others'. */
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
@@ -122,14 +122,14 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
-/* `own`: this router names it, or an operator had it do so. */
+/* `own`: this router lists the name, or an operator added it here. */
 static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
     if (crdt_registry_place(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
     bool excess = !own && told_enough(r, in->told_by);
     if (excess && r->stats.names + r->stats.waiting == r->config.rows_max) {
-        r->stats.refused++; /* without a look at all that are there: it may come at any rate */
+        r->stats.refused++; /* without comparing all rows, because names may come at any rate */
         return ERR_FULL;
     }
     enum crdt_standing standing = own      ? CRDT_STANDING_OWN
@@ -156,8 +156,8 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
     return crdt_registry_place(r, key);
 }
 
-/* Two operators may have taken the same version at once: any fixed order of their wishes does, as
- * long as it is the same everywhere. */
+/* Two operators may have taken the same version at once: any fixed order of their wishes will do,
+ * as long as all routers use the same. */
 static bool supersedes(uint32_t version, unsigned value, uint32_t known_version, unsigned known)
 {
     return version != known_version ? version > known_version : value > known;
@@ -212,7 +212,7 @@ static int refuse(struct crdt_registry *r, const struct crdt_registry_row *in)
     return 0;
 }
 
-/* What a row's place says to those who use slots. */
+/* The result for a row's place, for callers that use slots. */
 static int slot_of(const struct crdt_registry *r, int place)
 {
     return place < (int)r->config.slots ? place : ERR_AGAIN;

@@ -1,4 +1,4 @@
-/* How the registry begins, how time passes in it, and what always holds. */
+/* The registry's start, the passage of time in it, and its invariants. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 #include "base/err.h"
 #include "crdt/registry_internal.h"
 
-enum { AWAKE_S = 2 }; /* time that passes between two looks at a router that runs */
+enum { AWAKE_S = 2 }; /* longest time between two calls in a running router */
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* A quarter of the time after which it would be forgotten, and up to an eighth more: at each router
- * another one, so that the first one's news serves them all. */
+/* A quarter of the row's time to live, and up to an eighth more. The extra part differs by router,
+ * so that the first one's news serves them all. */
 static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     uint32_t ttl = r->config.ttl_s;
@@ -29,9 +29,9 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
     return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
-/* Whether a replica that operators added is named again. One that was heard of just now is in the
- * last second before it would be forgotten: it may come from a clock that is behind, and was not
- * tried yet. */
+/* True if this router names a replica again that operators added. A row that arrived just now, in
+ * the last second of its life, also counts: it may come from a clock that is behind, and is
+ * untried. */
 static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     bool untried = row->named < r->floor && r->now - row->heard_s <= r->config.ttl_s / 16;
@@ -43,8 +43,9 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     const uint32_t now = now_s;
     if (now <= r->now)
         return;
-    /* What was added and is forgotten elsewhere must not come back because this router slept. One
-     * that is awake names it again in its last second: it may come from a clock that is behind. */
+    /* An added replica that is forgotten elsewhere must not come back because this router slept. A
+     * router that is awake names it again in its last second, because the row may come from a clock
+     * that is behind. */
     uint32_t added_floor = now - r->now <= AWAKE_S ? r->floor : floor_at(r, now);
     r->now = now;
     r->floor = floor_at(r, now);
@@ -65,7 +66,7 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     }
     if (r->stats.forgotten != forgotten)
         crdt_registry_index(r);
-    crdt_registry_arrange(r); /* what was up is so no longer by time alone */
+    crdt_registry_arrange(r); /* time alone may change which rows count as up */
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

@@ -1,5 +1,4 @@
-/* Where rows stand: which of them have a slot and which wait for one, and the look-ups, which
- * follow. */
+/* The places of rows: which rows have a slot, which wait for one, and the look-ups that follow. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -105,7 +104,7 @@ void crdt_registry_occupy(struct crdt_registry *r, unsigned place)
         r->count = place + 1;
 }
 
-/* Without its hash: the place is empty, and the look-ups are to be filled anew. */
+/* Empties a place without its hash; the look-ups have to be filled anew. */
 static void vacate(struct crdt_registry *r, unsigned place)
 {
     --*counter_of(r, place);
@@ -138,7 +137,7 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
 
 /* --- the limit ------------------------------------------------------------------------------ */
 
-/* Of the rows from `begin` to `end` the smallest or the greatest, or -1. */
+/* The smallest or the greatest of the rows from `begin` to `end`, or -1. */
 static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, bool smallest)
 {
     int found = -1;
@@ -182,12 +181,12 @@ void crdt_registry_arrange(struct crdt_registry *r)
                                           crdt_registry_rank_of(r, &r->row[last])))
                 return;
             int place = free_place(r, slots, r->places);
-            CHECK(place >= 0); /* fewer rows are kept than there are places to wait */
+            CHECK(place >= 0); /* fewer rows are stored than there are places to wait */
             move(r, (unsigned)last, (unsigned)place);
         } else {
             int slot = free_place(r, 0, slots);
             if (slot < 0)
-                return; /* those that are free are held */
+                return; /* the free slots are reserved */
             move(r, (unsigned)first, (unsigned)slot);
         }
         crdt_registry_index(r);

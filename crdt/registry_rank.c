@@ -1,4 +1,4 @@
-/* Which of two rows goes first: to a slot, and into what is kept at all. */
+/* Decides which of two rows goes first: to a slot, and into the registry at all. */
 #include "crdt/registry_internal.h"
 
 bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row)

@@ -23,7 +23,7 @@ struct later {
     char bytes[CRDT_LATER_MAX];
 };
 
-/* What one router reports. Its rows grow with the replicas that it reports of. */
+/* One router's reports. The rows grow with the replicas in them. */
 struct reporter {
     uint64_t router;
     uint64_t epoch;
@@ -35,9 +35,9 @@ struct reporter {
 struct crdt_reports {
     const struct crdt_registry *registry;
     uint64_t self, load_version, version;
-    unsigned routers_max; /* this one too */
+    unsigned routers_max; /* including this one */
     unsigned count;
-    /* By router, own one too; behind `count` free ones, so that none ever lacks memory. */
+    /* By router, this one included; then `count` free ones, so that none lacks memory. */
     struct reporter **reporter, *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
@@ -52,7 +52,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A copy with its padding zero, in bounds: two are equal exactly if their bytes are. */
+/* A copy within bounds and with zero padding: two are equal exactly if their bytes are. */
 static union crdt_report_value clean(enum crdt_report_kind kind, const union crdt_report_value *in)
 {
     union crdt_report_value out;
@@ -178,7 +178,7 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
-/* Without memory for them the row lacks them until its author reports again. */
+/* Without memory for them the row lacks these fields until its author reports again. */
 static void put_later(struct row *row, struct slice later)
 {
     if (later.len == 0) {
@@ -294,7 +294,7 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
     if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)
-        return; /* a gauge that is not sent; the next change tries again */
+        return; /* the gauge is not sent; the next change tries again */
     struct crdt_report row = *own;
     row.seq = p->row[own->slot][own->kind].seq;
     put(r, p, &row);
@@ -354,7 +354,7 @@ void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *fr
     }
 }
 
-/* Another router holds a row that this one, in this life, forgot: its next report is later. */
+/* Another router has a row that this router forgot in this life: its next report must be later. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
     bool present = in->slot < own->rows && own->row[in->slot][in->kind].present;
@@ -386,7 +386,7 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
         return;
     struct reporter *p = find(r, router);
     if (p == NULL && r->count < r->routers_max)
-        p = add(r, router); /* membership refuses more, and must not name them */
+        p = add(r, router); /* membership refuses more, and must not announce them */
     if (p == NULL || epoch <= p->epoch)
         return;
     if (!BUG(EPOCH_IGNORED))

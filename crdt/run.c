@@ -22,7 +22,7 @@ static struct piece next_piece(const uint64_t *points, unsigned count)
     unsigned same = 1;
     while (same < count && code_of(points[same]) == code)
         same++;
-    unsigned first = 0; /* the ordinals of that code are first .. end - 1 */
+    unsigned first = 0; /* the ordinals with that code are first .. end - 1 */
     while (first < CHECKPOINT_MAX && checkpoint_code(first) < code)
         first++;
     unsigned end = first;
@@ -30,7 +30,7 @@ static struct piece next_piece(const uint64_t *points, unsigned count)
         end++;
     if (end - first < same)
         return (struct piece){.start = CHECKPOINT_MAX + code, .length = same};
-    /* As if the change of code came where it does among the ordinals. */
+    /* Places the change of code as the ordinals have it. */
     unsigned start = end - same;
     unsigned length = same;
     while (length < count && start + length < CHECKPOINT_MAX &&
@@ -49,7 +49,7 @@ static void write_pieces(struct wire_writer *w, const uint64_t *points, unsigned
     }
 }
 
-/* What was written gives the same points. */
+/* True if the written bytes give the same points. */
 static bool reads_back(const uint8_t *at, size_t len, const uint64_t *points, unsigned count)
 {
     uint64_t ids[CRDT_RUN_MAX];
@@ -87,7 +87,7 @@ unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generatio
         bytes = HEAD_BYTES + wire_written(&p) + (size_t)count * ID_BYTES;
         if (wire_varint_bytes(bytes) + bytes <= room)
             break;
-        /* Each point less saves its id at least. */
+        /* Each point less saves at least its id. */
         count -= (unsigned)((wire_varint_bytes(bytes) + bytes - room - 1) / ID_BYTES / 2);
     }
     const uint8_t *start = w->at;

@@ -47,7 +47,8 @@ uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
     return sum;
 }
 
-/* The most differences for each width that come apart 99 times of 100: measured, docs/adr/0007. */
+/* The most differences per width that can be decoded 99 times out of 100: measured,
+ * docs/adr/0007. */
 static const struct {
     uint16_t width;
     uint16_t differences;
@@ -84,7 +85,7 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
 
 /* --- which ---------------------------------------------------------------------------------- */
 
-/* Cells whose content may be one symbol. Taking a symbol out can make two others such. */
+/* Cells that may contain a single symbol. Taking a symbol out can make two others such. */
 struct peeling {
     struct crdt_cell *cells;
     uint32_t width;
@@ -98,7 +99,7 @@ static uint32_t place_in(const struct peeling *p, const struct crdt_mark *mark, 
     return part * p->width + crdt_mark_place(mark, part) / factor;
 }
 
-/* Whether the cell holds exactly one symbol. */
+/* True if the cell contains exactly one symbol. */
 static bool is_pure(const struct peeling *p, uint32_t at, struct crdt_mark *mark)
 {
     const struct crdt_cell *cell = &p->cells[at];
@@ -108,7 +109,7 @@ static bool is_pure(const struct peeling *p, uint32_t at, struct crdt_mark *mark
     return mark->cell.high == cell->high && place_in(p, mark, at / p->width) == at;
 }
 
-/* Takes the symbol out of its three cells; the two that others share may be pure now. */
+/* Takes the symbol out of its three cells; two of them may be pure now. */
 static void peel(struct peeling *p, const struct crdt_mark *mark)
 {
     for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
@@ -129,7 +130,7 @@ int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symb
     uint32_t total = CRDT_SKETCH_ROWS * width;
     struct crdt_mark mark;
     if (max > total)
-        max = total; /* no more ever come apart; forged cells would go on for ever */
+        max = total; /* no more can ever be decoded; forged cells would go on for ever */
     for (uint32_t i = 0; i < total; i++) {
         if (is_pure(&p, i, &mark))
             p.stack[p.length++] = (uint16_t)i;
@@ -137,7 +138,7 @@ int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symb
     while (p.length > 0) {
         uint32_t at = p.stack[--p.length];
         if (!is_pure(&p, at, &mark))
-            continue; /* it was taken out by way of another cell */
+            continue; /* already taken out through another cell */
         if (count == max)
             return ERR_LIMIT;
         out[count++] = crdt_cell_symbol(&mark.cell);

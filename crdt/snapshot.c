@@ -9,10 +9,10 @@
 
 enum {
     CHUNK_TARGET = 20480,
-    ENTRY_BYTES = 10,      /* of a single, at most */
-    HOLDER_BYTES = 3,      /* of one that shares its id */
-    BUCKETS_MAX = 1 << 16, /* of the index looked at for one chunk: below a millisecond of them */
-    BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* of nothing but full sets */
+    ENTRY_BYTES = 10,      /* of a single entry, at most */
+    HOLDER_BYTES = 3,      /* of an entry that shares its id */
+    BUCKETS_MAX = 1 << 16, /* index buckets scanned for one chunk: less than a millisecond */
+    BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* if all are full sets */
     ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + BUCKET_ENTRIES_MAX + 1,
 };
 _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX * 4 + 128 <=
@@ -31,7 +31,7 @@ void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 struct gathering {
     uint32_t from;
     unsigned count;
-    size_t bytes; /* about what they will take */
+    size_t bytes; /* approximate size when written */
     struct crdt_batch_entry entry[ENTRIES_MAX];
 };
 
@@ -58,7 +58,7 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
     g->count = 0;
     g->bytes = 0;
     struct crdt_index_cursor cursor = c->cursor;
-    bool more = c->from <= crdt_index_now(s->index) + 1; /* else there is nothing of it */
+    bool more = c->from <= crdt_index_now(s->index) + 1; /* otherwise the index has no part in it */
     for (unsigned i = 0; more && i < BUCKETS_MAX && g->bytes < CHUNK_TARGET; i++)
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;

@@ -10,7 +10,7 @@ static uint32_t span_length(uint32_t ttl)
     return (ttl + CRDT_SPANS - 1) / CRDT_SPANS;
 }
 
-/* The spans that ttl + 2 generations in a row can touch. */
+/* The number of spans that ttl + 2 consecutive generations can touch. */
 static uint32_t span_count(uint32_t ttl)
 {
     return ttl / span_length(ttl) + 2;
@@ -65,7 +65,7 @@ void crdt_spans_floor(struct crdt_spans *s, uint32_t floor)
     s->first = first;
 }
 
-/* The spans in question, one after the other; NULL at the end. */
+/* The selected spans, one after the other; NULL at the end. */
 static const struct crdt_sketch *next(const struct crdt_spans *s, uint32_t *span)
 {
     uint32_t last = (s->window->now + 1) / s->length;

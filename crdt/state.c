@@ -131,7 +131,7 @@ void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generat
                                                               .slot = (uint16_t)slot});
 }
 
-/* What was observed of the cache so far is of another one. */
+/* True if earlier observations are of another cache. */
 static bool is_lost(const struct crdt_replica *row)
 {
     return row == NULL || row->incarnation.started == 0 || row->incarnation.raises > 0;
@@ -231,7 +231,7 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
     if (place < 0)
         return slot;
     if (crdt_registry_row(s->registry, (unsigned)place).wish != CRDT_WISH_ADDED)
-        /* It is to be used. What another router drains meanwhile stays drained. */
+        /* The replica is to be used. A drain by another router meanwhile stays. */
         (void)crdt_registry_drain(s->registry, (unsigned)place, false);
     if (crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
         tell_row(s, name);
@@ -286,15 +286,15 @@ void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
     crdt_reports_copy_own(s->reports, from->reports);
 }
 
-/* Of an observation whose time was moved: it is not older than the name of its replica, as others
- * pass over what is, and would differ from this router until it expires. */
+/* The generation of an observation with a changed time: at least that of its replica's name. Others
+ * skip older observations, and would differ from this router until those expire. */
 static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)
 {
     uint32_t oldest = crdt_state_oldest(s, slot);
     return generation < oldest ? oldest : generation;
 }
 
-/* An observation on its way to another state, whose time is `back` generations earlier. */
+/* Moves observations to another state, with a time that is `back` generations earlier. */
 struct setting_back {
     struct crdt_state *to;
     uint32_t back;

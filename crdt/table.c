@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-enum { SEARCH_MAX = 256 }; /* buckets that an insert looks at before it gives up */
+enum { SEARCH_MAX = 256 }; /* buckets that an insert tries before it gives up */
 
 int crdt_table_init(struct crdt_table *t, const struct crdt_window *window, uint64_t bytes_max)
 {
@@ -61,7 +61,7 @@ uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t ent
     return high << 32 | entry >> 32;
 }
 
-/* Books an entry in or out by its generation. */
+/* Adds an entry to its generation's count, or subtracts it. */
 static void account(struct crdt_table *t, uint64_t entry, int change)
 {
     t->used += (uint64_t)change;
@@ -86,7 +86,7 @@ void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot)
     b->slot[slot] = 0;
 }
 
-/* A free slot of the bucket, made so if a dead entry is in it; -1 if all seven are alive. */
+/* A free slot of the bucket, if necessary by dropping a dead entry; -1 if all seven are alive. */
 static int free_slot(struct crdt_table *t, uint32_t bucket, struct crdt_taken *taken)
 {
     const struct crdt_bucket *b = &t->bucket[bucket];
@@ -139,9 +139,9 @@ struct step {
     uint8_t slot;
 };
 
-/* Breadth first from the two buckets of an id to the nearest bucket with room, then moves what is
- * on the way. A shortest way meets no bucket twice, so the moves do not disturb one another. Sets
- * stay where they are: they may hold dead stamps, which must not slip behind the sweeper's hand.
+/* Searches breadth first from the two buckets of an id to the nearest bucket with room, then moves
+ * the entries on the path. A shortest path meets no bucket twice, so the moves do not disturb one
+ * another. Sets stay: they may have dead stamps, which must not slip behind the sweeper's hand.
  * Returns the bucket of the two that has room now, and its slot; false if none was found. */
 static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot,
                    struct crdt_taken *taken)

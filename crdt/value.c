@@ -5,7 +5,7 @@
 
 enum { SIGHT_CONFIGURED = 1, SIGHT_ASLEEP = 2 };
 
-/* Takes back the zeros that were written since `start`. */
+/* Removes the trailing zeros written since `start`. */
 static void trim(struct wire_writer *w, const uint8_t *start)
 {
     while (!w->bad && w->at > start && w->at[-1] == 0)
@@ -59,7 +59,7 @@ static uint8_t field_u8(struct wire_reader *r)
     return wire_left(r) > 0 ? wire_read_u8(r) : 0;
 }
 
-/* A part of one is all that is left of it without its zeros. */
+/* A shorter field is one without its trailing zeros. */
 static uint64_t field_fixed(struct wire_reader *r, unsigned bytes)
 {
     size_t left = wire_left(r);

@@ -1,8 +1,9 @@
-/* What a node says of itself and of other members, and what it asks of them: one packet each. */
+/* Frames in which a node describes itself and other members, and asks about them: one packet
+ * each. */
 #include "base/future.h"
 #include "gossip/gossip_internal.h"
 
-enum { AGAIN_US = 100000 }; /* what a peer causes is sent to it no more often */
+enum { AGAIN_US = 100000 }; /* minimum time between packets to a peer that the peer itself causes */
 
 struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
                                                  const struct gossip_peer *to,
@@ -24,11 +25,11 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     struct gossip_frame_alive f = {
         .full = true,
         .incarnation = g->self->incarnation,
-        .seq = p->foreign ? 0 : g->ring.next - 1, /* there it is not to be asked for */
+        .seq = p->foreign ? 0 : g->ring.next - 1, /* there it must not be asked for */
         .vector = g->vector_digest,
         .members = g->members_digest,
         .health = (uint8_t)g->health,
-        .sent = (uint32_t)g->now_us | 1, /* 0 is none */
+        .sent = (uint32_t)g->now_us | 1, /* 0 means none */
         .echo = p->echo,
         .held = (uint32_t)(g->now_us - p->echo_us),
     };
@@ -88,7 +89,7 @@ void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p)
     }
 }
 
-/* Whether it may be sent something that its own packets cause. */
+/* True if `to` may get a packet that its own packets cause. */
 static bool answer_now(struct gossip *g, struct gossip_peer *to)
 {
     if (to->answered_us != 0 && g->now_us - to->answered_us < AGAIN_US)
@@ -105,7 +106,8 @@ void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struc
 
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to)
 {
-    /* The question who it is, which its answer follows at once, must not use this up. */
+    /* A separate limit: gossip_ask_who() comes right before the answer, and must not use this one
+     * up. */
     if (to->refusal_us != 0 && g->now_us - to->refusal_us < AGAIN_US)
         return;
     to->refusal_us = g->now_us;

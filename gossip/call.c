@@ -9,7 +9,7 @@
 #include "base/wire.h"
 #include "gossip/noise.h"
 
-/* A record is a length of two bytes, little-endian, and so many bytes:
+/* A record is a length of two bytes, little-endian, and as many bytes:
  *
  *     client   key id 4 | Noise message 1, empty
  *     server   Noise message 2, empty
@@ -17,8 +17,8 @@
  *     server   sealed { CHUNK 1 | bytes }, any number; sealed { END 1 },
  *              or sealed { REFUSED 1 | why 1 }
  *
- * What is longer than known, but for chunks and the request, is read as far as it is known. The
- * first byte of a request was its kind, never 0, before there were versions.
+ * Bytes beyond the known part are ignored, except in chunks and the request. Before there were
+ * versions, the first byte of a request was its kind, never 0.
  */
 enum {
     LENGTH_BYTES = 2,
@@ -30,7 +30,7 @@ enum {
     REQUEST_HEAD_MAX = 1 + UINT8_MAX,
     REQUEST_RECORD_MAX = SEALED_MIN + REQUEST_HEAD_MAX + GOSSIP_CALL_REQUEST_MAX,
     CHUNK_RECORD_MAX = SEALED_MIN + GOSSIP_CALL_CHUNK_MAX,
-    /* A client's bytes that wait for step(): a part of a record, and what is fed behind it. */
+    /* A client's bytes that wait for step(): a part of a record, and the bytes fed after it. */
     IN_MAX = LENGTH_BYTES + CHUNK_RECORD_MAX + GOSSIP_CALL_FEED_MAX,
 };
 _Static_assert(CHUNK_RECORD_MAX <= UINT16_MAX, "the length of a record has two bytes");
@@ -42,7 +42,7 @@ enum refusal { REFUSED_VERSION = 1, REFUSED_KIND };
 #define RECORDS_MAX ((uint64_t)1 << 32) /* under one key */
 #define PROLOGUE    SLICE("grapevine 1 calls")
 
-/* What a call waits for. */
+/* The next event that a call waits for. */
 enum phase {
     SERVER_HELLO,
     SERVER_REQUEST,
@@ -56,17 +56,17 @@ enum phase {
 
 struct gossip_call {
     enum phase phase;
-    struct gossip_keyring keyring; /* server, until the hello has come */
+    struct gossip_keyring keyring; /* server, until the hello has arrived */
     struct gossip_noise noise;
-    uint8_t random[32]; /* server, until the hello has come */
+    uint8_t random[32]; /* server, until the hello has arrived */
     uint8_t key_in[GOSSIP_NOISE_KEY];
     uint8_t key_out[GOSSIP_NOISE_KEY];
     uint64_t records_in;
     uint64_t records_out;
     struct gossip_versions speaks; /* this side */
-    struct buf request;            /* client: with its head, until the welcome has come */
+    struct buf request;            /* client: with its head, until the welcome has arrived */
     struct buf in;
-    size_t lent; /* bytes at the front of `in` whose content the caller may still look at */
+    size_t lent; /* bytes at the front of `in` that the caller may still read */
     struct buf out;
 };
 
@@ -77,7 +77,7 @@ static struct slice slice_of_bytes(const uint8_t *at, size_t len)
 
 /* --- records out ------------------------------------------------------------------------------ */
 
-/* Room for a record in `out`; the caller fills it and then calls record_done(). */
+/* Makes room for a record in `out`; the caller fills the record and then calls record_done(). */
 static int record_begin(struct gossip_call *c, size_t len, uint8_t **at)
 {
     int err = buf_reserve(&c->out, LENGTH_BYTES + len);
@@ -95,7 +95,7 @@ static void record_done(struct gossip_call *c, size_t len)
     c->out.len += LENGTH_BYTES + len;
 }
 
-/* Seals one byte and what follows it. */
+/* Seals one byte and the bytes after it. */
 static int record_seal(struct gossip_call *c, uint8_t first, struct slice rest)
 {
     if (c->records_out >= RECORDS_MAX)
@@ -214,7 +214,7 @@ struct buf *gossip_call_out(struct gossip_call *c)
 
 /* --- bytes in --------------------------------------------------------------------------------- */
 
-/* How much may wait in `in`. Until the client has proved the key there is room for one hello. */
+/* Limit of `in`. Until the client has proved the key there is room for one hello. */
 static size_t in_max(const struct gossip_call *c)
 {
     switch (c->phase) {
@@ -249,7 +249,7 @@ int gossip_call_feed(struct gossip_call *c, struct slice bytes)
     return buf_append_slice(&c->in, bytes);
 }
 
-/* The whole record at the front of `in`. ERR_AGAIN: not there yet. */
+/* The complete record at the front of `in`. ERR_AGAIN: not complete yet. */
 static int record_front(const struct gossip_call *c, size_t min, size_t max, struct slice *record)
 {
     struct wire_reader r = wire_reader_of(c->in.at, c->in.len);
@@ -262,7 +262,7 @@ static int record_front(const struct gossip_call *c, size_t min, size_t max, str
     return r.bad ? ERR_AGAIN : ERR_OK;
 }
 
-/* Opens the sealed record at the front of `in`, in place: its first byte, and what follows. */
+/* Opens the sealed record at the front of `in`, in place: its first byte, and the rest. */
 static int record_open(struct gossip_call *c, size_t max, uint8_t *first, struct slice *rest)
 {
     struct slice record = slice_of(NULL, 0);
@@ -327,7 +327,7 @@ static int server_request(struct gossip_call *c, enum gossip_call_step *step, ui
     if (err != ERR_OK)
         return err;
     if (c->in.len > c->lent)
-        return ERR_SYNTAX; /* a client has nothing more to say */
+        return ERR_SYNTAX; /* a client has nothing more to send */
     c->phase = SERVER_ANSWER;
     struct wire_reader r = wire_reader_of(bytes.at, first == 0 ? bytes.len : 0);
     struct slice head = wire_read_bytes(&r, first == 0 ? wire_read_u8(&r) : 0);

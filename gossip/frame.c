@@ -39,7 +39,7 @@ const char *gossip_state_text(enum gossip_state state)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* The head of a frame whose rest is the application's. */
+/* Reads the head of a frame, followed by the application's bytes. */
 static struct wire_reader read_head(struct wire_reader *r)
 {
     struct slice head = wire_read_bytes(r, wire_read_u8(r));
@@ -90,7 +90,7 @@ static void read_ranges(struct wire_reader *r, struct gossip_ranges *out)
             r->bad = true;
         last = first + length - 1;
         out->at[i] = (struct gossip_range){.first = first, .last = last};
-        last++; /* at least one lies between two ranges */
+        last++; /* at least one number lies between two ranges */
     }
     out->count = r->bad ? 0 : count;
 }
@@ -113,7 +113,7 @@ static void read_delta(struct wire_reader *r, struct gossip_frame_delta *f)
     if (f->forward) {
         f->group = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX - 1);
         f->groups = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX);
-        /* Only the author itself asks for forwarding: nothing goes round in circles. */
+        /* Only the author itself asks for forwarding, so nothing circulates. */
         if (f->group >= f->groups || f->relayed)
             r->bad = true;
     }
@@ -211,7 +211,7 @@ int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *ou
     struct slice bytes = wire_read_bytes(body, wire_read_varint_max(body, GOSSIP_PACKET_MAX));
     struct wire_reader entry = wire_reader_of(bytes.at, bytes.len);
     read_member(&entry, out);
-    body->bad = body->bad || entry.bad; /* what is left of the entry is of a later version */
+    body->bad = body->bad || entry.bad; /* the rest of the entry is of a later version */
     return body->bad ? ERR_SYNTAX : 1;
 }
 
@@ -335,7 +335,7 @@ int gossip_frame_packet_check(struct slice packet, bool base)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* What was written is one frame, well formed. */
+/* True if the written bytes are one well-formed frame. */
 static bool reads_back(const uint8_t *at, size_t len)
 {
     struct wire_reader r = wire_reader_of(at, len);
@@ -344,7 +344,7 @@ static bool reads_back(const uint8_t *at, size_t len)
            frame.bytes == len;
 }
 
-/* Takes back what was written since `mark` if it did not fit. */
+/* Takes back the bytes since `mark` if they did not fit. */
 static bool finish(struct wire_writer *w, uint8_t *mark)
 {
     if (!w->bad) {
@@ -362,7 +362,7 @@ static void write_header(struct wire_writer *w, enum gossip_frame type, size_t b
     wire_write_varint(w, body);
 }
 
-/* A small frame whose body is made first. */
+/* Writes a small frame, after making its body. */
 static bool write_small(struct wire_writer *packet, enum gossip_frame type,
                         const struct wire_writer *body)
 {

@@ -16,9 +16,9 @@ enum {
     RING_BYTES = 4 << 20,
     MESSAGE_BYTES = 1 << 20,
     RATE_BYTES_S = 64 << 20,
-    TICK_MIN_US = 1000,     /* two ticks are not closer together */
-    ASLEEP_US = 250000,     /* not run for so long after it was due: this node lagged */
-    LEAVE_EVERY_US = 50000, /* between announcements that it leaves */
+    TICK_MIN_US = 1000,     /* minimum time between two ticks */
+    ASLEEP_US = 250000,     /* lateness above which this node counts as having been asleep */
+    LEAVE_EVERY_US = 50000, /* between two announcements that this node leaves */
 };
 #define FORGET_US 3600000000u
 
@@ -94,7 +94,7 @@ int gossip_create(struct gossip **out, const struct gossip_config *config,
     if (g == NULL)
         return ERR_NOMEM;
     g->config = c;
-    g->config.name = NULL; /* borrowed; it lives on in `self` */
+    g->config.name = NULL; /* borrowed; `self` has a copy */
     g->config.meta = slice_of(NULL, 0);
     g->keyring = keyring;
     g->app = *app;
@@ -165,8 +165,8 @@ uint64_t gossip_epoch(const struct gossip *g)
     return g->epoch;
 }
 
-/* Time goes on. A node that was run long after it was due has been asleep, whether gossip_late()
- * was called or not. */
+/* Sets the time. A node that runs long after it was due has been asleep, even without a call of
+ * gossip_late(). */
 static void enter(struct gossip *g, uint64_t now_us)
 {
     uint64_t due = gossip_due_us(g);
@@ -304,7 +304,7 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
     }
     g->stats.frames_in[f->type]++;
     g->stats.frame_bytes_in[f->type] += f->bytes;
-    /* A stranger may only say who it is, and be asked. */
+    /* A stranger may only identify itself, and be asked to. */
     bool greeting = f->type == GOSSIP_FRAME_MEMBERS || f->type == GOSSIP_FRAME_PING ||
                     f->type == GOSSIP_FRAME_ACK;
     if (!from->listed && !greeting) {
@@ -368,11 +368,11 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
     struct gossip_peer *p = gossip_link_open(g, from, packet, index, plain, &len);
     greet_if_fresh(g, p);
     if (p == NULL || g->now_us < p->quarantine_us)
-        return; /* in quarantine it is alive, and that is all that is believed of it */
+        return; /* in quarantine only the sign of life counts */
     struct slice frames = slice_of((const char *)plain, len);
     bool base = p->foreign;
     if (gossip_frame_packet_check(frames, base) < 0) {
-        /* Of one from before versions not even the base need be what it is now. */
+        /* A peer from before versions may even have other base frames. */
         if (base)
             g->stats.frames_skipped++;
         else

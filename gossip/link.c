@@ -1,4 +1,4 @@
-/* Sessions and packets: doors, the rate, what is sealed and sent, handshakes. */
+/* Sessions and packets: doors, the rate limit, sealing and sending, handshakes. */
 #include <sodium.h>
 
 #include "base/bug.h"
@@ -8,12 +8,13 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    AWAITED_MAX_US = 500000,  /* a peer that said hello has to speak */
-    GREET_AGAIN_US = 1000000, /* a peer whose address changes gets our entry */
-    KNOCK_AGAIN_US = 100000,  /* a node that knocks is dialled no more often */
+    AWAITED_MAX_US = 500000,  /* time for a peer that said hello to send a packet */
+    GREET_AGAIN_US = 1000000, /* minimum time between entries for a peer with changing addresses */
+    KNOCK_AGAIN_US = 100000,  /* minimum time between dials to a node that knocks */
     HELLOS_KNOW_US = 1000000,
-    RATE_BURST_PART = 20, /* of a second */
-    SEED_ALIKE = 8,       /* answers of one router in a row: the address is not shared (any more) */
+    RATE_BURST_PART = 20, /* burst, as a part of a second's rate */
+    SEED_ALIKE = 8,       /* consecutive answers of one router after which the address counts as not
+                             shared */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -28,8 +29,8 @@ static bool door_used(const struct gossip *g, const struct gossip_door *d)
     return p != NULL && (p->dial.index == d->index || gossip_session_owns(&p->session, d->index));
 }
 
-/* A fresh index whose door leads to `owner`. Unused doors are found only here, so that nothing has
- * to be closed when keys expire. */
+/* A fresh index with a door to `owner`. Unused doors are found only here, so nothing has to be
+ * closed when keys expire. */
 static uint32_t door_open(struct gossip *g, unsigned owner)
 {
     uint64_t random = prng_next(&g->prng);
@@ -40,7 +41,7 @@ static uint32_t door_open(struct gossip *g, unsigned owner)
             continue;
         uint32_t high = 1 + (uint32_t)(random >> 32) % (GOSSIP_INDEX_MAX >> GOSSIP_DOOR_BITS);
         uint32_t index = high << GOSSIP_DOOR_BITS | low;
-        if (index == d->index) /* a late packet of before must miss */
+        if (index == d->index) /* a late packet to the previous owner must miss */
             index ^= 1u << (GOSSIP_DOOR_BITS + 1);
         *d = (struct gossip_door){.index = index, .owner = (uint16_t)owner};
         return index;
@@ -118,12 +119,12 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
     return true;
 }
 
-/* --- what a hello says beside its keys -------------------------------------------------------- */
+/* --- contents of a hello beside its keys ------------------------------------------------------ */
 
 /* instance 8 | of a knock: port 2, epoch 6 */
 struct ident {
     uint64_t instance;
-    uint16_t port; /* where the sender listens, and wants to be dialled; 0: this is no knock */
+    uint16_t port; /* the port where the sender listens and can be dialled; 0: no knock */
     uint64_t epoch;
 };
 
@@ -187,7 +188,7 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
     const struct gossip_address *to = &seed->at;
     uint8_t out[GOSSIP_HELLO_BYTES];
     struct gossip_dial dial = {0};
-    /* No door: nobody answers to it. But it may come back. */
+    /* No door, because no answer comes. But the knock may come back. */
     seed->knock = 1 + (uint32_t)(g->stats.knocks_out % GOSSIP_INDEX_MAX);
     hello_write(g, &dial, seed->knock, (unsigned)g->stats.knocks_out, true, out);
     gossip_dial_wipe(&dial);
@@ -204,8 +205,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-/* Two answer at one address: the one of before still lives. If not, its address may have been given
- * to another router. */
+/* Two routers answer at one address if the previous one still lives. If not, its address may have
+ * been given to another router. */
 static bool still_there(const struct gossip *g, uint64_t node)
 {
     const struct gossip_peer *p = gossip_peer_find(g, node);
@@ -225,15 +226,15 @@ static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t n
     g->learn = g->learn || shared != seed->shared;
     seed->shared = shared;
     if (seed->node == 0)
-        gossip_tick_by(g, g->now_us); /* from now on it is knocked at */
+        gossip_tick_by(g, g->now_us); /* knocks begin now */
     seed->node = node;
 }
 
-/* The hello came back to the node that said it. */
+/* The hello came back to its sender. */
 static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
-    /* The seeds may have another order by now. */
+    /* The seeds may have been reordered since. */
     for (unsigned i = 0; i < g->seeds_count; i++)
         if (index == (knock ? g->seeds[i].knock : g->seeds[i].dial.index))
             seed_answered(g, &g->seeds[i], g->self->node);
@@ -257,8 +258,8 @@ void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
     gossip_keyring_turn(g->keyring, key_number(g, p->key_id), out);
 }
 
-/* Dials the node that knocked, unless they have met. What it is sent is no longer than what came,
- * and goes to where that came from. */
+/* Dials the node that knocked, unless there is a session. The hello is no longer than the knock,
+ * and goes to the address that the knock came from. */
 static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
                          const struct ident *ident)
 {
@@ -295,7 +296,8 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     send_bytes(g, from, out, sizeof out);
 }
 
-/* Another node of this name: it is welcomed by nobody else, and has to hear why. */
+/* Another node with this name: no other node welcomes that node, so this one has to give the
+ * reason. */
 static void answer_namesake(struct gossip *g, const struct gossip_address *from,
                             struct gossip_hello *hello)
 {
@@ -347,7 +349,7 @@ static void take_hello(struct gossip *g, const struct gossip_address *from,
         welcome(g, p, from, hello);
 }
 
-/* Which addresses are known is looked up anew once a second, and only while hellos come. */
+/* Updates the set of known addresses once a second, and only while hellos arrive. */
 static void know_addresses(struct gossip *g)
 {
     if (g->now_us < g->hellos_us)
@@ -391,7 +393,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
     gossip_hello_wipe(&hello);
 }
 
-/* An authenticated packet that proves that the peer is there, now. */
+/* An authenticated packet proves that the peer is alive now. */
 static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from)
 {
     p->heard_us = p->proof_us = g->now_us;
@@ -405,7 +407,7 @@ static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_a
     gossip_place_answered(g, p, from);
 }
 
-/* A session with it was made: what it speaks is known from now on. */
+/* A session with the peer was made, so its versions are known from now on. */
 static void meet(struct gossip *g, struct gossip_peer *p)
 {
     struct gossip_versions speaks = gossip_session_speaks(&p->session);
@@ -437,12 +439,12 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
         p = gossip_peer_add(g, welcome->node);
     if (p == NULL)
         return NULL;
-    /* Two hellos may be on their way to it, as to a seed and as to a member. It keeps the keys of
-     * the later one: those of the earlier are void, even if its answer was overtaken. */
+    /* Two hellos may be in transit to the peer, as a seed and as a member. The peer keeps the keys
+     * of the later one: those of the earlier are void, even if its answer was overtaken. */
     if (welcome->stamp < p->welcome_stamp)
         return NULL;
     p->welcome_stamp = welcome->stamp;
-    /* It need not be the one whose address was dialled. */
+    /* It need not be the peer that was dialled at this address. */
     g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
     if (p->session.sending != 0)
         g->stats.rekeys++;

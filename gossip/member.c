@@ -1,4 +1,4 @@
-/* The members: the rule which news of one wins, how many may live, and this node's own life. */
+/* The members: which news of a member wins, how many may live, and this node's own life. */
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
@@ -6,7 +6,8 @@
 
 enum {
     RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
-    RISE_WAIT_US = 1000000,    /* the second one waits so long, each further one twice as long */
+    RISE_WAIT_US = 1000000,    /* wait before the second rise; each further rise waits twice as
+                                  long */
     RISE_DOUBLINGS_MAX = 6,
     RISE_LEAST = 60000, /* milliseconds of epoch: above all stamps of the earlier life (stamps.h) */
     RISE_SPREAD = 4096,
@@ -15,7 +16,7 @@ enum {
 
 /* --- how many may live ------------------------------------------------------------------------ */
 
-/* Room for one more member: the one that is dead for longest goes. */
+/* Makes room for one more member: the member that is dead for longest is removed. */
 static bool make_room(struct gossip *g)
 {
     if (g->listed < GOSSIP_MEMBERS_MAX)
@@ -48,8 +49,8 @@ static bool younger(const struct gossip_peer *p, uint64_t epoch, uint64_t node)
     return own != epoch ? own > epoch : p->node > node;
 }
 
-/* Whether a router of this life may live. Where there are too many the youngest is refused, be it
- * this one or another that has to go for it: so all come to refuse the same. */
+/* True if a router of this life may live. If there are too many, the youngest is refused, either
+ * this one or a member that then has to go. So all nodes refuse the same router. */
 static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t epoch)
 {
     if (g->live + 1 < g->config.routers_max)
@@ -85,7 +86,7 @@ static void enter_state(struct gossip *g, struct gossip_peer *p, enum gossip_sta
         p->proof_us = g->now_us;
         p->dial_wait = 0;
     } else if (state >= GOSSIP_DEAD) {
-        /* From now on it is called now and then, see gossip/watch.c. */
+        /* Dialled now and then from here on, see gossip/watch.c. */
         p->dial_wait = 0;
         p->dial_us = g->now_us + g->config.dead_us;
     }
@@ -103,8 +104,8 @@ void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_st
         gossip_peer_lost(g, p, p->stream.known - p->stream.applied);
 }
 
-/* Where it is, in the life that is known. Its own word is the truth that may be handed on; what
- * others say is a place to try. */
+/* Takes the addresses of the member's current life. Only a member's own word about itself may be
+ * passed on; others' hints are addresses to try. */
 static void take_place(struct gossip *g, struct gossip_peer *p,
                        const struct gossip_frame_member *said, bool own_word)
 {
@@ -130,7 +131,7 @@ void gossip_member_expel(struct gossip *g, struct gossip_peer *p)
     gossip_peer_publish(g, p);
 }
 
-/* A greater incarnation: everything that it says of itself is new. */
+/* A greater incarnation: the member's whole description of itself is new. */
 static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_frame_member *said,
                   bool own_word)
 {
@@ -156,7 +157,7 @@ static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_f
 static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, const char *name,
                     const struct gossip_frame_member *said, bool own_word)
 {
-    /* The dead are not handed on: else nobody would ever forget them. */
+    /* Entries of dead members are not passed on: otherwise no node would ever forget them. */
     if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
         return 0;
     if (!admit(g, name, node, said->incarnation >> 16))
@@ -196,7 +197,8 @@ int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
         (!own_word && said->incarnation >> 16 == p->incarnation >> 16))
         take_place(g, p, said, own_word);
     enum gossip_state state = said->state;
-    /* Whom we hear is not dead because somebody else hears nobody: it refutes that first. */
+    /* A member that this node hears is not dead because another node does not hear it: the member
+     * refutes that first. */
     if (state == GOSSIP_DEAD && g->now_us - p->heard_us < g->config.suspect_us)
         state = GOSSIP_SUSPECT;
     if (said->incarnation < p->incarnation || state <= p->state)
@@ -214,10 +216,10 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
     if (above >= incarnation)
         incarnation = above + 1;
     if (above >> 16 > g->epoch) {
-        /* A later life is remembered than this one: our clock went back, or there is another node
-         * of this name. The first is settled by one rise. Two nodes that outbid one another must
-         * not flood the cluster. How far it rises is random: two lives that learn from different
-         * peers of the same earlier one must not take the same epoch. */
+        /* A later life of this name is recorded elsewhere: this clock went back, or another node
+         * has the name. One rise settles the former. In the latter case the two nodes must not
+         * flood the cluster by outbidding each other. The size of a rise is random: two lives that
+         * learn from different peers of the same earlier life must not take the same epoch. */
         incarnation = ((above >> 16) + RISE_LEAST + prng_below(&g->prng, RISE_SPREAD)) << 16;
         if (g->rises > 0 && g->now_us - g->rise_us > RISES_FREE_US)
             g->rises = 0;

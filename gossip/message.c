@@ -9,14 +9,14 @@
 enum {
     BURST = 16,               /* parts at once, */
     BURST_EVERY_US = 1000,    /* then a pause: 16 MB/s to one peer */
-    QUIET_US = 4000,          /* without a part before the receiver asks, */
-    QUIET_TRIPS = 8,          /* and such a part of the round trip: parts may come late */
-    UNHEARD_US = 20000,       /* without an answer before the sender asks, and the round trip */
-    UNKNOWN_US = 200000,      /* the round trip where it is not measured */
+    QUIET_US = 4000,          /* silence before the receiver asks, */
+    QUIET_TRIPS = 8,          /* plus this part of the round trip: parts may come late */
+    UNHEARD_US = 20000,       /* silence before the sender asks, plus the round trip */
+    UNKNOWN_US = 200000,      /* assumed round trip if not measured */
     BACK_OFF_MAX_US = 200000, /* or twice the first wait, if that is longer */
     GIVE_UP_US = 1000000,     /* without progress, */
-    GIVE_UP_TRIPS = 8,        /* and so many round trips */
-    LIFE_US = 20000000,       /* at both ends, whatever the other one says */
+    GIVE_UP_TRIPS = 8,        /* plus so many round trips */
+    LIFE_US = 20000000,       /* limit at both ends, whatever the peer sends */
 };
 
 struct gossip_message {
@@ -26,14 +26,14 @@ struct gossip_message {
     uint64_t vector;
     uint32_t total;
     unsigned parts;
-    /* Sender: parts to be sent. Receiver: parts that are there. */
+    /* Sender: parts to be sent. Receiver: parts that have arrived. */
     uint64_t bits[GOSSIP_PART_WORDS];
     unsigned bits_count;
-    unsigned next_part; /* sender: where to look for the next one */
+    unsigned next_part; /* sender: where the search for the next part begins */
     unsigned tries;
-    uint64_t answer_us; /* receiver: until then what it asked for is on its way */
+    uint64_t answer_us; /* receiver: until then the requested parts may be in transit */
     uint64_t sent_us;   /* sender: when all parts had been sent once; 0: not yet */
-    bool again;         /* sender: some were sent twice, so the answer measures nothing */
+    bool again;         /* sender: some parts were sent twice, so the answer measures nothing */
     uint64_t progress_us, due_us, until_us;
     char bytes[];
 };
@@ -60,7 +60,7 @@ void gossip_messages_init(struct gossip_messages *m, uint64_t bytes_max)
     *m = (struct gossip_messages){.bytes_max = bytes_max, .due_us = UINT64_MAX};
 }
 
-/* Takes it out of the list that `link` is a link of, and frees it. */
+/* Removes the message at `link` from its list and frees it. */
 static void drop(struct gossip_messages *m, struct gossip_message **link)
 {
     struct gossip_message *gone = *link;
@@ -91,7 +91,7 @@ static struct gossip_message *message_new(struct gossip_messages *m, struct goss
     made->parts = (total + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES;
     m->bytes_used += total;
     m->count++;
-    while (*list != NULL) /* in the order of their making */
+    while (*list != NULL) /* in order of creation */
         list = &(*list)->next;
     *list = made;
     return made;
@@ -132,7 +132,7 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
 
 /* --- waits ------------------------------------------------------------------------------------ */
 
-/* Until an answer of the peer should be here. */
+/* The time in which an answer of the peer should arrive. */
 static uint64_t answer_us(const struct gossip_message_io *io, uint64_t peer)
 {
     struct gossip_trip trip = io->trip(io->context, peer);
@@ -144,7 +144,7 @@ static uint64_t give_up_us(const struct gossip_message_io *io, uint64_t peer)
     return GIVE_UP_US + GIVE_UP_TRIPS * answer_us(io, peer);
 }
 
-/* The wait behind this try, which is counted. */
+/* The wait after this try; counts the try. */
 static uint64_t back_off(struct gossip_message *m, uint64_t first_us)
 {
     uint64_t most_us = first_us > BACK_OFF_MAX_US / 2 ? 2 * first_us : BACK_OFF_MAX_US;
@@ -170,7 +170,7 @@ static bool delivered_has(const struct gossip_delivered *d, const struct gossip_
 static void delivered_add(struct gossip_delivered *d, uint64_t epoch, uint64_t id)
 {
     if (epoch != d->epoch) {
-        /* Another life counts anew: only what was delivered counts, nothing else is older. */
+        /* Another life counts anew: only delivered messages count, no others are too old. */
         *d = (struct gossip_delivered){.epoch = epoch, .newest = id};
     } else if (id > d->newest) {
         uint64_t shift = id - d->newest;
@@ -211,7 +211,7 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
                          const struct gossip_frame_part *part, uint64_t now_us, struct buf *out)
 {
     if (delivered_has(delivered, part) && !BUG(MESSAGE_REPEATED)) {
-        tell_done(io, peer, part); /* the last one of these was lost */
+        tell_done(io, peer, part); /* the last acknowledgement was lost */
         return 0;
     }
     struct gossip_message **link = find(&m->first_in, peer, part->epoch, part->id);
@@ -229,7 +229,7 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
     struct gossip_message *in = *link;
     if (in->total != part->total || in->vector != part->vector)
         return ERR_SYNTAX;
-    /* Without memory for the whole the last part is as good as lost, and is asked for again. */
+    /* Without memory for the whole message the last part counts as lost, and is requested again. */
     bool fresh = !bit(in, part->index);
     int status = fresh && in->bits_count + 1 == in->parts ? buf_reserve(out, in->total) : 0;
     if (fresh && status == 0) {
@@ -248,7 +248,7 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
         return status;
     CHECK(buf_append(out, in->bytes, in->total) == 0);
     drop(m, link);
-    if (!delivered_has(delivered, part)) /* it never is, but for the bug */
+    if (!delivered_has(delivered, part)) /* always true, except with the bug */
         delivered_add(delivered, part->epoch, part->id);
     tell_done(io, peer, part);
     return 1;
@@ -294,7 +294,7 @@ void gossip_messages_resend(struct gossip_messages *m, const struct gossip_messa
         drop(m, link);
         return;
     }
-    out->progress_us = now_us; /* it is being put together over there */
+    out->progress_us = now_us; /* the peer is assembling the message */
     out->tries = 0;
     for (unsigned i = 0; i < f->ranges.count; i++)
         for (uint64_t n = f->ranges.at[i].first; n <= f->ranges.at[i].last && n <= out->parts; n++)
@@ -320,7 +320,7 @@ static bool send_part(struct gossip_message *out, const struct gossip_message_io
     return io->part(io->context, out->peer, &f, out->sent_us != 0);
 }
 
-/* A burst of the parts that are to be sent; if none is, the last one again, to be answered. */
+/* Sends a burst of the parts that are due; if none is, the last part again, to get an answer. */
 static void send_due(struct gossip_message *out, const struct gossip_message_io *io,
                      uint64_t now_us)
 {
@@ -376,7 +376,7 @@ void gossip_messages_run(struct gossip_messages *m, const struct gossip_message_
     }
     for (struct gossip_message **link = &m->first_in; *link != NULL;) {
         struct gossip_message *in = *link;
-        /* It forgets later than the sender gives up. */
+        /* The receiver drops a message later than the sender gives up. */
         if (now_us - in->progress_us >= give_up_us(io, in->peer) * 3 / 2 ||
             now_us >= in->until_us) {
             drop(m, link);

@@ -1,17 +1,17 @@
-/* Who watches whom. The members stand on a ring in the order of their ids, and each and the two on
- * either side of it watch each other: quick keep-alives, suspicion after a second. All others are
- * far: a few keep-alives a second go to them in turn. The ring follows from the members that live,
- * so nothing has to be agreed on. */
+/* Selects which members watch each other. The members form a ring in the order of their ids. Each
+ * member and the two on either side watch each other: quick keep-alives, suspicion after a second.
+ * All others are far: a few keep-alives a second go to them in turn. The ring follows from the live
+ * members, so no agreement is needed. */
 #include "gossip/gossip_internal.h"
 
 enum {
-    ALL_NEAR = 7,           /* so few others watch each other all */
+    ALL_NEAR = 7,           /* up to so many others, all watch each other */
     SIDE = GOSSIP_NEAR / 2, /* neighbours on one side */
-    FAR_PEER_US = 2000000,  /* to one peer no more often */
-    FAR_ROUNDS_SILENT = 3,  /* that many may be lost before a far peer is silent */
+    FAR_PEER_US = 2000000,  /* minimum time between keep-alives to one peer */
+    FAR_ROUNDS_SILENT = 3,  /* keep-alives that may be lost before a far peer counts as silent */
 };
 
-/* A place among the nearest on one side; the farthest of them falls out. */
+/* Inserts a peer among the nearest on one side; the farthest drops out. */
 static void nearest_add(struct gossip_peer *side[SIDE], uint64_t at[SIDE], struct gossip_peer *p,
                         uint64_t distance)
 {
@@ -70,7 +70,7 @@ void gossip_near_update(struct gossip *g)
     gossip_tick_by(g, g->now_us);
 }
 
-/* The far one that has waited longest. */
+/* The far peer that has waited longest. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us)
 {
     struct gossip_peer *next = NULL;

@@ -68,8 +68,8 @@ static void psk_mix_in(struct gossip_noise *n, const uint8_t psk[32])
     sodium_memzero(outputs, sizeof outputs);
 }
 
-/* The token "e". With a pre-shared key an ephemeral public key goes into the chain too (section
- * 9.2), so that the first payload is sealed under a key of its own. */
+/* The token "e". With a pre-shared key, an ephemeral public key goes into the chain too (section
+ * 9.2), so that the first payload is sealed under a separate key. */
 static void public_mix_in(struct gossip_noise *n, const uint8_t public[32])
 {
     hash_mix_in(n, public, 32);
@@ -103,7 +103,7 @@ static int payload_open(struct gossip_noise *n, struct slice sealed, uint8_t *pa
 {
     uint8_t hash[32];
     memcpy(hash, n->hash, sizeof hash);
-    hash_mix_in(n, sealed.at, sealed.len); /* before the payload may overwrite it */
+    hash_mix_in(n, sealed.at, sealed.len); /* before the payload may overwrite the sealed bytes */
     return gossip_noise_open(n->key, n->nonce++, slice_of((const char *)hash, sizeof hash), sealed,
                              payload);
 }
@@ -111,7 +111,7 @@ static int payload_open(struct gossip_noise *n, struct slice sealed, uint8_t *pa
 void gossip_noise_begin(struct gossip_noise *n, struct slice prologue, const uint8_t psk[32])
 {
     memset(n, 0, sizeof *n);
-    /* The name is longer than a hash, so its hash is what begins. */
+    /* The name is longer than a hash, so the initial value is its hash. */
     (void)crypto_hash_sha256(n->hash, (const unsigned char *)protocol_name,
                              sizeof protocol_name - 1);
     memcpy(n->chain, n->hash, sizeof n->chain);

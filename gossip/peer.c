@@ -1,15 +1,16 @@
-/* The table of peers: slots, names, order, and the digests of what is known of them. */
+/* The table of peers: slots, names, order, and the digests of their entries. */
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "gossip/gossip_internal.h"
 
-enum { PEER_SILENT_SUSPECTS = 2 }; /* times suspect_us without a packet: it is not heard here */
+/* In suspect_us without a packet: this node does not hear the peer. */
+enum { PEER_SILENT_SUSPECTS = 2 };
 
 uint64_t gossip_node_id(const char *name)
 {
-    /* A fixed secret: all nodes must agree, and only holders of the key give names. */
+    /* A fixed secret: all nodes must agree, and only nodes with the key give names. */
     struct hash_secret secret;
     hash_secret_from_seed(&secret, 0x67726170);
     uint64_t node = hash64(&secret, name, strlen(name));
@@ -47,8 +48,8 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     p->slot = (uint16_t)slot;
     p->node = node;
     p->since_us = g->now_us;
-    /* One that was forgotten, and has not forgotten this node, takes lower numbers for repeats.
-     * They rise more slowly than time. */
+    /* A peer that was dropped here, and still remembers this node, takes lower numbers for repeats.
+     * The numbers rise more slowly than time. */
     p->message_id = (g->now_us - g->created_us) / 1000;
     gossip_stream_restart(&p->stream, 0);
     g->slots[slot] = p;
@@ -60,7 +61,7 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     return p;
 }
 
-/* The place of a name in the order, whether it is there or not. */
+/* The position of a name in the order, present or not. */
 static unsigned order_place(const struct gossip *g, const char *name)
 {
     unsigned low = 0;
@@ -88,7 +89,7 @@ void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p)
     gossip_peer_account(g, p);
 }
 
-/* Its slot will be another author's: what members reported of it is void. */
+/* The slot will be another author's: the members' reports about this author are void. */
 static void forget_author(struct gossip *g, const struct gossip_peer *author)
 {
     for (unsigned slot = 0; slot < g->slots_used; slot++)

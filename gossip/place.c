@@ -1,18 +1,17 @@
-/* Where members are: the addresses that are kept of each, in which order they are dialled, and
- * which are handed on.
+/* The addresses (places) of members: which are stored, in which order they are dialled, and which
+ * are passed on.
  *
  * A place comes from the member itself (its own word), from its packets (its source), or from
- * another member (a hint). Only the first two are handed on, so no address is ever passed on by
- * somebody who has it from hearsay. */
+ * another member (a hint). Only the first two are passed on, so no node ever passes on hearsay. */
 #include "base/check.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    PLACE_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: its source may be stale */
-    TRIES_STALE = 3,           /* hellos without an answer, while another place gave one */
+    PLACE_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the source may be stale */
+    TRIES_STALE = 3,           /* hellos without an answer, while another place answered */
     TRIES_WRONG = 16,          /* another router answered there */
     LEARNED_MAX = 3,           /* of this node's own addresses */
-    VOTES_MAX = 8,             /* different ones that are counted */
+    VOTES_MAX = 8,             /* number of different ones that are counted */
     LEARN_AGAIN_US = 1000000,
 };
 
@@ -22,7 +21,7 @@ bool gossip_address_equal(const struct gossip_address *a, const struct gossip_ad
            memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
 }
 
-/* Addresses that mean something else on another machine: 1 its loopback, 2 one link; else 0. */
+/* Addresses with another meaning on another machine: 1 its loopback, 2 one link; else 0. */
 static unsigned scope_of(const struct gossip_address *a)
 {
     static const uint8_t loopback[16] = {[15] = 1};
@@ -71,14 +70,14 @@ static unsigned kind_rank(const struct gossip_place *place)
     return 5;
 }
 
-/* A place of an earlier life counts as tried so often: it has its turn too, as a clock that goes
- * back makes the life that came last the earlier one. */
+/* A place of an earlier life counts as having failed TRIES_STALE times more. It still gets its
+ * turn: if a clock goes back, the latest life looks like the earlier one. */
 static unsigned tries_of(const struct gossip_peer *p, const struct gossip_candidate *c)
 {
     return c->tries + (c->epoch >= p->incarnation >> 16 ? 0 : TRIES_STALE);
 }
 
-/* What has answered, or was not tried since, comes before what has not. */
+/* Places with fewer unanswered tries come first. */
 static bool likelier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -91,7 +90,7 @@ static bool likelier(const struct gossip_peer *p, const struct gossip_candidate 
     return a->place.answered_us > b->place.answered_us;
 }
 
-/* Of which to keep: what is of the life that is known comes before what is of an earlier one. */
+/* Decides which to store: places of the current life come before those of an earlier life. */
 static bool worthier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -135,9 +134,9 @@ unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[
     return p->places_count;
 }
 
-/* --- what is kept ---------------------------------------------------------------------------- */
+/* --- storing --------------------------------------------------------------------------------- */
 
-/* The place of this address, a new one if it is not known; NULL: the others are likelier. */
+/* The place with this address, new if unknown; NULL: all others are likelier. */
 static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_place *place,
                                     uint64_t epoch)
 {
@@ -147,7 +146,7 @@ static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_p
         return c;
     }
     struct gossip_candidate made = {.place = *place, .epoch = epoch};
-    /* It is the next one to be tried, but the others have their turn again. */
+    /* The new place is tried next, but the others then get their turn again. */
     for (unsigned i = 0; i < p->places_count; i++)
         if (i == 0 || p->places[i].tries < made.tries + 1)
             made.tries = p->places[i].tries > 0 ? p->places[i].tries - 1 : 0;
@@ -203,7 +202,7 @@ void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *
                                              .kind = GOSSIP_PLACE_SOURCE,
                                              .answered_us = c->place.answered_us};
         else if (c->place.own || c->epoch < epoch)
-            drop(p, c); /* it does not say so any more, or is of an earlier life */
+            drop(p, c); /* no longer in the member's word, or of an earlier life */
     }
 }
 
@@ -237,13 +236,13 @@ void gossip_place_wrong(struct gossip *g, struct gossip_peer *p)
     if (c == NULL)
         return;
     if (c->place.own)
-        c->tries += TRIES_WRONG; /* it would say so again */
+        c->tries += TRIES_WRONG; /* the member would name it again */
     else
         drop(p, c);
     const struct gossip_candidate *next = gossip_place_best(g, p);
     if (next == NULL || next->tries >= TRIES_WRONG || p->session.sending != 0)
         return;
-    p->dial_us = g->now_us; /* the next one has not to wait for an answer from this one */
+    p->dial_us = g->now_us; /* the next place need not wait for an answer from this one */
     gossip_tick_by(g, g->now_us);
 }
 
@@ -256,9 +255,10 @@ bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_ad
     return false;
 }
 
-/* --- what is handed on ----------------------------------------------------------------------- */
+/* --- passing on ------------------------------------------------------------------------------ */
 
-/* Several routers answer there: it is nobody's place, though packets may seem to come from it. */
+/* Several routers answer at the address: it belongs to none, though packets may seem to come from
+ * there. */
 static bool is_shared(const struct gossip *g, const struct gossip_address *at)
 {
     for (unsigned i = 0; i < g->seeds_count; i++)
@@ -267,7 +267,7 @@ static bool is_shared(const struct gossip *g, const struct gossip_address *at)
     return false;
 }
 
-/* Another router has answered there: it is not this node's. */
+/* Another router has answered there, so the address is not this node's. */
 static bool is_others(const struct gossip *g, const struct gossip_address *at)
 {
     for (unsigned i = 0; i < g->seeds_count; i++)
@@ -294,7 +294,7 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
 {
     entry->count = 0;
     if (!p->self && !gossip_place_introduced(p))
-        return; /* what is known of where it is may be of an earlier life */
+        return; /* its places may be of an earlier life */
     for (unsigned i = 0; i < p->places_count; i++)
         if (p->places[i].place.own)
             add(entry, to, p->places[i].place.kind, &p->places[i].place.at);
@@ -327,13 +327,13 @@ static unsigned count_votes(const struct gossip *g, struct vote votes[VOTES_MAX]
             continue;
         if (at == count)
             votes[count++] = (struct vote){.at = p->yours};
-        /* A translation that changes the port is of use to few. */
+        /* A port that an address translation changed is of use to few. */
         votes[at].count += p->yours.port == g->config.port ? GOSSIP_MEMBERS_MAX : 1;
     }
     return count;
 }
 
-/* Takes the one that most peers see; port 0: there is none left. */
+/* Takes the address that most peers see; port 0: none is left. */
 static struct gossip_address take_most(struct vote *votes, unsigned count)
 {
     struct gossip_address at = {0};

@@ -1,5 +1,5 @@
-/* Deltas: pushed to all as they are made, handed on by relays in a large cluster, and the holes
- * asked for and repaired. */
+/* Deltas: pushes each to all members as it is made, forwards through relays in a large cluster, and
+ * requests and repairs holes. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -9,19 +9,19 @@ enum {
     FLUSH_US = 10000,
     FLUSH_LARGE_US = 20000,
     FLUSH_LARGE_FROM = 100,  /* members */
-    FLUSH_PACKETS = 1024,    /* of one flush, */
-    FLUSH_DELTAS_MIN = 4,    /* but so many deltas always, */
-    FLUSH_DELTAS_MAX = 64,   /* and never more */
-    HELD_US = 1000,          /* the rate does not allow a flush: look again */
+    FLUSH_PACKETS = 1024,    /* packets of one flush, */
+    FLUSH_DELTAS_MIN = 4,    /* but always at least so many deltas, */
+    FLUSH_DELTAS_MAX = 64,   /* and never more than these */
+    HELD_US = 1000,          /* the rate does not allow a flush: retry after this */
     TAIL_TWICE_FROM = 32,    /* members */
-    TAIL_US = 2000,          /* beyond the cadence, or a round trip if that is longer: then the
-                                last number is announced */
-    FULL_ALIVE_US = 1000000, /* one comes along with a delta as often as that */
-    REPAIR_DELTAS = 64,      /* for one NACK */
+    TAIL_US = 2000,          /* beyond the cadence, or a round trip if that is longer: then the last
+                                number is announced */
+    FULL_ALIVE_US = 1000000, /* interval at which a full keep-alive is sent along with a delta */
+    REPAIR_DELTAS = 64,      /* per NACK */
     RETRY_MIN_US = 5000,
     RETRY_MAX_US = 1000000,
-    SETTLE_US = 300000,    /* news on its way settles by itself, and two round trips */
-    UNREACHED_US = 100000, /* no session to the author: look again */
+    SETTLE_US = 300000,    /* news in transit settles by itself: this, plus two round trips */
+    UNREACHED_US = 100000, /* no session to the author: retry after this */
 };
 
 uint32_t gossip_push_cadence(const struct gossip *g)
@@ -63,8 +63,8 @@ static bool relay_fit(const struct gossip_peer *p)
     return gossip_peer_shares(p) && p->state == GOSSIP_ALIVE;
 }
 
-/* About sqrt(N) groups by node id, so that author and relay need not agree on who is there. The
- * relay of a group is one of its members, another one for each delta. */
+/* About sqrt(N) groups by node id, so that author and relay need not agree on a list of members.
+ * The relay of a group is one of its members, a different one for each delta. */
 static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
 {
     enum { GROUPS = 64 };
@@ -82,7 +82,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
         struct gossip_peer *p = g->order[i];
         uint32_t k = group_of(p->node, groups);
         bool relay = relay_fit(p) && skip[k]-- == 0;
-        /* Without a relay the group is served by the author. */
+        /* The author serves a group without a relay. */
         if (!relay && (members[k] > 0 || !gossip_peer_shares(p)))
             continue;
         struct gossip_frame_delta copy = *f;
@@ -96,7 +96,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
     }
 }
 
-/* The next delta of the application. False: it has none. */
+/* Takes the application's next delta. False: there is none. */
 static bool produce_one(struct gossip *g)
 {
     uint8_t bytes[GOSSIP_DELTA_MAX];
@@ -106,7 +106,7 @@ static bool produce_one(struct gossip *g)
     struct slice delta = slice_of((const char *)bytes, len < sizeof bytes ? len : sizeof bytes);
     uint64_t seq = gossip_ring_put(&g->ring, delta);
     if (seq == 0)
-        return false; /* out of memory; what was in it is left to anti-entropy */
+        return false; /* out of memory; anti-entropy repairs the loss */
     g->stats.deltas_produced++;
     gossip_peer_account(g, g->self);
     struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq, .bytes = delta};
@@ -130,7 +130,7 @@ void gossip_push_flush(struct gossip *g)
     bound = bound < FLUSH_DELTAS_MIN ? FLUSH_DELTAS_MIN : bound;
     bound = bound > FLUSH_DELTAS_MAX ? FLUSH_DELTAS_MAX : bound;
     uint64_t flushed_us = g->flushed_us;
-    g->flushed_us = g->now_us; /* if it is woken meanwhile that is for the next flush */
+    g->flushed_us = g->now_us; /* a wake-up from now on is for the next flush */
     g->wanted = false;
     unsigned made = 0;
     while (made < bound && produce_one(g))
@@ -148,7 +148,7 @@ void gossip_push_flush(struct gossip *g)
     }
 }
 
-/* When the last number is announced to `p` if no delta follows. On a long way a little more waiting
+/* When the last number is announced to `p` if no delta follows. On a long path some more waiting
  * makes little difference, and the next delta may save the packet. */
 static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
 {
@@ -159,8 +159,8 @@ static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
     return g->delta_us + wait_us + p->tails * (uint64_t)cadence;
 }
 
-/* No delta followed the last one: announces its number, so that a member that lost it asks for it
- * soon. Among many members one loses that too: there it is announced twice. */
+/* No delta followed the last one: announces its number, so that a member that lost the delta soon
+ * asks for it. Among many members some lose the announcement too, so it is sent twice there. */
 void gossip_push_tail(struct gossip *g)
 {
     unsigned often = g->live >= TAIL_TWICE_FROM ? 2 : 1;
@@ -186,7 +186,7 @@ void gossip_push_tail(struct gossip *g)
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
-/* How long a hole may be reordering. */
+/* How long a hole may be caused by reordering. */
 static uint64_t grace_of(const struct gossip *g, const struct gossip_peer *author)
 {
     return g->config.gap_us + gossip_trip_jitter_us(&author->trip);
@@ -198,7 +198,7 @@ static void note_nack(struct gossip *g, const struct gossip_peer *author)
         g->nack_us = author->stream.nack_us;
 }
 
-/* This node is a relay: its group gets the delta from it, at once. */
+/* This node is a relay: it sends the delta to its group at once. */
 static void hand_on(struct gossip *g, const struct gossip_peer *author,
                     const struct gossip_frame_delta *f)
 {
@@ -225,7 +225,7 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
 {
     struct gossip_peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
     if (author == NULL || !author->listed || author->self || author->foreign)
-        return 0; /* it will be asked for once the author is known, and understood */
+        return 0; /* requested later, when the author is known and understood */
     if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
         if (f->epoch > author->stream.epoch && author == from)
             gossip_ask_who(g, from);
@@ -244,8 +244,9 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     if (BUG_RARE(RARE_DELTA))
         return 0;
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
-        /* Asking again would bring the same bytes: the number stays received. A relay hands on only
-         * what it could apply itself, so the sender is to blame, not the author that it names. */
+        /* Asking again would bring the same bytes, so the number counts as received. A relay
+         * forwards only deltas that it could apply itself, so the sender is to blame, not the
+         * author in the frame. */
         return ERR_SYNTAX;
     }
     g->stats.deltas_applied++;
@@ -260,8 +261,9 @@ void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t se
     note_nack(g, author);
 }
 
-/* Its author may not have been heard for long: then others show that something is missing. What
- * they have may still be on its way here, so it counts when it is reported again. */
+/* This node may not have heard the author for long: then others' vectors show that something is
+ * missing. The missing deltas may still be in transit, so a hole counts when it is reported
+ * again. */
 void gossip_push_vector(struct gossip *g, struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
@@ -279,7 +281,7 @@ void gossip_push_vector(struct gossip *g, struct slice body)
 
 /* --- holes ----------------------------------------------------------------------------------- */
 
-/* Asks for the holes; for those that were asked for only after an answer should have come. */
+/* Requests the holes; those requested before only after an answer should have arrived. */
 static void ask(struct gossip *g, struct gossip_peer *author)
 {
     struct gossip_stream *s = &author->stream;
@@ -324,13 +326,14 @@ void gossip_push_nacks(struct gossip *g)
             else
                 ask(g, p);
         }
-        /* The dead are not asked; if one comes back its keep-alive shows the hole anew. */
+        /* Dead members are not asked; if one returns, its keep-alive shows the hole again. */
         if (gossip_peer_live(p))
             note_nack(g, p);
     }
 }
 
-/* What the ring still has of a range is sent, several to a packet. False: enough for now. */
+/* Sends the part of a range that the ring still has, several deltas to a packet. False: enough for
+ * now. */
 static bool repair(struct gossip *g, struct gossip_peer *to, struct gossip_packet *packet,
                    const struct gossip_range *range, unsigned *left)
 {

@@ -1,23 +1,24 @@
-/* How members and seeds are reached: where they are dialled, and when. */
+/* Dials members and seeds: which address, and when. */
 #include <sodium.h>
 
 #include "gossip/gossip_internal.h"
 
 enum {
     WAIT_FIRST_US = 100000,
-    FIRST_DIALS = 3,       /* that far apart, in case a packet was lost; then the wait doubles */
+    FIRST_DIALS = 3,       /* so far apart, in case a packet was lost; then the wait doubles */
     WAIT_MAX_US = 1000000, /* to a live member */
-    WAIT_LOST_MAX_US = 10000000, /* to one that left; to a dead one at most: dead_wait_us() */
-    DEAD_SHARE_US = 500000,      /* times those that live: they call it in turn, as it were */
-    DEAD_DIALS_S = 8,            /* a second, by one node, to all that are dead */
-    WAIT_SEED_MAX_US = 4000000,  /* and a quarter, at random */
+    WAIT_LOST_MAX_US = 10000000, /* to a member that left; the most to a dead one: dead_wait_us() */
+    DEAD_SHARE_US = 500000,      /* times the number of live members, which as it were dial in
+                                    turn */
+    DEAD_DIALS_S = 8,            /* per second, by one node, to all dead members */
+    WAIT_SEED_MAX_US = 4000000,  /* plus up to a quarter, at random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
-    SHARED_LOOK_US = 60000000, /* who answers at an address that several share */
-    KNOCK_SEEDS_MAX = 4,       /* so many addresses may be one that all share, in two families */
+    SHARED_LOOK_US = 60000000, /* interval of dials to a shared address */
+    KNOCK_SEEDS_MAX = 4,       /* so many addresses may be a single shared one, in two families */
     KNOCKS_FIRST = 8,
-    KNOCK_FIRST_US = 100000,  /* and a half, at random */
-    KNOCK_EVERY_US = 5000000, /* and a quarter */
+    KNOCK_FIRST_US = 100000,  /* plus up to a half, at random */
+    KNOCK_EVERY_US = 5000000, /* plus up to a quarter */
     SILENT_SUSPECTS = 2,      /* times suspect_us without a packet: the session may be dead */
 };
 
@@ -35,9 +36,9 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
     gossip_tick_by(g, p->dial_us);
 }
 
-/* Between two dials to a dead member. They find a partition that has healed. So a node that is
- * alone dials each second, and of many that live each one more seldom. Those that left said so, and
- * pods that come under new names leave many: they count for nothing here. */
+/* The wait between two dials to a dead member. Such dials detect that a partition has healed. So a
+ * node that is alone dials each second, and each of many live nodes more seldom. Members that left
+ * announced so, and pods that come under new names leave many: they do not count here. */
 static uint64_t dead_wait_us(const struct gossip *g)
 {
     uint64_t dead = 0;
@@ -63,13 +64,13 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
     if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot, p->dials / places))
         gossip_place_dialled(p, &at->place.at);
     if (p->dials >= p->places_count && gossip_peer_live(p))
-        gossip_ask_where(g, p); /* it answers at none of them, or none is known */
+        gossip_ask_where(g, p); /* the member answers at none of its places, or has none */
     p->dials++;
     p->dialled_us = g->now_us;
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
     uint64_t most = wait_max_us(g, p);
-    /* A hello that is given up before its welcome can have come is wasted. */
+    /* A hello that is given up before its welcome can arrive is wasted. */
     uint64_t trip_us = p->trip.rough ? 0 : gossip_trip_wait_us(&p->trip, 0);
     if (lost && most < trip_us)
         most = trip_us;
@@ -89,14 +90,15 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
             return GOSSIP_NEVER;
         if (g->now_us < silent_us)
             return silent_us;
-        break; /* alive, as others say, and silent here: it may be a new life without these keys */
+        break; /* alive according to others, and silent here: it may be a new life without these
+                  keys */
     case GOSSIP_SESSION_AWAITED:
     case GOSSIP_SESSION_NONE:
     case GOSSIP_SESSION_OLD:
         break;
     }
     if (!p->listed)
-        return GOSSIP_NEVER; /* a stranger has to come by itself */
+        return GOSSIP_NEVER; /* a stranger has to dial this node */
     if (g->now_us >= p->dial_us)
         gossip_reach_peer(g, p);
     return p->dial_us;
@@ -110,8 +112,8 @@ static bool dial(struct gossip *g, struct gossip_seed *seed, unsigned key)
                             key);
 }
 
-/* Hello after hello until it answers; after that only if that member is lost, or if several answer
- * there: they may be so no longer. */
+/* Sends hellos until the seed answers. After that only if that member is lost, or if several
+ * routers answered there, which may have changed. */
 static void dial_seed(struct gossip *g, struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
@@ -135,18 +137,19 @@ static void dial_seed(struct gossip *g, struct gossip_seed *seed)
     }
 }
 
-/* Whether the address may lead to another router each time. Where the one that answered advertises
- * it, it is that one's own. */
+/* True if the address may lead to a different router each time. If the router that answered
+ * advertises the address, it belongs to that router. */
 static bool may_be_shared(const struct gossip *g, const struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
     return p == NULL || !(gossip_peer_live(p) && gossip_place_advertised(p, &seed->at));
 }
 
-/* An address may stand for all routers (a virtual IP), one of which gets each packet, or all
- * packets from one port. One hello meets one of them; those that meet in pairs would never hear of
- * the other pairs. So seeds are knocked at, from another port each time: often in the beginning, if
- * they are few, and one of them now and then for ever. */
+/* An address may be shared by all routers (a virtual IP): each packet, or all packets from one
+ * port, go to one of them. One hello meets one router, and routers that meet in pairs would
+ * never hear of the other pairs. So the node knocks at its seeds, from another port each time.
+ * It knocks often in the beginning if there are few seeds, and at one of them now and then for
+ * ever. */
 static uint64_t knock_at_seeds(struct gossip *g)
 {
     uint64_t due = GOSSIP_NEVER;
@@ -155,7 +158,7 @@ static uint64_t knock_at_seeds(struct gossip *g)
     for (unsigned i = 0; i < g->seeds_count && g->seeds_count <= KNOCK_SEEDS_MAX; i++) {
         struct gossip_seed *seed = &g->seeds[i];
         if (seed->knocks >= KNOCKS_FIRST || seed->node == 0)
-            continue; /* until it answers, hellos are enough */
+            continue; /* until the seed answers, hellos suffice */
         if (g->now_us >= seed->knock_us) {
             if (may_be_shared(g, seed))
                 gossip_link_knock(g, seed);
@@ -207,7 +210,7 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
         for (unsigned j = 0; j < known_count; j++) {
             if (gossip_address_equal(&known[j].at, &at[i])) {
                 *seed = known[j];
-                /* Its door leads to its old number: a hello on its way is given up. */
+                /* The door leads to the seed's old number: a hello in transit is given up. */
                 if (j != g->seeds_count - 1)
                     gossip_dial_wipe(&seed->dial);
             }

@@ -11,7 +11,7 @@ int gossip_ring_init(struct gossip_ring *r, uint64_t bytes_max)
 {
     CHECK(bytes_max < UINT32_MAX);
     *r = (struct gossip_ring){.bytes_max = bytes_max, .cap = PLACES_FIRST, .first = 1, .next = 1};
-    /* Pages that are never reached cost nothing, so all of it is reserved at once. */
+    /* Untouched pages cost nothing, so all memory is reserved at once. */
     r->bytes = malloc(bytes_max);
     r->places = calloc(r->cap, sizeof *r->places);
     if (r->bytes != NULL && r->places != NULL)
@@ -58,7 +58,7 @@ static void drop_oldest(struct gossip_ring *r)
     r->first++;
 }
 
-/* The oldest delta begins in [from, to): it is in the way. */
+/* True if the oldest delta begins in [from, to) and is in the way. */
 static bool oldest_within(const struct gossip_ring *r, uint64_t from, uint64_t to)
 {
     if (r->first == r->next)

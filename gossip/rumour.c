@@ -1,17 +1,17 @@
-/* News of members. A node announces its own news to all at once, and an accuser the accusation.
- * Nobody else hands it on. Keep-alives carry a digest of the members; where two digests differ for
- * a while the whole list is sent. So a change costs N packets, not N squared. */
+/* News of members. A node announces its own news to all at once, and an accuser its accusation;
+ * other nodes do not pass it on. Keep-alives carry a digest of the members. If two digests differ
+ * for a while, the whole list is sent. So a change costs N packets, not N squared. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    DIFFERS_US = 300000,        /* news on its way settles by itself */
+    DIFFERS_US = 300000,        /* news in transit settles by itself */
     LIST_EVERY_US = 1000000,    /* to one peer */
     LIST_COST_US = 62500,       /* 16 lists a second to all together, */
     LISTS_BURST_US = 2000000,   /* 32 of them at once */
-    REFUSED_WAIT_US = 30000000, /* until seeds that have no room are called again */
-    REFUSALS_US = 10000000,     /* a refusal counts for so long */
+    REFUSED_WAIT_US = 30000000, /* until full seeds are dialled again */
+    REFUSALS_US = 10000000,     /* how long a refusal counts */
 };
 
 static void list_add(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *about,
@@ -25,9 +25,9 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-/* Whether the cluster refuses this node, and not one member that is wrong, or of another build, by
- * itself. The others refuse it as soon as they know what that one knows; or this node sees as many
- * members itself. */
+/* True if the cluster refuses this node, not only a single member that is faulty or of another
+ * build. The others refuse it as soon as they know what that member knows; or this node sees as
+ * many members itself. */
 static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
 {
     uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;
@@ -42,8 +42,8 @@ static bool refused_by_all(const struct gossip *g, const struct gossip_frame_ful
     return 2 * refusing > open || g->live + 1 >= limit;
 }
 
-/* It goes on alone, and asks its seeds to be let in again later. Refused routers must not stay in
- * touch: each would introduce the others again to the cluster that refused them. */
+/* The node goes on alone, and later asks its seeds for admission again. Refused routers must not
+ * stay in touch: each would introduce the others again to the cluster that refused them. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
                            const struct gossip_frame_full *f)
 {
@@ -62,7 +62,7 @@ void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
             gossip_member_expel(g, g->order[i]);
 }
 
-/* Everything that is known, in as many packets as it takes, if the budget allows. */
+/* Sends all known members, in as many packets as needed, if the budget allows. */
 static void send_list(struct gossip *g, struct gossip_peer *to)
 {
     if (g->lists_us < g->now_us)
@@ -74,8 +74,8 @@ static void send_list(struct gossip *g, struct gossip_peer *to)
     to->list_us = g->now_us + LIST_EVERY_US;
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
-    /* This node first: if the list overtakes the greeting, who does not know the sender yet would
-     * pass over all in front of it. */
+    /* This node first: if the list overtakes the greeting, a receiver that does not know the sender
+     * yet would skip all entries in front of it. */
     list_add(g, to, g->self, &packet);
     for (unsigned i = 0; i < g->listed; i++)
         if (!g->order[i]->self)
@@ -95,7 +95,7 @@ void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t 
     }
 }
 
-/* Something is said of this node itself. */
+/* Handles a statement about this node itself. */
 static void said_of_self(struct gossip *g, const struct gossip_frame_member *said)
 {
     const struct gossip_peer *self = g->self;
@@ -109,7 +109,7 @@ static void said_of_self(struct gossip *g, const struct gossip_frame_member *sai
         return;
     if (accused)
         g->stats.refuted++;
-    /* Being suspected without reason is a sign that this node is slow. */
+    /* An unjustified suspicion is a sign that this node is slow. */
     if (said->state == GOSSIP_SUSPECT && g->health < GOSSIP_HEALTH_MAX) {
         if (g->health++ == 0)
             g->health_us = g->now_us;
@@ -129,11 +129,12 @@ static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t n
     if (p == NULL || !p->listed)
         return;
     if (new_here)
-        send_list(g, from); /* a newcomer knows nobody */
+        send_list(g, from); /* a newcomer knows no member */
     if (own_word && (said->incarnation < p->incarnation ||
                      (said->incarnation == p->incarnation && said->state < p->state)))
         gossip_announce_again(g, from, p);
-    /* An accuser may have lost the way to the accused; who hears it passes the accusation on. */
+    /* An accuser may be unable to reach the accused, so a node that hears the accusation passes it
+     * on. */
     if (news == 1 && !own_word && p->state != GOSSIP_ALIVE && p->session.sending != 0 &&
         g->now_us - p->heard_us < g->config.suspect_us)
         gossip_announce_again(g, p, p);
@@ -149,7 +150,7 @@ void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct sl
         uint64_t node = gossip_node_id(name);
         if (node == g->self->node)
             said_of_self(g, &said);
-        else if (from->listed || node == from->node) /* a stranger begins with itself */
+        else if (from->listed || node == from->node) /* a stranger's first entry is itself */
             said_of_other(g, from, node, &said);
     }
 }

@@ -45,7 +45,7 @@ unsigned gossip_packet_peek(struct slice packet, uint32_t *index)
 
 /* --- hello and welcome ----------------------------------------------------------------------- */
 
-/* What both payloads end with: the index to send to, who it is and what it speaks. */
+/* Writes the end of both payloads: the index to send to, the sender's identity and its versions. */
 static void payload_end_write(struct wire_writer *w, uint32_t index,
                               const struct gossip_identity *self)
 {
@@ -61,7 +61,7 @@ static void payload_end_write(struct wire_writer *w, uint32_t index,
     memset(w->at, 0, wire_room(w));
 }
 
-/* What is behind is padding, or of a later version, and ignored. */
+/* The rest is padding, or of a later version, and ignored. */
 static int payload_end_read(struct wire_reader *r, uint32_t *index, uint8_t *ident,
                             uint16_t *ident_len, struct gossip_versions *speaks)
 {
@@ -155,7 +155,7 @@ int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *key
     return err;
 }
 
-/* Either side's keys from a finished handshake. Wipes it. */
+/* Makes either side's keys from a finished handshake, which is wiped. */
 static void keys_make(struct gossip_keys *out, struct gossip_noise *noise, bool initiator,
                       uint32_t own_index, uint32_t peer_index, struct gossip_versions speaks,
                       uint64_t now_us)
@@ -166,7 +166,7 @@ static void keys_make(struct gossip_keys *out, struct gossip_noise *noise, bool 
         .made_us = now_us,
         .speaks = speaks,
         .initiator = initiator,
-        .confirmed = initiator, /* its peer made the keys first */
+        .confirmed = initiator, /* the peer made the keys first */
     };
     gossip_noise_split(noise, initiator ? out->seal : out->open, initiator ? out->open : out->seal,
                        NULL);
@@ -223,8 +223,9 @@ static void keys_expire(struct gossip_session *s, uint64_t now_us)
     }
 }
 
-/* Which set a new one replaces: the one that waits in vain if the new one will wait too, a free
- * one, else the oldest, which is never the one that is sent on (see gossip_session_check()). */
+/* The set that a new set replaces. If the new one will wait for confirmation, that is the one that
+ * waits in vain. Otherwise it is a free one, or else the oldest, which is never the one used for
+ * sending (see gossip_session_check()). */
 static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
 {
     struct gossip_keys *oldest = NULL;
@@ -304,7 +305,7 @@ int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t n
     return ERR_OK;
 }
 
-/* An authentic packet came in: a set that waited for one is known to both sides now. */
+/* An authentic packet arrived: both sides now know the set that waited for one. */
 static void keys_confirm(struct gossip_session *s, struct gossip_keys *keys)
 {
     if (keys->confirmed)
@@ -394,7 +395,8 @@ void gossip_session_wipe(struct gossip_session *s)
 void gossip_session_check(const struct gossip_session *s)
 {
     unsigned waiting = 0;
-    uint64_t sending = 0, newest = 0; /* orders: of the set that is sent on, of the confirmed */
+    uint64_t sending = 0, newest = 0; /* order of the sending set, and of the newest confirmed
+                                         set */
     for (unsigned i = 0; i < GOSSIP_SESSION_KEYS; i++) {
         const struct gossip_keys *keys = &s->keys[i];
         if (keys->own_index == 0)

@@ -14,7 +14,7 @@ static void remove_range(struct gossip_stream *s, unsigned i)
     memmove(&s->ranges[i], &s->ranges[i + 1], (s->count - i) * sizeof s->ranges[0]);
 }
 
-/* Ranges that begin right behind `applied` belong to it. */
+/* Merges ranges that begin right behind `applied` into it. */
 static void join_front(struct gossip_stream *s)
 {
     while (s->count > 0 && s->ranges[0].first <= s->applied + 1) {
@@ -43,7 +43,7 @@ static void note_gap(struct gossip_stream *s, uint64_t now_us, uint64_t grace_us
 /* A number beyond applied + 1. */
 static enum gossip_stream_take take_beyond(struct gossip_stream *s, uint64_t seq)
 {
-    unsigned i = s->count; /* from the end: that is where numbers come in */
+    unsigned i = s->count; /* from the end, where most numbers arrive */
     while (i > 0 && s->ranges[i - 1].first > seq)
         i--;
     struct gossip_range *below = i > 0 ? &s->ranges[i - 1] : NULL;
@@ -83,7 +83,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq == s->applied + 1) {
         take = s->known > s->applied ? GOSSIP_STREAM_FILLS : GOSSIP_STREAM_NEW;
         s->applied = seq;
-        s->gap_us = 0; /* what is missing now is another */
+        s->gap_us = 0; /* another number is missing now */
         join_front(s);
     } else {
         take = take_beyond(s, seq);
@@ -91,7 +91,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq > s->known)
         s->known = seq;
     if (take == GOSSIP_STREAM_FILLS) {
-        /* An answer is coming in: waits for the rest of it before asking again. */
+        /* An answer is arriving: waits for the rest before asking again. */
         s->tries = 0;
         s->nack_us = now_us + 2 * grace_us;
     }
@@ -127,7 +127,7 @@ void gossip_stream_missing(const struct gossip_stream *s, uint64_t from, uint64_
     out->count = 0;
     uint64_t next = (from > s->applied ? from : s->applied) + 1;
     for (unsigned i = 0; i <= s->count && next <= s->known; i++) {
-        uint64_t end = i < s->count ? s->ranges[i].first : s->known + 1; /* not included */
+        uint64_t end = i < s->count ? s->ranges[i].first : s->known + 1; /* exclusive */
         if (end > next && numbers_max > 0 && out->count < GOSSIP_RANGES_MAX) {
             uint64_t length = end - next < numbers_max ? end - next : numbers_max;
             numbers_max -= length;

@@ -6,7 +6,7 @@ enum {
     DEVIATE_FIRST = 2,
     DEVIATIONS = 4,
     JITTER_PART = 8,        /* of the round trip */
-    GUESS_MAX_US = 1000000, /* what takes longer is a node that slept, or several lost packets */
+    GUESS_MAX_US = 1000000, /* a longer time is a node that slept, or several lost packets */
 };
 
 static void begin(struct gossip_trip *t, uint64_t us, bool rough)

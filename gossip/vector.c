@@ -1,5 +1,6 @@
-/* Vectors: up to where each node has applied each author's deltas. Keep-alives carry a digest; who
- * differs is sent the whole, about once a second and within a budget. */
+/* Vectors: the number up to which each node has applied each author's deltas. Keep-alives carry a
+ * digest; a peer with another digest gets the whole vector, about once a second and within a
+ * budget. */
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -7,7 +8,7 @@
 
 enum {
     TELL_EVERY_US = 1000000,   /* to one peer, */
-    TELL_FAR_US = 5000000,     /* and to one that is far (near.c) */
+    TELL_FAR_US = 5000000,     /* and to a far one (near.c) */
     PACKET_COST_US = 31250,    /* 32 packets a second to all together, */
     PACKETS_BURST_US = 500000, /* 16 of them at once */
     VERSION = 1,
@@ -60,13 +61,13 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
         if (author == NULL || author->slot >= from->announced_len)
             continue;
         struct gossip_position *announced = &from->announced[author->slot];
-        /* Packets overtake one another; a vector only rises. */
+        /* Packets overtake each other; a vector only rises. */
         if (e.epoch > announced->epoch || (e.epoch == announced->epoch && e.seq > announced->seq))
             *announced = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
 }
 
-/* How many packets it took. */
+/* Returns the number of packets sent. */
 static unsigned tell(struct gossip *g, struct gossip_peer *to)
 {
     struct gossip_frame_entry entries[GOSSIP_MEMBERS_MAX];
@@ -93,7 +94,7 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        /* What a far peer announced some time ago says nothing of now. */
+        /* A far peer's older announcement says nothing about now. */
         if (!gossip_peer_shares(p) || p->vector == g->vector_digest || !p->vector_new ||
             g->now_us - p->vector_us < (p->near ? TELL_EVERY_US : TELL_FAR_US))
             continue;
@@ -160,7 +161,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
         free(entries);
         return ERR_SYNTAX;
     }
-    /* Kept, too: some authors may be met only later. */
+    /* All entries are kept: some authors may be met only later. */
     free(g->adopted);
     g->adopted = entries;
     g->adopted_count = count;

@@ -1,24 +1,25 @@
-/* Which members live: keep-alives, round trips, probes, suspicion, and this node's own health.
+/* Decides which members live: keep-alives, round trips, probes, suspicion, and this node's own
+ * health.
  *
  * Every authenticated packet is a sign of life. Near peers (near.c) and suspects are judged by
- * their silence, and so are all where half of the near ones are silent: this node is cut off, or
- * many died at once, perhaps with all that watched them. The random patience of each observer makes
- * one of them accuse first; the others hear of it and need not tell everybody too. */
+ * their silence. All peers are, if half of the near ones are silent: then this node is cut off,
+ * or many died at once, perhaps with all their watchers. Each observer has a random patience, so
+ * that one of them accuses first. The others hear the accusation and need not repeat it. */
 #include "base/bug.h"
 #include "gossip/gossip_internal.h"
 
 enum {
     FULL_ALIVE_US = 1000000,
-    SLACK_US = 10000, /* timers so close together are one */
+    SLACK_US = 10000, /* timers so close together are merged */
     STRANGER_US = 5000000,
-    LATE_US = 100000, /* of lateness makes one point of bad health */
+    LATE_US = 100000, /* lateness that adds one point to `health` (0: good) */
     HEALTH_FALL_US = 1000000,
     MALFORMED_MAX = 16,
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
-    PROBE_TENTHS = 6,      /* of suspect_us: then a silent one is probed */
-    HELD_MAX_US = 2000000, /* an echo that was kept for longer measures the clocks, too */
+    PROBE_TENTHS = 6,      /* of suspect_us: then a silent peer is probed */
+    HELD_MAX_US = 2000000, /* an echo that was delayed for longer measures the clocks, too */
     TWO_LIVES_US = 1000000,
 };
 
@@ -34,7 +35,7 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
         return; /* an echo of another life, or the rounding of `sent` */
-    /* Packets wait for a node that sleeps: it measures its sleep, not the network. */
+    /* Packets wait for a sleeping node: this measures its sleep, not the network. */
     bool late = g->health > 0 || f->health > 0;
     if (late && rtt > (p->trip.smooth_us != 0 ? p->trip.smooth_us : LATE_US))
         return;
@@ -48,15 +49,15 @@ bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
         gossip_ask_who(g, from);
         return false;
     }
-    /* Sends the peer what it does not know of itself: a later life, a suspicion. It answers with a
-     * greater incarnation. */
+    /* Sends the peer news about itself: a later life, a suspicion. The peer answers with a greater
+     * incarnation. */
     if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
         gossip_announce_again(g, from, from);
     if (f->incarnation == from->incarnation)
         from->spoke_us = g->now_us;
     else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
              g->now_us - from->spoke_us < TWO_LIVES_US && g->now_us - from->since_us > TWO_LIVES_US)
-        /* An earlier and a later life speak at the same time. */
+        /* An earlier and a later life send at the same time. */
         gossip_peer_conflict(g, from->node, &from->source);
     if (f->incarnation >> 16 != from->stream.epoch)
         return false;
@@ -69,7 +70,7 @@ bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
 
 /* --- probes ---------------------------------------------------------------------------------- */
 
-/* Directly, and through helpers. */
+/* Sends a probe directly, and through helpers. */
 static void probe(struct gossip *g, struct gossip_peer *p)
 {
     p->nonce = (uint32_t)prng_next(&g->prng);
@@ -92,7 +93,7 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
     struct gossip_peer *target = gossip_peer_find(g, f->target);
     if (!from->listed || target == NULL || target == from || !gossip_peer_open(target))
         return;
-    /* The question carries on whose behalf it is, and so does its answer: nothing is kept here. */
+    /* The question carries its origin, and so does the answer: no state is needed here. */
     if (f->who && gossip_announce_entry(g, from, target).count > 0)
         gossip_announce_again(g, from, target);
     else if (!f->who)
@@ -131,7 +132,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* From when on its silence is probed. */
+/* The time from which a silent peer is probed. */
 static uint64_t silence_us(const struct gossip *g, const struct gossip_peer *p)
 {
     bool quickly = p->near || g->alarmed || p->state == GOSSIP_SUSPECT;
@@ -139,7 +140,7 @@ static uint64_t silence_us(const struct gossip *g, const struct gossip_peer *p)
            (quickly ? 0 : g->quiet_us);
 }
 
-/* And on which silence it is suspected: there and back again, by way of a helper. */
+/* The time at which a silent peer is suspected: enough for a round trip through a helper. */
 static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
@@ -148,7 +149,7 @@ static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p
            (way_us < suspect_us ? way_us : suspect_us);
 }
 
-/* Suspicion and death; when to look again. */
+/* Suspects the peer or declares it dead; returns when to look again. */
 static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
@@ -167,7 +168,7 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
         next_us = p->since_us + (uint64_t)g->config.dead_us * (1 + g->health);
         if (!p->accused_here)
             next_us += g->config.dead_us / 4 + p->patience_us;
-        /* Whom we hear is not dead, whatever others say: it will refute that. */
+        /* A member that this node hears is not dead, whatever others say: it will refute that. */
         if (next_us < p->proof_us + suspect_us)
             next_us = p->proof_us + suspect_us;
         if (g->now_us >= next_us && g->now_us >= g->grace_us) {
@@ -180,7 +181,7 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
     return earlier(next_us, probe_us);
 }
 
-/* A dead or departed member is called now and then: a partition that heals is found that way. */
+/* Dials a dead or departed member now and then, to detect that a partition has healed. */
 static uint64_t call_lost(struct gossip *g, struct gossip_peer *p)
 {
     if (g->now_us - p->since_us >= g->config.forget_us) {
@@ -213,8 +214,8 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
-    /* Whose list of members differs is near for as long: so a cluster forms, and mends, as fast as
-     * if all were. */
+    /* A peer with another list of members counts as near meanwhile, so that a cluster forms and
+     * heals as fast as if all were near. */
     if (!gossip_peer_open(p) || (!p->near && p->differs_us == 0))
         return due;
     uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
@@ -225,7 +226,7 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     return earlier(due, alive_us);
 }
 
-/* Begins with half a second in which all can answer a probe. */
+/* Gives all peers half a second to answer a probe before they are judged. */
 static void alarm(struct gossip *g)
 {
     uint64_t proof_us = g->now_us - (uint64_t)g->config.suspect_us * PROBE_TENTHS / 10;
@@ -271,7 +272,7 @@ uint64_t gossip_watch_all(struct gossip *g)
     return due_us > g->far_us ? due_us : g->far_us;
 }
 
-/* --- one's own health, and the others' behaviour --------------------------------------------- */
+/* --- this node's health, and the others' behaviour ------------------------------------------- */
 
 void gossip_watch_late(struct gossip *g, uint64_t late_us)
 {
@@ -280,7 +281,7 @@ void gossip_watch_late(struct gossip *g, uint64_t late_us)
     uint64_t health = g->health + late_us / LATE_US;
     g->health = health < GOSSIP_HEALTH_MAX ? (unsigned)health : GOSSIP_HEALTH_MAX;
     g->health_us = g->now_us;
-    /* What was not heard while this node slept is no silence of others. */
+    /* Silence while this node slept is not the others' silence. */
     if (late_us >= g->config.suspect_us / 4)
         g->grace_us = g->now_us + g->config.suspect_us;
 }

@@ -21,13 +21,13 @@ static int head_write(struct buf *out, const struct http_answer *a, bool has_len
     return err != 0 ? err : buf_append_cstr(out, "\r\n");
 }
 
-/* A parser must see the head as it was meant. */
+/* True if a parser reads the head as intended. */
 static bool reads_back(struct slice text, const struct http_answer *a, bool has_body)
 {
     static const struct http_limits limits = {SIZE_MAX, 0, HTTP_FIELDS_MAX};
     struct http_head head;
     if (a->status == 101)
-        return true; /* refused by the parser: nobody asked for it */
+        return true; /* the parser refuses 101 because nobody asked for it */
     if (http_response_parse(&head, text.at, text.len, a->head_request, &limits) != 0)
         return false;
     return head.status == a->status && (!has_body || head.content_length == a->body.len);

@@ -1,4 +1,4 @@
-/* Answers of the router's own. */
+/* Answers that the router itself gives. */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
 
@@ -15,17 +15,18 @@ struct http_answer {
     const struct http_line *extra;
     size_t extra_count;
     unsigned client_minor; /* of the client's HTTP/1.x */
-    bool close;            /* the connection closes after it */
+    bool close;            /* the connection closes after the answer */
     bool head_request;     /* the length is sent, the body is not */
-    bool endless;          /* no length: the end of the connection ends it, so it must `close` */
+    bool endless;          /* no length: the end of the connection ends the body, so `close` must be
+                              set */
 };
 
-/* Appends head and body. Content-Length is always there, but for 1xx, 204 and 304, which have no
- * body, and for endless answers (RFC 9112, section 6.3). ERR_NOMEM, ERR_LIMIT: `out` is unchanged.
- */
+/* Appends head and body. Content-Length is always written, except for endless answers and for 1xx,
+ * 204 and 304, which have no body (RFC 9112, section 6.3). ERR_NOMEM, ERR_LIMIT: `out` is
+ * unchanged. */
 MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer);
 
-/* answer.status, .content_type and .body are set from the error. */
+/* Sets answer.status, .content_type and .body from the error. */
 MUST_USE int http_answer_error_write(struct buf *out, const struct http_answer *answer,
                                      const struct http_error *error);
 

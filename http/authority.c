@@ -83,7 +83,7 @@ bool http_authority_is_valid(struct slice s)
         return false;
     }
     struct slice port = slice_skip(s, host);
-    if (port.len <= 1) /* RFC 3986 allows a colon with nothing behind it */
+    if (port.len <= 1) /* RFC 3986 allows an empty port after the colon */
         return port.len == 0 || port.at[0] == ':';
     uint64_t number;
     return port.at[0] == ':' && port.len <= 6 && slice_to_u64(slice_skip(port, 1), &number) == 0 &&

@@ -1,6 +1,6 @@
 #include "http/chars.h"
 
-/* Bits of enum http_char_class, 16 bytes a line. */
+/* Bits of enum http_char_class, 16 bytes per line. */
 const uint8_t http_chars[256] = {
     0,  0,  0,  0,  0,  0,  0,  0,  0,  4,  0,  0,  0,  0,  0,  0,  /* 0x00 */
     0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  /* 0x10 */

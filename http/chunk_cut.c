@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* One place in 2^10 is a cut. */
+/* One position in 2^10 is a cut. */
 enum { WINDOW = 64, CUT_BITS = 10 };
 
 size_t http_chunk_cut(const char *at, size_t len)
@@ -10,7 +10,7 @@ size_t http_chunk_cut(const char *at, size_t len)
     size_t end = len < HTTP_CHUNK_BYTES_MAX ? len : HTTP_CHUNK_BYTES_MAX;
     uint64_t hash = 0;
     for (size_t i = HTTP_CHUNK_BYTES_MIN - WINDOW; i < end; i++) {
-        /* What is older than the window has been shifted out. */
+        /* Bytes older than the window have been shifted out. */
         hash = (hash << 1) + (1 + (uint64_t)(unsigned char)at[i]) * UINT64_C(0x9e3779b97f4a7c15);
         if (hash >> (64 - CUT_BITS) == 0 && i + 1 >= HTTP_CHUNK_BYTES_MIN)
             return i + 1;

@@ -1,10 +1,10 @@
-/* Where text is cut into chunks by what it says, not by where it stands (content-defined chunking
- * with a gear hash; Xia et al., FastCDC, USENIX ATC 2016). The same document falls into the same
- * chunks in every prompt, but for the ones at its ends.
+/* Content-defined chunking of text with a gear hash (Xia et al., FastCDC, USENIX ATC 2016). Cuts
+ * depend on the text, not on its position: a document gives the same chunks in every prompt, except
+ * at its two ends.
  *
- * A cut depends on the last 64 bytes before it. It comes where their hash says so, after
- * HTTP_CHUNK_BYTES_MIN at the earliest and HTTP_CHUNK_BYTES_MAX at the latest; on average a chunk
- * has some 1,500 bytes, about 400 tokens of English.
+ * A cut depends on the 64 bytes before it. It comes where their hash says so, but at least
+ * HTTP_CHUNK_BYTES_MIN and at most HTTP_CHUNK_BYTES_MAX behind the last cut. The average chunk has
+ * some 1,500 bytes, about 400 tokens of English.
  */
 #ifndef HTTP_CHUNK_CUT_H
 #define HTTP_CHUNK_CUT_H
@@ -13,7 +13,7 @@
 
 enum { HTTP_CHUNK_BYTES_MIN = 512, HTTP_CHUNK_BYTES_MAX = 4096 };
 
-/* Bytes of the chunk that begins at `at`; 0: it has no end within `len` bytes. */
+/* Bytes of the chunk that begins at `at`; 0: the chunk does not end within `len` bytes. */
 size_t http_chunk_cut(const char *at, size_t len);
 
 #endif

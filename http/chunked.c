@@ -45,7 +45,7 @@ static int bad(struct http_chunked *c, const char *text)
     return fail(c, ERR_SYNTAX, text);
 }
 
-/* What may end a size line or go on with an extension. */
+/* Ends a size line, or starts an extension. */
 static int size_line_next(struct http_chunked *c, char b, const char *text)
 {
     if (b == '\r')
@@ -69,7 +69,7 @@ static int size_step(struct http_chunked *c, char b)
     return 0;
 }
 
-/* RFC 9112, section 7.1.1, without the "bad white space" that it only tolerates. */
+/* RFC 9112, section 7.1.1, without the "bad white space" that the RFC only tolerates. */
 static int extension_step(struct http_chunked *c, char b)
 {
     if (b != '\r') {
@@ -118,7 +118,7 @@ static int extension_step(struct http_chunked *c, char b)
 }
 
 /* Fields that must not come in a trailer (RFC 9110, section 6.5.1): an engine that merges trailers
- * into the head would read a different message than we do. */
+ * into the head would read another message than the router. */
 static bool trailer_is_forbidden(struct slice name)
 {
     const uint64_t forbidden =
@@ -169,7 +169,7 @@ static int trailer_step(struct http_chunked *c, char b)
     }
 }
 
-/* The byte behind a CR, and the end of data. */
+/* Handles the byte behind a CR, and the end of data. */
 static int line_step(struct http_chunked *c, char b)
 {
     if (c->state == DATA_CR) {
@@ -222,7 +222,7 @@ static int step(struct http_chunked *c, char b)
     case TRAILER_LF:
     case END_LF:
         return line_step(c, b);
-    default: /* BROKEN; DATA and END never come here */
+    default: /* BROKEN; DATA and END are handled elsewhere */
         return ERR_SYNTAX;
     }
 }

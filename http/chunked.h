@@ -9,9 +9,9 @@
  *         in = slice_skip(in, used);
  *     }
  *
- * Strict: sizes are 1 to 16 hex digits and nothing else; every line ends in CRLF; extensions must
- * be well-formed, are limited and dropped; trailers must be well-formed fields that are allowed
- * there (never framing, routing or authentication), are limited and dropped.
+ * Parsing is strict. Sizes are 1 to 16 hex digits and nothing else; every line ends in CRLF.
+ * Extensions must be well-formed; they are limited and dropped. Trailers must be well-formed fields
+ * that are allowed there (never framing, routing or authentication); they are limited and dropped.
  */
 #ifndef HTTP_CHUNKED_H
 #define HTTP_CHUNKED_H
@@ -21,32 +21,33 @@
 #include "http/limits.h"
 
 struct http_chunked {
-    bool done;     /* the last chunk and the trailers were seen */
+    bool done;     /* the last chunk and the trailers have arrived */
     uint8_t state; /* enum chunked_state, see chunked.c */
     uint8_t digits;
     uint8_t name_len;
-    uint64_t left;                    /* of the chunk's data, or its size so far */
+    uint64_t left;                    /* bytes of the chunk's data, or the chunk's size so far */
     uint32_t extension;               /* bytes of this chunk's extensions */
     uint32_t extensions;              /* of all chunks */
     uint32_t trailer;                 /* bytes of trailers */
-    const char *error;                /* after an error: what was wrong */
+    const char *error;                /* after an error: the reason */
     char name[HTTP_TRAILER_NAME_MAX]; /* of the trailer that is being read */
 };
 
 void http_chunked_init(struct http_chunked *c);
 
-/* Takes bytes off the front of `in`: `*used` of them, with `*data` (maybe empty) the body bytes
- * among them, which lie in `in`. Ends at the end of a piece of data, at the end of `in`, or with
- * c->done; what lies behind the body is not touched. After done it uses nothing.
- * ERR_SYNTAX, or ERR_LIMIT for extensions or trailers that are too long; `c` is then spent. */
+/* Takes `*used` bytes off the front of `in` and sets `*data` (maybe empty) to the body bytes among
+ * them, which lie in `in`. Stops at the end of a piece of data, at the end of `in`, or with
+ * c->done; bytes behind the body are not touched. After done it uses nothing. ERR_SYNTAX, or
+ * ERR_LIMIT for extensions or trailers that are too long; `c` is then unusable. */
 MUST_USE int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used,
                                struct slice *data);
 
-/* The last `n` bytes of the data that _next() gave last come again, in front of what follows. */
+/* Returns the last `n` bytes of the data that the latest _next() gave: the next call gives them
+ * again, in front of what follows. */
 void http_chunked_back(struct http_chunked *c, size_t n);
 
-/* The line in front of a chunk of `len` > 0 bytes. Returns its length. Behind the data goes CRLF,
- * behind the last chunk HTTP_CHUNK_LAST (with no CRLF of its own in front). */
+/* Writes the line in front of a chunk of `len` > 0 bytes and returns its length. CRLF follows the
+ * data; HTTP_CHUNK_LAST follows the last chunk (with no CRLF of its own in front). */
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len);
 
 #define HTTP_CHUNK_END  "\r\n"

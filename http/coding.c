@@ -23,10 +23,10 @@ struct http_decoder {
     void *state;      /* owned */
     uint64_t in, out; /* bytes so far */
     bool trusted;
-    bool between; /* nothing that began is unfinished */
+    bool between; /* no member or frame is incomplete */
 };
 
-/* Of one name in the list. */
+/* The coding of one name in the list. */
 static enum http_coding coding_named(struct slice name)
 {
     if (name.len == 0 || slice_equal_nocase(name, SLICE("identity")))
@@ -104,7 +104,7 @@ int http_decoder_next(struct http_decoder *d, struct slice *in, char *out, size_
             return ERR_LIMIT;
         if (*made == size || in->len == 0)
             return ERR_OK;
-        if (n == 0 && in->len == before.len) /* it takes no more: that is no coding of ours */
+        if (n == 0 && in->len == before.len) /* no progress: the format is wrong */
             return ERR_SYNTAX;
     }
 }

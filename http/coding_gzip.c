@@ -1,17 +1,17 @@
 /* gzip, by zlib. */
 #include <stdlib.h>
-#define ZLIB_CONST /* what it reads it does not write */
+#define ZLIB_CONST /* zlib takes its input as const */
 #include <zlib.h>
 
 #include "base/check.h"
 #include "http/coding_internal.h"
 
-enum { GZIP_WINDOW_BITS = 15 + 16 }; /* 32 KiB, and the format of gzip alone (inflateInit2) */
+enum { GZIP_WINDOW_BITS = 15 + 16 }; /* 32 KiB, and only the gzip format (inflateInit2) */
 
 struct gzip {
     z_stream z;
     size_t memory;
-    bool ended; /* the member is whole: only another one may follow */
+    bool ended; /* the member is complete: only another one may follow */
 };
 
 static voidpf allocate(voidpf opaque, uInt items, uInt size)
@@ -79,7 +79,7 @@ int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t
     if (result == Z_MEM_ERROR)
         return ERR_NOMEM;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return ERR_SYNTAX; /* a dictionary, which gzip has none of, too */
+        return ERR_SYNTAX; /* also if it needs a dictionary, which gzip does not have */
     g->ended = result == Z_STREAM_END;
     *between = g->ended;
     return ERR_OK;

@@ -1,11 +1,12 @@
-/* One coding each: an adapter of the library that decodes it. */
+/* Adapters of the decoding libraries, one per coding. */
 #ifndef HTTP_CODING_INTERNAL_H
 #define HTTP_CODING_INTERNAL_H
 
 #include "http/coding.h"
 
-/* `*between`: what came so far ends a member or frame, or is nothing; ERR_* as http_decoder_next().
- * A call that is given room and input uses some of either. NULL from _new: no memory. */
+/* `*between`: the input so far is empty or ends with a complete member or frame; ERR_* as
+ * http_decoder_next(). A call with room and input uses some of either. _new returns NULL if there
+ * is no memory. */
 void *http_gzip_new(void);
 void http_gzip_free(void *state);
 MUST_USE int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t *made,

@@ -13,8 +13,8 @@ _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two 
 
 struct zstd {
     ZSTD_DCtx *z;
-    unsigned begun; /* bytes of the present frame that came, up to HEADER_MAX */
-    bool skippable; /* by the first of them */
+    unsigned begun; /* bytes of the current frame so far, up to HEADER_MAX */
+    bool skippable; /* decided by the first of them */
 };
 
 void *http_zstd_new(void)
@@ -50,7 +50,7 @@ static int error_of(size_t result)
     }
 }
 
-/* The library may know formats from before RFC 8878 as well, which nobody sends but to try it. */
+/* The library may also decode formats from before RFC 8878, which only attackers would send. */
 static bool is_magic(struct zstd *s, unsigned char c)
 {
     static const unsigned char frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -70,13 +70,14 @@ int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t
     ZSTD_outBuffer to = {.size = size};
     to.dst = out;
     if (s->begun < HEADER_MAX && in->len > 0) {
-        /* Byte by byte: the library decodes a frame that it gets whole in another way, which judges
-         * its window and its size differently. */
+        /* Byte by byte: the library decodes a frame that it gets as a whole in another way, which
+         * judges the frame's window and size differently. */
         if (!is_magic(s, (unsigned char)in->at[0]))
             return ERR_SYNTAX;
         from.size = 1;
     }
-    size_t left = ZSTD_decompressStream(s->z, &to, &from); /* at most to the end of a frame */
+    size_t left = ZSTD_decompressStream(s->z, &to, &from); /* stops at the end of a frame at the
+                                                              latest */
     *made = to.pos;
     *in = slice_skip(*in, from.pos);
     if (ZSTD_isError(left))

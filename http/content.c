@@ -5,33 +5,34 @@
 
 #include "base/wide.h"
 
-/* Two of the vectors that every machine has, or one where it can. */
+/* Two of the vectors that every machine has, or one where the machine has wider ones. */
 typedef unsigned char bytes32 __attribute__((vector_size(32)));
 typedef signed char signed32 __attribute__((vector_size(32)));
 
 enum {
     WORDS = sizeof(bytes32) / sizeof(uint64_t),
-    VECTORS_MAX = UINT8_MAX / WORDS, /* a byte counts so many, in all words of a vector */
+    VECTORS_MAX = UINT8_MAX / WORDS, /* so many vectors fit into one byte's count, summed over all
+                                        words of a vector */
 };
 
-/* From `first` on, so many values. Signed comparisons are what every vector unit has: the range is
- * moved to the lowest of them. */
+/* True for `count` values from `first` on. Every vector unit has signed comparisons: the range is
+ * moved to the lowest values. */
 #define WITHIN(c, first, count)                                                                    \
     ((bytes32)((signed32)((c) + (unsigned char)(0x80 - (first))) < (signed char)(0x80 + (count))))
 
-/* Per byte of a vector: so many in that place of the vectors before. */
+/* Per byte of a vector: how many vectors so far had that class at that position. */
 struct counts {
     bytes32 letters, spaces, digits;
-    bytes32 any; /* the bits of all */
+    bytes32 any; /* all bits seen */
 };
 
 struct wide_counts {
     bytes32 wide;
-    bytes32 inner; /* those that begin no character of three bytes or more */
+    bytes32 inner; /* bytes that do not begin a character of three bytes or more */
 };
 
-/* Bytes as pairs, so that no sum leaves its 16 bits. A product has the sum of the four at its
- * top. */
+/* Adds bytes in pairs, so that no sum exceeds 16 bits. The top of the product is the sum of the
+ * four. */
 static WIDE_INLINED uint32_t sum_of(const bytes32 *counts)
 {
     const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
@@ -66,13 +67,13 @@ static WIDE_INLINED void count_wide(struct wide_counts *n, const void *at)
     n->inner -= (bytes32)((signed32)c < (signed char)0xe0);
 }
 
-/* `vectors` whole ones at most VECTORS_MAX, and the `rest` of one. Most texts are ASCII: the others
- * are read twice. */
+/* `vectors` whole vectors, at most VECTORS_MAX, and `rest` bytes of one more. Most texts are ASCII:
+ * only the others are read twice. */
 static WIDE_INLINED void count(struct chain_content *content, const char *at, size_t vectors,
                                size_t rest)
 {
     struct counts n = {.letters = {0}};
-    unsigned char last[sizeof(bytes32)] = {0}; /* zeros behind the rest count as nothing */
+    unsigned char last[sizeof(bytes32)] = {0}; /* zeros behind the rest do not count */
     size_t len = vectors * sizeof(bytes32);
     for (size_t i = 0; i < len; i += sizeof(bytes32))
         count_vector(&n, at + i);
@@ -99,7 +100,7 @@ static WIDE_INLINED void count(struct chain_content *content, const char *at, si
 
 static WIDE_INLINED void count_all(struct chain_content *content, const char *at, size_t len)
 {
-    enum { ROUND = (VECTORS_MAX - 1) * sizeof(bytes32) }; /* one for the rest */
+    enum { ROUND = (VECTORS_MAX - 1) * sizeof(bytes32) }; /* leaves one vector for the rest */
     for (; len > ROUND; at += ROUND, len -= ROUND)
         count(content, at, VECTORS_MAX - 1, 0);
     count(content, at, len / sizeof(bytes32), len % sizeof(bytes32));

@@ -1,5 +1,5 @@
-/* What a text is made of (struct chain_content): counts of bytes by their value alone, in vectors,
- * so that it costs less than the hash of the same bytes. */
+/* Describes a text (struct chain_content) by counts of its bytes by value alone. Vector
+ * instructions make this cheaper than the hash of the same bytes. */
 #ifndef HTTP_CONTENT_H
 #define HTTP_CONTENT_H
 

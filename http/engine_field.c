@@ -9,7 +9,7 @@
 
 struct entry {
     struct slice name;
-    bool is_family; /* and all that begin so */
+    bool is_family; /* and all names with this prefix */
     const char *shown;
 };
 
@@ -28,14 +28,13 @@ static const struct entry members[] = {
     NAME("kv_transfer_params"),
     /* vLLM, the same for the encoder's cache */
     NAME("ec_transfer_params"),
-    /* SGLang, GenerateReqInput: where the prefill server is, and which of its requests; others may
-     * follow */
+    /* SGLang, GenerateReqInput: the prefill server and its request; others may follow */
     NAME("bootstrap_host"),
     NAME("bootstrap_port"),
     NAME("bootstrap_room"),
     NAME("bootstrap_pair_key"),
     FAMILY("bootstrap_"),
-    /* SGLang, the same: the rank of that server, and how its peer is split */
+    /* SGLang, the same: that server's rank, and how its peer is split */
     NAME("disagg_prefill_dp_rank"),
     NAME("decode_tp_size"),
     /* TensorRT-LLM, DisaggregatedParams: the context phase's id and opaque state */
@@ -48,16 +47,16 @@ static const struct entry headers[] = {
     NAME("x-encoder-hosts-ports"),
     NAME("x-data-parallel-host-port"),
     NAME("x-kv-cache-source-host-port"),
-    /* proxies in front of vLLM: the member of that name, as JSON */
+    /* proxies in front of vLLM: the member of the same name, as JSON */
     NAME("x-kv-transfer-params"),
     NAME("x-ec-transfer-params"),
 };
 
-/* vLLM, P2pNcclConnector: it searches the request id for "___prefill_addr_HOST:PORT___" and
+/* vLLM, P2pNcclConnector: searches the request id for "___prefill_addr_HOST:PORT___" and
  * "___decode_addr_HOST:PORT". */
 static const char *const in_ids[] = {"___prefill_addr_", "___decode_addr_"};
 
-/* --- looking things up ---------------------------------------------------------------------- */
+/* --- look-ups ------------------------------------------------------------------------------- */
 
 static bool is(const struct entry *e, struct slice name)
 {
@@ -100,7 +99,7 @@ const char *http_engine_id_find(struct slice id)
 
 static const char hidden[] = "engine fields";
 
-/* Whether it has an escape of a character that the names are made of. */
+/* True if the text escapes a character of the kind that the names consist of. */
 static bool has_escape(struct slice text)
 {
     while (text.len >= 6) {
@@ -117,8 +116,8 @@ static bool has_escape(struct slice text)
     return false;
 }
 
-/* Whether the text begins as an object does in units of `size` bytes, of which the one at `low` is
- * not 0: behind white space and a byte-order mark. */
+/* True if the text begins like an object in units of `size` bytes, after white space and a
+ * byte-order mark. The byte at `low` is the unit's low byte. */
 static bool is_wide(struct slice text, size_t size, size_t low)
 {
     bool first = true;
@@ -134,7 +133,7 @@ static bool is_wide(struct slice text, size_t size, size_t low)
             return false;
         first = false;
     }
-    return !first; /* nobody else begins so */
+    return !first; /* only such encodings begin so */
 }
 
 /* UTF-16 or UTF-32, which Python's JSON reads as well. */
@@ -155,10 +154,10 @@ static const char *suspect_in(struct slice text)
 
 const char *http_engine_field_suspect(const struct body *body)
 {
-    /* What lies across two segments: the longest name has fewer bytes than half of it. */
+    /* Text across two segments: the longest name has less than half of SEAM bytes. */
     enum { SEAM = 64 };
     char seam[2 * SEAM];
-    size_t held = 0, seen = 0; /* of the body; `seam` has all that was seen up to SEAM */
+    size_t held = 0, seen = 0; /* of the body; `seam` has the latest `held` bytes, up to SEAM */
     for (const struct segment *s = body->first; s != NULL; s = s->next) {
         size_t n = s->len < SEAM ? s->len : SEAM;
         memcpy(seam + held, s->data, n);

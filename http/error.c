@@ -3,8 +3,8 @@
 #include "base/check.h"
 #include "base/json_write.h"
 
-/* The classes of errors of OpenAI's libraries, by which vLLM too names its own; what has none there
- * has the name of its status. */
+/* The error classes of OpenAI's libraries, which vLLM uses for most of its errors. Other statuses
+ * are named after the status. */
 static const char *error_type(unsigned status)
 {
     switch (status) {
@@ -36,12 +36,12 @@ static const char *error_type(unsigned status)
         return "GatewayTimeoutError";
     case 508:
         return "LoopDetectedError";
-    default: /* 400, 414, 431, ...; 500; 505 is the client's mistake as well */
+    default: /* 400, 414, 431, ...; 500; 505 is the client's mistake, too */
         return status < 500 || status == 505 ? "BadRequestError" : "InternalServerError";
     }
 }
 
-/* By Anthropic's reference; 504 has its name there too. */
+/* As in Anthropic's reference, which also names 504. */
 static const char *anthropic_type(unsigned status)
 {
     switch (status) {

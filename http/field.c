@@ -2,8 +2,8 @@
 
 #include "http/chars.h"
 
-/* Whether the token at `at` is `lower` in any case. For a token byte, setting bit 5 is folding to
- * lower case: of its class only A to Z become a letter or '-' or a digit by it. */
+/* True if the token at `at` is `lower` in any case. For a token byte, setting bit 5 folds to lower
+ * case: among token bytes only A to Z then become a letter, '-' or a digit. */
 static inline __attribute__((always_inline)) bool same(const char *at, const char *lower,
                                                        size_t len)
 {
@@ -126,8 +126,8 @@ static enum http_field_id lookup_long(struct slice name)
     return HTTP_FIELD_OTHER;
 }
 
-/* Whether a name may be of a family: their names begin with these bytes, and '-' or '_' behind. Few
- * others do, so nothing more is looked at of those. */
+/* True if a name may be of a family: family names begin with these bytes, and '-' or '_' behind.
+ * Few other names do, so those need no further test. */
 static bool may_be_family(struct slice name)
 {
     if (name.len < 9)

@@ -1,6 +1,5 @@
-/* The header fields that the router itself cares about: each has a number, so that one bit test
- * says what to do with a field. All others are HTTP_FIELD_OTHER and pass untouched.
- */
+/* Header fields that the router itself handles. Each has a number, so that one bit test decides
+ * what to do with a field. All others are HTTP_FIELD_OTHER and pass untouched. */
 #ifndef HTTP_FIELD_H
 #define HTTP_FIELD_H
 
@@ -50,11 +49,11 @@
     X(TRACEPARENT, "traceparent")                                                                  \
     X(TRACESTATE, "tracestate")                                                                    \
     X(X_GRAPEVINE_REPLICA, "x-grapevine-replica")                                                  \
-    X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name that starts so */   \
-    /* Families, in any case and with '_' for '-': field_family.c has their names. */              \
-    X(FORWARDING, "")    /* what else proxies say of the client: X-Forwarded-Port, ... */          \
-    X(ENGINE_HEADER, "") /* for engines among themselves (engine_field.h) */                       \
-    X(X_GRAPEVINE, "")   /* x-grapevine-...: of routers, to clients */
+    X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name with this prefix */ \
+    /* Families, matched in any case and with '_' for '-': field_family.c has their names. */      \
+    X(FORWARDING, "")    /* other fields of proxies about the client: X-Forwarded-Port, ... */     \
+    X(ENGINE_HEADER, "") /* between engines (engine_field.h) */                                    \
+    X(X_GRAPEVINE, "")   /* x-grapevine-...: from routers to clients */
 
 enum http_field_id {
     HTTP_FIELD_OTHER,
@@ -68,15 +67,14 @@ _Static_assert(HTTP_FIELD_IDS <= 64, "sets of fields are 64-bit masks");
 
 #define HTTP_FIELD_BIT(id) (UINT64_C(1) << (id))
 
-/* A field that somebody wants written. The caller answers for its syntax (http_field_is_valid). */
+/* A field to be written. The caller ensures that its syntax is valid (http_field_is_valid). */
 struct http_line {
     struct slice name, value;
 };
 
 /* `name` must be a token (RFC 9110, section 5.6.2); its case does not matter. */
 enum http_field_id http_field_lookup(struct slice name);
-/* The family that a name belongs to which is none of its own (field_family.c), or
- * HTTP_FIELD_OTHER. */
+/* The family of a name that has no id of its own (field_family.c), or HTTP_FIELD_OTHER. */
 enum http_field_id http_field_family(struct slice name);
 
 /* The lower-case name; empty for HTTP_FIELD_OTHER and families. */

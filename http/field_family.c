@@ -1,5 +1,6 @@
-/* Families of header fields: one id for all names of each. They are compared in lower case and with
- * '_' as '-', because servers behind (WSGI, CGI, nginx) take both for the same name. */
+/* Families of header fields: one id for all names of each. Names are compared in lower case and
+ * with '_' as '-', because servers behind the router (WSGI, CGI, nginx) treat both as the same
+ * name. */
 #include <string.h>
 
 #include "base/check.h"
@@ -7,10 +8,10 @@
 #include "http/engine_field.h"
 #include "http/field.h"
 
-enum { NAME_MAX = 32 }; /* bytes of a name that is looked at: longer than those below */
+enum { NAME_MAX = 32 }; /* bytes of a name that are compared: more than the names below have */
 
-/* What proxies say of the client beside the fields that have an id: the address that it came from,
- * by the name that each product gave it. */
+/* Fields in which proxies give the client's address, other than fields with an id: each product has
+ * its own name. */
 static const struct slice addresses[] = {
     SLICE("x-forwarded-for"),
     SLICE("x-real-ip"),

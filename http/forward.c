@@ -13,7 +13,7 @@ static const uint64_t hop_by_hop = BIT(CONNECTION) | BIT(KEEP_ALIVE) | BIT(PROXY
                                    BIT(PROXY_AUTHENTICATE) | BIT(PROXY_AUTHENTICATION_INFO) |
                                    BIT(PROXY_AUTHORIZATION) | BIT(HTTP2_SETTINGS);
 
-/* ORCA reports are for the router; it asks for them, and takes them off again. */
+/* ORCA reports are for the router: it requests them, and removes them. */
 static const uint64_t written_anew = BIT(CONTENT_LENGTH) | BIT(EXPECT) | BIT(ENDPOINT_LOAD_METRICS);
 
 /* --- a cursor over reserved room ------------------------------------------------------------ */
@@ -93,7 +93,7 @@ static bool connection_lists(const struct http_head *h, struct slice name)
     return false;
 }
 
-/* Lines follow each other in the buffer, so kept neighbours are copied together. */
+/* Lines follow each other in the buffer, so neighbours that stay are copied together. */
 static void put_fields(struct cursor *c, const struct http_head *h, uint64_t drop)
 {
     const char *end = h->at + h->bytes - 2;
@@ -138,7 +138,7 @@ static void put_extra(struct cursor *c, const struct http_line *extra, size_t co
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* The values of all fields of that id, as the one list that they are. */
+/* The values of all fields with that id, as one list. */
 static void put_list_so_far(struct cursor *c, const struct http_head *h, enum http_field_id id)
 {
     for (unsigned i = h->first[id]; i != 0 && i <= h->field_count; i++) {
@@ -149,8 +149,8 @@ static void put_list_so_far(struct cursor *c, const struct http_head *h, enum ht
     }
 }
 
-/* One element of Forwarded (RFC 7239). An IPv6 address and a port need quotes; neither of them
- * can hold what would need an escape. */
+/* Writes one element of Forwarded (RFC 7239). An IPv6 address and a port need quotes; neither can
+ * have a character that needs an escape. */
 static void put_forwarded(struct cursor *c, const struct http_forward_request *how,
                           struct slice host, struct slice proto)
 {
@@ -233,7 +233,7 @@ unsigned http_via_routers(const struct http_head *h, struct slice self, bool *pa
     return routers;
 }
 
-/* Never dropped, not even of a client that is not trusted: what it says of routers ends loops. */
+/* Via is never dropped, not even from an untrusted client: its list of routers ends loops. */
 static void put_via(struct cursor *c, const struct http_head *h, struct slice via)
 {
     PUT(c, "Via: ");
@@ -257,15 +257,15 @@ static void put_request_line(struct cursor *c, const struct http_head *h, struct
     PUT(c, " HTTP/1.1\r\n");
 }
 
-/* What goes on must say to the engine's parser what ours has read: else a second request could hide
- * in it. */
+/* True if a parser reads the forwarded head as the router read the original. Otherwise a second
+ * request could hide in it. */
 static bool request_reads_back(struct slice text, const struct http_forward_request *how)
 {
     static const struct http_limits limits = {SIZE_MAX, SIZE_MAX, HTTP_FIELDS_MAX};
     struct http_head head;
     int err = http_request_parse(&head, text.at, text.len, &limits);
     if (err == ERR_LIMIT)
-        return true; /* with ours there may be more fields than this parser takes */
+        return true; /* with our fields there may be more than this parser takes */
     return err == 0 && head.bytes == text.len && head.framing == how->framing &&
            (how->framing != HTTP_BODY_LENGTH || head.content_length == how->content_length);
 }
@@ -273,16 +273,16 @@ static bool request_reads_back(struct slice text, const struct http_forward_requ
 int http_forward_request_write(struct buf *out, const struct http_head *h,
                                const struct http_forward_request *how)
 {
-    enum { FIXED_ROOM = 512 }; /* names, separators, a length: what the sums below leave out */
+    enum { FIXED_ROOM = 512 }; /* names, separators and a length, which the sums below leave out */
     struct slice host = how->host.len > 0 ? how->host : h->host;
     if (host.len == 0)
         host = how->host_fallback;
     CHECK(host.len > 0);
     CHECK(how->framing != HTTP_BODY_UNTIL_CLOSE);
 
-    /* The old head covers its lines, lists included; their separators are under 2 bytes a line
-     * more, and a line has at least 4 bytes that are not in its value. The client's host is written
-     * up to three times, its proto and address up to twice. */
+    /* The old head covers its own lines, lists included. Separators take under 2 more bytes per
+     * line, and a line has at least 4 bytes outside its value. The client's host is written up to
+     * three times, its proto and address up to twice. */
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
@@ -359,7 +359,7 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
                hop_by_hop | written_anew | BIT(X_GRAPEVINE) | BIT(X_GRAPEVINE_REPLICA) | how->drop |
                    extra_fields(how->extra, how->extra_count));
     put_framing(&c, how->framing, how->content_length);
-    /* To HEAD, and with 304, the length is that of the body which was not sent. */
+    /* For HEAD and 304, the length is that of the body that was not sent. */
     if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)
         put_framing(&c, HTTP_BODY_LENGTH, h->content_length);
     if (!how->keep_alive)
@@ -377,7 +377,7 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
 int http_forward_length_write(struct buf *out, uint64_t content_length)
 {
     CHECK(slice_ends_with(buf_slice(out), SLICE("\r\n\r\n")));
-    out->len -= 2; /* the empty line comes behind the new one */
+    out->len -= 2; /* the blank line follows the new one */
     int err = buf_printf(out, "Content-Length: %llu\r\n\r\n", (unsigned long long)content_length);
     if (err != 0)
         out->len += 2;
@@ -387,7 +387,7 @@ int http_forward_length_write(struct buf *out, uint64_t content_length)
 int http_forward_host_set(struct buf *head, struct slice host)
 {
     static const struct slice name =
-        SLICE("\nHost: "); /* as http_forward_request_write() puts it */
+        SLICE("\nHost: "); /* as written by http_forward_request_write() */
     const char *line = memchr(head->at, '\n', head->len);
     CHECK(line != NULL);
     size_t at = (size_t)(line - head->at);
@@ -409,7 +409,8 @@ int http_forward_host_set(struct buf *head, struct slice host)
 
 int http_forward_length_change(struct buf *head, uint64_t content_length)
 {
-    static const struct slice name = SLICE("\r\nContent-Length: "); /* as put_framing() writes it */
+    static const struct slice name =
+        SLICE("\r\nContent-Length: "); /* as written by put_framing() */
     const char *at = memmem(head->at, head->len, name.at, name.len);
     CHECK(at != NULL);
     size_t from = (size_t)(at - head->at) + name.len, to = from;
@@ -427,7 +428,7 @@ int http_forward_length_change(struct buf *head, uint64_t content_length)
     return ERR_OK;
 }
 
-/* The line that begins at `from`, its CRLF included, has a field of that name. */
+/* True if the line at the start of `line`, CRLF included, is a field of that name. */
 static bool is_field(struct slice line, struct slice name)
 {
     return line.len > name.len && line.at[name.len] == ':' &&
@@ -459,6 +460,6 @@ int http_forward_field_set(struct buf *head, struct slice name, struct slice val
     fields_remove(head, name);
     if (value.len == 0)
         return ERR_OK;
-    head->len -= 2; /* the empty line comes behind the new one */
+    head->len -= 2; /* the blank line follows the new one */
     return buf_printf(head, "%.*s: %.*s\r\n\r\n", (int)name.len, name.at, (int)value.len, value.at);
 }

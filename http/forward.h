@@ -1,11 +1,11 @@
-/* Heads that are forwarded: a parsed request written for an engine, a parsed response for a client.
+/* Forwards heads: writes a parsed request for an engine, and a parsed response for a client.
  *
- * End-to-end fields are copied as they came, in their order, whole runs of lines at once. Dropped
- * are hop-by-hop fields (RFC 9110, section 7.6.1: Connection, Keep-Alive, Proxy-Connection, TE,
- * Trailer, Transfer-Encoding, Upgrade, Proxy-Authenticate, Proxy-Authorization,
- * Proxy-Authentication-Info, HTTP2-Settings), Expect, Content-Length (written anew), ORCA load
- * reports (endpoint-load-metrics*), and every field that Connection names. Fields that field.h
- * knows stay even if Connection names them: a client must not strip X-Forwarded-For or
+ * End-to-end fields are copied as received, in their order, in runs of whole lines. Dropped are
+ * Expect, Content-Length (written anew), ORCA load reports (endpoint-load-metrics*), every field
+ * that Connection names, and hop-by-hop fields (RFC 9110, section 7.6.1). The hop-by-hop fields are
+ * Connection, Keep-Alive, Proxy-Connection, TE, Trailer, Transfer-Encoding, Upgrade,
+ * Proxy-Authenticate, Proxy-Authorization, Proxy-Authentication-Info and HTTP2-Settings. Fields
+ * that field.h lists stay even if Connection names them: a client must not strip X-Forwarded-For or
  * Authorization.
  *
  * Both append to `out` after one reservation; an error (ERR_NOMEM, ERR_LIMIT) leaves it unchanged.
@@ -19,52 +19,54 @@
 #include "http/head.h"
 
 struct http_forward_request {
-    struct slice path;           /* to ask for; empty: the head's own */
-    struct slice host;           /* to send as Host; empty: the client's own */
-    struct slice host_fallback;  /* where that is empty as well (HTTP/1.0) */
+    struct slice path;           /* the path to request; empty: the head's own */
+    struct slice host;           /* the Host to send; empty: the client's own */
+    struct slice host_fallback;  /* sent if there is neither (HTTP/1.0) */
     struct slice client_address; /* without port or brackets; empty: no forwarding fields */
     struct slice proto;          /* that the client used; empty: "http" */
     struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
     struct slice via;            /* our own pseudonym, to be appended to Via; empty: Via passes */
-    bool distrust_client;        /* forwarding fields of the client are dropped, not continued */
-    uint64_t drop;               /* HTTP_FIELD_BIT of others that do not go on */
+    bool distrust_client;        /* the client's forwarding fields are dropped, not continued */
+    uint64_t drop;               /* further fields to drop, HTTP_FIELD_BIT of each */
     enum http_framing framing;   /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
-    const struct http_line *extra; /* fields to add; they replace those of the same known name */
+    const struct http_line *extra; /* fields to add; they replace those of the same name if field.h
+                                      lists it */
     size_t extra_count;
 };
 
-/* Always HTTP/1.1, persistent, target in origin form (or "*").
- * Host is the second line, so that it can be found and changed. X-Forwarded-For gets the address
- * appended; X-Forwarded-Proto and -Host are set unless the client (a proxy before us) sent them;
- * Forwarded (RFC 7239) is continued where it sent one. Of a client that is not trusted all of them
- * are dropped first. */
+/* Always HTTP/1.1, persistent, target in origin form (or "*"). Host is the second line, so that it
+ * can be found and changed. The client's address is appended to X-Forwarded-For. X-Forwarded-Proto
+ * and -Host are set unless the client (a proxy before us) sent them. Forwarded (RFC 7239) is
+ * continued if the client sent it. If the client is not trusted, all of these fields are dropped
+ * first. */
 MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
                                         const struct http_forward_request *how);
 
-/* Puts Content-Length behind a head that was written without it (framing NONE), because the length
- * of the body is known only now. */
+/* Adds Content-Length to a head that was written without it (framing NONE), once the body's length
+ * is known. */
 MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
 enum { HTTP_LENGTH_ROOM = 20 }; /* bytes */
 
-/* The body has another length than the head says, which was written with framing LENGTH. ERR_NOMEM,
- * ERR_LIMIT; not where the head has room for HTTP_LENGTH_ROOM more. */
+/* Changes Content-Length in a head that was written with framing LENGTH. ERR_NOMEM, ERR_LIMIT;
+ * neither happens if the head has room for HTTP_LENGTH_ROOM more bytes. */
 MUST_USE int http_forward_length_change(struct buf *head, uint64_t content_length);
 
 /* Changes the Host of a head that http_forward_request_write() wrote. ERR_NOMEM, ERR_LIMIT. */
 MUST_USE int http_forward_host_set(struct buf *head, struct slice host);
 
-/* Sets a field of a head that was written: it replaces all of that name. An empty value: there is
- * none from now on. */
+/* Sets a field in a written head; all fields of that name are replaced. An empty value removes the
+ * field. */
 MUST_USE int http_forward_field_set(struct buf *head, struct slice name, struct slice value);
 
-/* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). Routers do so
- * under a pseudonym: this prefix and 16 hex digits, random per process, which reveal no name or
+/* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). A router does
+ * so under a pseudonym: this prefix and 16 hex digits, random per process, which reveal no name or
  * address. A header of our own (or CDN-Loop of RFC 8586) would show no more. */
 #define HTTP_VIA_ROUTER "grapevine-"
 
-/* How many routers the request has passed, by its Via; `*passed_self`: `self` is one of them. */
+/* The number of routers that the request has passed, from its Via; `*passed_self`: `self` is among
+ * them. */
 unsigned http_via_routers(const struct http_head *head, struct slice self, bool *passed_self);
 
 struct http_forward_response {
@@ -72,15 +74,16 @@ struct http_forward_response {
     bool keep_alive;           /* the client's connection persists */
     enum http_framing framing; /* of the body as it will be sent */
     uint64_t content_length;
-    uint64_t drop; /* HTTP_FIELD_BIT of others that do not go on */
+    uint64_t drop; /* further fields to drop, HTTP_FIELD_BIT of each */
     const struct http_line
-        *extra; /* e.g. x-request-id; they replace those of the same known name */
+        *extra; /* e.g. x-request-id; they replace those of the same name if field.h lists it */
     size_t extra_count;
 };
 
-/* How the body of this response goes to a client of HTTP/1.client_minor: an HTTP/1.0 client cannot
- * read chunks, so its body ends with the connection (keep_alive must then be false); a body that
- * ended with the engine's connection is chunked for others, so that the client's persists. */
+/* The body framing of this response for a client of HTTP/1.client_minor. An HTTP/1.0 client cannot
+ * read chunks, so its body ends with the connection (keep_alive must then be false). For other
+ * clients a body that ended with the engine's connection is chunked, so that the client's
+ * connection persists. */
 enum http_framing http_forward_response_framing(const struct http_head *head,
                                                 unsigned client_minor);
 

@@ -34,9 +34,9 @@ static uint64_t load_le64(const char *p)
     return w;
 }
 
-/* The first byte that a field value or a reason phrase cannot hold, or `end`. Eight bytes at a
- * time: a byte below 0x20 borrows into its top bit, and DEL does so after the XOR. Borrows only
- * spoil bytes behind a true hit, so the lowest hit is exact. */
+/* The first byte that a field value or a reason phrase cannot contain, or `end`. Tests eight bytes
+ * at a time: a byte below 0x20 borrows into its top bit, and so does DEL after the XOR. Borrows
+ * only spoil bytes behind a true hit, so the lowest hit is exact. */
 static const char *value_end(const char *p, const char *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -78,7 +78,7 @@ static int line_end(struct http_head *h, const char **p, const char *end)
 
 /* --- fields --------------------------------------------------------------------------------- */
 
-/* Other software reads Content_Length as Content-Length (CGI made the two the same). */
+/* Other software reads Content_Length as Content-Length (CGI maps both to one name). */
 static bool is_disguised(struct slice name)
 {
     if ((name.len != 14 || name.at[7] != '_') && (name.len != 17 || name.at[8] != '_'))
@@ -215,8 +215,8 @@ static int connection_parse(struct http_head *h)
     return 0;
 }
 
-/* Exactly "chunked" is understood. Codings that would be legal in front of it, or alone, are 501;
- * a list that no coding could make right is 400. */
+/* Only "chunked" is understood. Other valid codings, alone or in front of it, get 501; a list that
+ * no coding could make valid gets 400. */
 static int transfer_encoding_parse(struct http_head *h, struct slice list)
 {
     if (slice_equal_nocase(list, SLICE("chunked"))) {
@@ -258,14 +258,14 @@ static int framing_parse(struct http_head *h)
     return 0;
 }
 
-/* Against the bytes that came before it in the order of RFC 9112, section 3.2. */
+/* Checked after all earlier bytes, in the order of RFC 9112, section 3.2. */
 static int host_parse(struct http_head *h)
 {
     unsigned i = h->first[HTTP_HOST];
     if (i == 0)
         return h->minor == 0 ? 0 : bad(h, "no Host");
     struct slice host = h->fields[i - 1].value;
-    bool in_target = h->host.len > 0; /* that one counts (RFC 9112, section 3.2.2), and this */
+    bool in_target = h->host.len > 0; /* then it wins (RFC 9112, section 3.2.2), and Host */
     if (in_target && host.len == 0)   /* may be empty */
         return 0;
     if (!http_authority_is_valid(host))
@@ -281,7 +281,7 @@ static int expect_parse(struct http_head *h)
             continue;
         if (!slice_equal_nocase(h->fields[i - 1].value, SLICE("100-continue")))
             return refuse(h, ERR_UNSUPPORTED, 417, "expectation other than 100-continue");
-        /* HTTP/1.0 cannot read a 100, and who sends no body does not wait for one. */
+        /* HTTP/1.0 cannot read a 100, and a client without a body does not wait for one. */
         h->expect_continue = h->minor >= 1 && h->framing != HTTP_BODY_NONE &&
                              (h->framing != HTTP_BODY_LENGTH || h->content_length > 0);
     }
@@ -312,7 +312,7 @@ static enum http_method method_of(struct slice s)
     }
 }
 
-/* "HTTP/1.0" or "HTTP/1.1" and nothing else; the bytes up to the end of the line are at hand. */
+/* "HTTP/1.0" or "HTTP/1.1" and nothing else; the bytes up to the line's end are there. */
 static int version_parse(struct http_head *h, const char *at, size_t len)
 {
     if (len != 8 || memcmp(at, "HTTP/", 5) != 0 || !http_char_is(at[5], HTTP_CHAR_DIGIT) ||
@@ -348,7 +348,7 @@ static int target_parse(struct http_head *h)
         h->path = t;
         return 0;
     }
-    size_t scheme = slice_find(t, ':') + sizeof "://" - 1; /* a proxy may have ended TLS */
+    size_t scheme = slice_find(t, ':') + sizeof "://" - 1; /* a proxy may have terminated TLS */
     if (t.len > scheme && (slice_equal_nocase(slice_of(t.at, scheme), SLICE("http://")) ||
                            slice_equal_nocase(slice_of(t.at, scheme), SLICE("https://")))) {
         t = slice_skip(t, scheme);
@@ -418,7 +418,7 @@ static int request_line_parse(struct http_head *h, const char **at, const char *
 
 /* --- whole heads ---------------------------------------------------------------------------- */
 
-/* All but the array of fields. */
+/* Clears all members but the array of fields. */
 static void head_clear(struct http_head *h, const char *at)
 {
     memset(h, 0, offsetof(struct http_head, fields));
@@ -427,7 +427,7 @@ static void head_clear(struct http_head *h, const char *at)
     h->host = h->path = h->query = slice_of("", 0);
 }
 
-/* An incomplete head that has used up its room never gets complete. */
+/* An incomplete head that has used up its room can never become complete. */
 static int head_again(struct http_head *h, int err, size_t len, size_t head_bytes_max)
 {
     if (err == ERR_AGAIN && len >= head_bytes_max)
@@ -507,7 +507,7 @@ static int status_line_parse(struct http_head *h, const char **at, const char *e
     if (memcmp(p, start, n) != 0)
         return bad(h, "not an HTTP/1 response");
     if (end - p < 13)
-        return ERR_AGAIN; /* even without a reason 14 bytes must come */
+        return ERR_AGAIN; /* even without a reason 14 more bytes must come */
     if (p[7] != '0' && p[7] != '1')
         return bad(h, "HTTP version other than 1.0 and 1.1");
     h->minor = (unsigned)(p[7] - '0');
@@ -565,7 +565,7 @@ int http_response_parse(struct http_head *head, const char *at, size_t len, bool
         head_check(head, len, limits);
     err = head_again(head, err, len, limits->head_bytes_max);
     if (err != 0 && err != ERR_AGAIN)
-        head->refusal = 502; /* whatever is wrong with it, to the client it is a bad gateway */
+        head->refusal = 502; /* any fault of the response is a bad gateway to the client */
     return err;
 }
 

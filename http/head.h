@@ -1,8 +1,8 @@
-/* Heads of HTTP/1.1 messages (RFC 9112), parsed as a proxy must: whatever two parsers could read
+/* Parses heads of HTTP/1.1 messages (RFC 9112) as a proxy must: input that two parsers could read
  * in two ways is refused, never forwarded.
  *
- * The parser works on one contiguous buffer, allocates nothing and copies nothing: every slice of
- * struct http_head points into the buffer (or at a literal), and is gone with it.
+ * The parser works on one contiguous buffer, allocates nothing and copies nothing. Every slice of
+ * struct http_head points into the buffer (or at a literal), and is valid as long as the buffer.
  *
  *     while ((err = http_request_parse(&head, at, len, &limits)) == ERR_AGAIN) {
  *         do
@@ -10,10 +10,10 @@
  *         while (!http_head_progress(&progress, at, len, &limits));
  *     }
  *
- * Refused beside what RFC 9112 refuses anyway: a repeated Host, Content-Length or
- * Transfer-Encoding, lists of lengths, length together with chunked, any coding but one "chunked",
- * bare CR or LF, control bytes, folded lines, characters that RFC 3986 does not have, user info,
- * Content_Length and its like, TRACE, CONNECT and unregistered methods.
+ * Also refused, beyond RFC 9112: a repeated Host, Content-Length or Transfer-Encoding; lists of
+ * lengths; length together with chunked; any coding but one "chunked"; bare CR or LF; control
+ * bytes; folded lines; characters that RFC 3986 does not have; user info; Content_Length and the
+ * like; TRACE, CONNECT and unregistered methods.
  *
  * Invariants after 0:
  *   1. bytes <= head_bytes_max, field_count <= fields_max, every name is a token, no value holds a
@@ -66,7 +66,7 @@ struct http_head {
     struct slice host;   /* Host, or the authority of an absolute target; empty: none (HTTP/1.0) */
     struct slice path;   /* "*" for OPTIONS *; "/" where an absolute target has none */
     struct slice query;  /* without '?' */
-    bool has_query;      /* a '?' was there, maybe with nothing behind it */
+    bool has_query;      /* a '?' was sent, maybe with nothing behind it */
 
     unsigned status; /* of a response; 0 in a request */
     struct slice reason;
@@ -74,7 +74,7 @@ struct http_head {
     unsigned minor; /* HTTP/1.minor */
     enum http_framing framing;
     uint64_t content_length;
-    bool length_given;     /* Content-Length was there (a HEAD or 304 answer has no body with it) */
+    bool length_given;     /* Content-Length was sent (a HEAD or 304 answer has no body with it) */
     bool keep_alive;       /* the connection persists after this message */
     bool expect_continue;  /* the client waits for 100 before it sends the body */
     bool connection_names; /* Connection lists more than "close" and "keep-alive" */
@@ -87,31 +87,31 @@ struct http_head {
 
     unsigned refusal;         /* after an error: the status to answer */
     const char *refusal_text; /* and a short reason */
-    bool fields_exceeded;     /* it is a 431 for fields_max, not for head_bytes_max */
+    bool fields_exceeded;     /* 431 because of fields_max, not of head_bytes_max */
 };
 
-/* Both return 0; ERR_AGAIN: the head is incomplete, and nothing is wrong so far; or ERR_SYNTAX,
- * ERR_LIMIT, ERR_UNSUPPORTED with `refusal` (400, 414, 417, 431, 501 or 505 for a request, 502 for
- * a response) set. After a refusal the connection cannot be used any more: where the next message
- * would start is unknown. Up to two empty lines before a request are skipped (RFC 9112, 2.2).
- *
+/* Both return 0; ERR_AGAIN if the head is incomplete and valid so far; or ERR_SYNTAX, ERR_LIMIT or
+ * ERR_UNSUPPORTED. Errors set `refusal`: 400, 414, 417, 431, 501 or 505 for a request, 502 for a
+ * response. After a refusal the connection is unusable, because the start of the next message is
+ * unknown. Up to two empty lines before a request are skipped (RFC 9112, 2.2).
  * http_response_parse: `head_request` says that the request was HEAD. 1xx heads are returned like
- * others (no body; the next head follows); 101 is refused, as no upgrade is ever asked for. */
+ * others (no body; the next head follows). 101 is refused, because the router never requests an
+ * upgrade. */
 MUST_USE int http_request_parse(struct http_head *head, const char *at, size_t len,
                                 const struct http_limits *limits);
 MUST_USE int http_response_parse(struct http_head *head, const char *at, size_t len,
                                  bool head_request, const struct http_limits *limits);
 
-/* How far an incomplete head was looked at. All zero at the start of each message. */
+/* Progress through an incomplete head. All zero at the start of each message. */
 struct http_progress {
-    size_t searched;    /* bytes that hold no end of the head */
-    size_t line_start;  /* of the line that `searched` is in */
-    size_t parse_again; /* from this length on, parsing is worth another try anyhow */
+    size_t searched;    /* bytes searched without finding the head's end */
+    size_t line_start;  /* start of the line that `searched` is in */
+    size_t parse_again; /* length from which to parse again in any case */
 };
 
-/* After ERR_AGAIN: whether parsing `len` bytes could end differently now. True where the blank
- * line or a bare LF has arrived or the limit is reached, and each time the length has doubled, so
- * that any error is seen early while the whole effort stays linear in the length of the head. */
+/* After ERR_AGAIN: true if parsing `len` bytes could now end differently, because the blank line or
+ * a bare LF has arrived, or the limit is reached. Also true each time the length has doubled:
+ * errors are seen early, and the total effort stays linear in the head's length. */
 bool http_head_progress(struct http_progress *progress, const char *at, size_t len,
                         const struct http_limits *limits);
 
@@ -120,16 +120,16 @@ static inline bool http_head_has(const struct http_head *head, enum http_field_i
     return head->first[id] != 0;
 }
 
-/* Value of the first field of that id, or empty. */
+/* Value of the first field with that id, or empty. */
 static inline struct slice http_head_get(const struct http_head *head, enum http_field_id id)
 {
     return head->first[id] != 0 ? head->fields[head->first[id] - 1].value : slice_of("", 0);
 }
 
-/* Value of the first field of that name (any case), or empty with a NULL `at`. */
+/* Value of the first field with that name (any case), or empty with a NULL `at`. */
 struct slice http_head_find(const struct http_head *head, struct slice name);
 
-/* Whether a field that is a list of tokens (Connection, TE) has this one, in any case. */
+/* True if a field that is a list of tokens (Connection, TE) has this token, in any case. */
 bool http_list_has(struct slice list, struct slice token);
 
 #endif

@@ -21,7 +21,8 @@ void http_ids_cut_free(struct http_ids_cut *c)
 
 /* --- arrays of ids --------------------------------------------------------------------------- */
 
-/* The next id of an array, off the front of it; false: it ends here, or is none. */
+/* Takes the next id off the front of an array; false: the array ends here, or has something else in
+ * it. */
 static bool id_next(struct slice *array, uint32_t *id)
 {
     uint64_t number = 0;
@@ -42,8 +43,8 @@ static void skip_space(struct slice *s)
         *s = slice_skip(*s, 1);
 }
 
-/* Length of the array at the front, behind its bracket, up to the one that ends it; SIZE_MAX: it
- * has something else in it. `user`: hears of each id; NULL: nobody does. */
+/* Length of the array at the front, from behind its opening bracket up to its closing bracket;
+ * SIZE_MAX: the array has something else in it. `user` gets each id; may be NULL. */
 static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 {
     const char *begin = rest.at;
@@ -65,21 +66,21 @@ static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 
 /* --- one answer, or a part of it ------------------------------------------------------------- */
 
-enum { NAME_MAX = 16 }; /* of "prompt_token_ids", the longest that is looked for */
+enum { NAME_MAX = 16 }; /* of "prompt_token_ids", the longest relevant name */
 
 struct reading {
     struct http_ids_cut *cut;
     struct http_json json;
     struct slice in;
-    const char *copied; /* up to here all is in `out` */
+    const char *copied; /* everything in front of this is in `out` */
     unsigned depth;
     char name_room[NAME_MAX + HTTP_JSON_SLACK];
-    struct slice name;    /* of the member whose value comes next */
+    struct slice name;    /* name of the member that the next value belongs to */
     bool in_choices;      /* at depth 2 and deeper */
-    bool delta_opens;     /* its first token is the next one */
-    bool has_ids;         /* some of the answer's */
-    bool delta_is_empty;  /* and that of a choice is, */
-    bool finishes, tells; /* which has a reason to finish, or tells of probabilities */
+    bool delta_opens;     /* the next token is the delta's first */
+    bool has_ids;         /* the answer has ids */
+    bool delta_is_empty;  /* a choice's delta is empty */
+    bool finishes, tells; /* a choice has a finish reason; log probabilities */
 };
 
 static bool is(const struct reading *r, unsigned depth, struct slice name)
@@ -87,7 +88,7 @@ static bool is(const struct reading *r, unsigned depth, struct slice name)
     return r->depth == depth && slice_equal(r->name, name);
 }
 
-/* An array begins: if it is one of ids, a null stands in its place. */
+/* An array begins: null replaces an array of ids. */
 static void array(struct reading *r)
 {
     struct http_ids_cut *c = r->cut;
@@ -102,7 +103,7 @@ static void array(struct reading *r)
     r->has_ids |= answer && len > 0;
     CHECK(buf_append(&c->out, r->copied, (size_t)(r->in.at - 1 - r->copied)) == 0);
     CHECK(buf_append_cstr(&c->out, "null") == 0);
-    r->in = slice_skip(r->in, len); /* its end is read as that of an empty one */
+    r->in = slice_skip(r->in, len); /* its end is read as that of an empty array */
     r->copied = r->in.at + 1;
 }
 
@@ -126,8 +127,8 @@ static void token(struct reading *r, enum http_json_token t)
     r->in_choices &= r->depth > 1;
 }
 
-/* Appends the text to `out`, without ids; or as it is, where it names none or is no JSON. False: it
- * is nothing without its ids. */
+/* Appends the text to `out` without ids, or unchanged if it has none or is no JSON. False: nothing
+ * but ids was in it. */
 static bool rewrite(struct http_ids_cut *c, struct slice text)
 {
     if (memmem(text.at, text.len, "token_ids", 9) == NULL) {
@@ -176,7 +177,7 @@ static void rewrite_event(struct http_ids_cut *c, struct slice event)
 
 /* --- the body -------------------------------------------------------------------------------- */
 
-/* Length of the events at the front of what waits that are whole. */
+/* Length of the complete events at the front of `part`. */
 static size_t whole_events(struct http_ids_cut *c)
 {
     size_t from = c->looked, len = c->part.len;
@@ -196,15 +197,15 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
 {
     struct slice events = slice_of(c->part.at, whole);
     while (events.len > 0) {
-        /* blank lines before an event are none of it: they may have come in a piece before */
+        /* blank lines before an event are not part of it: they may have come in an earlier piece */
         size_t len = events.at[0] == '\n' ? 1 : http_event_length(events);
         rewrite_event(c, slice_of(events.at, len));
         events = slice_skip(events, len);
     }
 }
 
-/* Takes `in` over, and makes `out` of what is whole. False: it cannot, and from now on all passes.
- */
+/* Takes `in` over, and writes all complete events to `out`. False: not possible, and everything
+ * passes from now on. */
 static bool take(struct http_ids_cut *c, struct slice *in)
 {
     if (c->part.len + in->len > HTTP_IDS_CUT_MAX ||
@@ -215,7 +216,7 @@ static bool take(struct http_ids_cut *c, struct slice *in)
     size_t whole = c->is_stream ? whole_events(c) : c->ended ? c->part.len : 0;
     if (whole == 0)
         return true;
-    if (buf_reserve(&c->out, 2 * whole) != 0) /* a null is no longer than two brackets twice */
+    if (buf_reserve(&c->out, 2 * whole) != 0) /* "null" is no longer than two brackets twice */
         return false;
     if (c->is_stream)
         rewrite_events(c, whole);
@@ -233,7 +234,7 @@ bool http_ids_cut_next(struct http_ids_cut *c, struct slice *in, struct slice *o
         CHECK(!c->handed);
         buf_clear(&c->out);
         c->passes = !take(c, in) || ends;
-        if (c->passes && c->part.len > 0) { /* what waits goes on as it is */
+        if (c->passes && c->part.len > 0) { /* the waiting bytes pass unchanged */
             CHECK(c->out.len == 0);
             struct buf waits = c->part;
             c->part = c->out;

@@ -6,7 +6,7 @@
 
 enum { DECODED_MAX = 720, PREFIX_MAX = 100 };
 
-/* The beginning of the file. Reading beyond what is there gives 0. */
+/* The beginning of the file. Reading beyond its end gives 0. */
 struct file {
     unsigned char at[DECODED_MAX + 4];
     uint32_t len;
@@ -84,7 +84,7 @@ static struct size webp_size(const struct file *f)
     return (struct size){little16(f, 26) & SIDE_MASK, little16(f, 28) & SIDE_MASK};
 }
 
-/* A row of segments; the one that begins a frame has the size. */
+/* A JPEG is a row of segments; the frame segment has the size. */
 static struct size jpeg_size(const struct file *f)
 {
     for (uint32_t at = 2; at + 9 <= f->len && byte_at(f, at) == 0xff;) {
@@ -107,7 +107,7 @@ uint32_t http_image_kilopixels(struct slice text)
             return 0;
         text = slice_of(comma + 1, text.len - (size_t)(comma + 1 - text.at));
     }
-    /* The first letters of each in base64: most strings are something else. */
+    /* The first letters of each format in base64: most strings are something else. */
     bool likely =
         text.len > 5 && (memcmp(text.at, "iVBOR", 5) == 0 || memcmp(text.at, "/9j/", 4) == 0 ||
                          memcmp(text.at, "R0lGO", 5) == 0 || memcmp(text.at, "UklGR", 5) == 0);

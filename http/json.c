@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-/* What may come next. */
+/* The next allowed token. */
 enum state {
     FAILED = HTTP_JSON_FAILED,
     TEXT = HTTP_JSON_IN_TEXT,
@@ -21,7 +21,7 @@ enum state {
     LITERAL,
 };
 
-/* Where an escape stands: behind the backslash, or before one of the four hex digits. */
+/* Position in an escape: behind the backslash, or before one of the four hex digits. */
 enum escape { NO_ESCAPE, BACKSLASH, HEX_1, HEX_2, HEX_3, HEX_4 };
 
 enum number_state { N_START, N_MINUS, N_ZERO, N_INT, N_DOT, N_FRACTION, N_E, N_SIGN, N_EXPONENT };
@@ -29,7 +29,7 @@ enum { N_END = 100, N_BAD };
 
 void http_json_init(struct http_json *j)
 {
-    /* The containers' bits and the number text are written before they are read. */
+    /* The containers' bits and the number text are always written before they are read. */
     j->state = VALUE;
     j->escape = NO_ESCAPE;
     j->pending_len = 0;
@@ -147,7 +147,7 @@ static enum http_json_token read_number(struct http_json *j, struct slice *in)
     bool ended = n < in->len;
     *in = slice_skip(*in, n);
     if (ended && j->number_len == 0) {
-        j->number = part; /* whole in the input: the usual case, no copy */
+        j->number = part; /* all in the input: the usual case, no copy */
     } else {
         memcpy(j->number_text + j->number_len, part.at, part.len);
         j->number_len = (uint16_t)(j->number_len + part.len);
@@ -185,7 +185,7 @@ static enum http_json_token open_text(struct http_json *j, bool is_key)
     return is_key ? HTTP_JSON_KEY : HTTP_JSON_STRING;
 }
 
-/* `c` was taken off the input, but for numbers, whose first byte read_number() takes. */
+/* `c` was taken off the input, except for numbers: read_number() takes their first byte. */
 static enum http_json_token open_value(struct http_json *j, char c, struct slice *in)
 {
     switch (c) {
@@ -245,11 +245,11 @@ enum http_json_token http_json_next(struct http_json *j, struct slice *in)
         in->len--;
         if (is_space(c))
             continue;
-        if (j->state == COMMA_OR_END) { /* most often */
+        if (j->state == COMMA_OR_END) { /* the most frequent case */
             if (c != ',')
                 return c == '}' || c == ']' ? close_container(j, c == '}') : fail(j);
             bool is_key = in_object(j);
-            if (in->len > 0 && in->at[0] == '"') { /* a text right behind it, most often */
+            if (in->len > 0 && in->at[0] == '"') { /* usually a string follows directly */
                 *in = slice_skip(*in, 1);
                 return open_text(j, is_key);
             }
@@ -289,9 +289,9 @@ bool http_json_finish(const struct http_json *j)
 
 /* --- text ------------------------------------------------------------------ */
 
-/* Text is looked at in blocks. A bit of the mask stands for a byte that is not plain: a quote, a
- * backslash, a control byte. Copies are whole blocks too, so they reach beyond what is wanted: in
- * the output that is what HTTP_JSON_SLACK is for. */
+/* Text is scanned in blocks. A bit of the mask marks a byte that is not plain: a quote, a
+ * backslash, a control byte. Copies are whole blocks too, so they reach beyond the text:
+ * HTTP_JSON_SLACK provides room for this in the output. */
 #ifdef __SSE2__
 enum { BLOCK = 32 };
 
@@ -321,7 +321,7 @@ static inline uint32_t special_mask(const unsigned char *src)
 #endif
 _Static_assert((unsigned)BLOCK <= HTTP_JSON_SLACK, "a block may be written where a byte has room");
 
-/* The byte that a short escape stands for, or 0. */
+/* The byte that a short escape encodes, or 0. */
 static const unsigned char short_escape[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
@@ -383,10 +383,10 @@ struct cursor {
     unsigned char *limit;
 };
 
-/* Copies blocks with their short escapes, as long as they are whole: input and room are for whole
- * ones, the text does not end in them and no escape is cut by the end of one. So the next block
- * stands at a constant distance and is loaded before this one is done. Returns how far the last one
- * went, 0 if no further. */
+/* Copies whole blocks with their short escapes. Input and room have space for whole blocks, the
+ * text does not end in them, and no escape crosses a block's end. So the next block is at a
+ * constant distance, and is loaded before this block is done. Returns how far the last block went,
+ * 0 if no further. */
 static unsigned copy_whole_blocks(struct cursor *c)
 {
     const unsigned char *src = c->src;
@@ -405,7 +405,7 @@ static unsigned copy_whole_blocks(struct cursor *c)
                 goto stop;
             *out++ = plain;
             from = at + 2;
-            mask &= ~((uint64_t)3 << at); /* what is escaped may be a quote or a backslash */
+            mask &= ~((uint64_t)3 << at); /* the escaped byte may be a quote or a backslash */
         }
         if (from > BLOCK)
             goto stop;
@@ -428,9 +428,9 @@ static void copy_blocks(struct cursor *c)
     } while (more > BLOCK);
 }
 
-/* The same by bytes, and with \u escapes. Stops before a byte that needs a closer look (a quote, a
- * control byte, a surrogate, an escape cut by the end), or at the end of input or room, or after an
- * escape, since blocks may be possible again. */
+/* The same by bytes, and with \u escapes. Stops before a byte that needs more care: a quote, a
+ * control byte, a surrogate, or an escape cut by the end. Also stops at the end of input or room,
+ * and after an escape, because blocks may then be possible again. */
 static void copy_bytes(struct cursor *c)
 {
     while (c->src < c->end && c->out < c->limit) {
@@ -489,8 +489,8 @@ static void end_text(struct http_json *j)
         after_value(j);
 }
 
-/* One byte that is no closing quote, with all the care that split input and surrogates need. What
- * it yields is pending. */
+/* Handles one byte that is no closing quote, with split input and surrogates. The resulting bytes
+ * are pending. */
 static void step_text(struct http_json *j, unsigned char c)
 {
     if (j->escape == NO_ESCAPE && c == '\\') {
@@ -531,8 +531,8 @@ static void step_text(struct http_json *j, unsigned char c)
         j->pending[j->pending_len++] = (char)c;
 }
 
-/* Most strings are short: if it is all in the first block and plain, it is copied at once. False:
- * nothing was done. */
+/* Most strings are short. A string that is plain and all in the first block is copied at once.
+ * False: nothing was done. */
 static bool short_text(struct http_json *j, struct slice *in, char *to, size_t room, size_t *len)
 {
     if (in->len < BLOCK || room < BLOCK || j->state != TEXT || j->pending_len > 0 ||
@@ -547,7 +547,8 @@ static bool short_text(struct http_json *j, struct slice *in, char *to, size_t r
     memcpy(to, in->at, BLOCK);
     size_t past = *len + 1;
     end_text(j);
-    if (j->state == COLON && past < in->len && in->at[past] == ':') { /* right behind most keys */
+    if (j->state == COLON && past < in->len &&
+        in->at[past] == ':') { /* follows most keys directly */
         j->state = VALUE;
         past++;
     }
@@ -581,7 +582,7 @@ size_t http_json_text(struct http_json *j, struct slice *in, char *to, size_t ro
         if (*c.src != '"' || j->escape != NO_ESCAPE) {
             step_text(j, *c.src++);
         } else if (j->high != 0) {
-            pend(j, j->high); /* goes out before the quote ends the string */
+            pend(j, j->high); /* is written before the quote ends the string */
             j->high = 0;
         } else {
             c.src++;

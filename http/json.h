@@ -1,4 +1,4 @@
-/* A strict JSON tokenizer (RFC 8259) that is fed bytes in any splits and pulled for tokens.
+/* A strict JSON tokenizer (RFC 8259). The caller feeds bytes in any splits and pulls tokens.
  *
  *     struct slice in = bytes that just arrived;
  *     while ((token = http_json_next(&json, &in)) > HTTP_JSON_MORE)
@@ -6,14 +6,14 @@
  *             while (http_json_in_text(&json) && in.len > 0)
  *                 n = http_json_text(&json, &in, out, room);    (unescaped bytes)
  *
- * A string is not held: after KEY or STRING its unescaped bytes are drawn with http_json_text(),
- * straight into the memory where the caller wants them, until http_json_in_text() is false. When
- * the input ends inside a string, the caller goes on drawing when more has arrived.
+ * Strings are not buffered. After KEY or STRING the caller draws the unescaped bytes with
+ * http_json_text(), straight into its own memory, until http_json_in_text() is false. If the input
+ * ends inside a string, the caller goes on drawing when more has arrived.
  *
- * Refused are: everything that RFC 8259 does not allow (a byte order mark, control bytes in
- * strings, NUL, bytes after the value), nesting beyond HTTP_JSON_DEPTH_MAX and numbers longer than
- * HTTP_JSON_NUMBER_MAX. Where the RFC leaves a choice: bytes of strings need not be UTF-8 and pass
- * as they are; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
+ * Refused are everything that RFC 8259 does not allow (a byte order mark, control bytes in strings,
+ * NUL, bytes after the value), nesting beyond HTTP_JSON_DEPTH_MAX, and numbers longer than
+ * HTTP_JSON_NUMBER_MAX. The RFC leaves two choices: bytes of strings need not be UTF-8 and pass
+ * unchanged; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
  *
  * 1. Tokens and text do not depend on how the input was split.
  * 2. After an error every call answers HTTP_JSON_ERROR, or 0 bytes, and consumes nothing.
@@ -25,7 +25,7 @@
 #include "http/limits.h"
 
 enum {
-    HTTP_JSON_SLACK = 32, /* bytes behind `room` that http_json_text() may scribble on */
+    HTTP_JSON_SLACK = 32, /* bytes behind `room` that http_json_text() may overwrite */
 };
 
 enum http_json_token {
@@ -43,45 +43,45 @@ enum http_json_token {
     HTTP_JSON_NULL,
 };
 
-/* The two states that callers ask about; json.c has the others. */
+/* The two states that callers test; json.c has the others. */
 enum { HTTP_JSON_FAILED, HTTP_JSON_IN_TEXT, HTTP_JSON_STATES };
 
 struct http_json {
-    /* What each token writes. */
-    uint8_t state;        /* what may come next */
+    /* Written by every token. */
+    uint8_t state;        /* what may come next: enum state in json.c */
     uint8_t number_state; /* where in the grammar of numbers */
     uint8_t literal;      /* token of the literal being read */
-    uint8_t matched;      /* bytes of it */
+    uint8_t matched;      /* bytes of that literal so far */
     bool is_key;          /* the string being read is a key */
     uint16_t depth;
     uint16_t number_len;
     char pending[8];
-    /* What only odd strings write: apart from the above, or a processor that looks at all of these
-     * at once waits for what was written last. */
-    uint8_t escape;      /* where in an escape the string stands, 0 = in none */
-    uint8_t pending_len; /* unescaped bytes that found no room yet */
+    /* Written by unusual strings only. These members are apart from the above, because a processor
+     * that loads all of them at once waits for the latest store. */
+    uint8_t escape;      /* position inside an escape, 0 = in none */
+    uint8_t pending_len; /* unescaped bytes that did not fit into the caller's room yet */
     uint16_t unit;       /* the \u escape being read */
-    uint16_t high;       /* a high surrogate that waits for its low one, or 0 */
-    struct slice number; /* of the last NUMBER: in the input or in number_text */
+    uint16_t high;       /* a high surrogate that waits for the low one, or 0 */
+    struct slice number; /* text of the last NUMBER: in the input or in number_text */
     uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* one bit for each open container */
     char number_text[HTTP_JSON_NUMBER_MAX];
 };
 
 void http_json_init(struct http_json *j);
 
-/* Takes bytes off the front of `in` up to the end of the next token. Not to be called while
+/* Takes bytes off the front of `in` up to the end of the next token. Must not be called while
  * http_json_in_text(). */
 enum http_json_token http_json_next(struct http_json *j, struct slice *in);
 
-/* Whether a KEY or STRING has text left to draw. */
+/* True if a KEY or STRING has text left to draw. */
 static inline bool http_json_in_text(const struct http_json *j)
 {
     return j->state == HTTP_JSON_IN_TEXT;
 }
 
 /* Takes bytes off the front of `in` and writes up to `room` unescaped bytes to `out`, which must
- * have HTTP_JSON_SLACK bytes more. Returns how many. It stops at the end of the string, of the
- * input or of the room, and at an error. */
+ * have HTTP_JSON_SLACK bytes more. Returns the number written. Stops at the end of the string, of
+ * the input or of the room, and at an error. */
 size_t http_json_text(struct http_json *j, struct slice *in, char *out, size_t room);
 
 /* Text of the NUMBER just returned; valid until the next call, while the input lives. */
@@ -90,8 +90,8 @@ static inline struct slice http_json_number(const struct http_json *j)
     return j->number;
 }
 
-/* After all input: whether it was exactly one JSON value. (A number right at the end of the input
- * counts, though no token was returned for it.) */
+/* After all input: true if the input was exactly one JSON value. (A number right at the end of the
+ * input counts, though no token was returned for it.) */
 bool http_json_finish(const struct http_json *j);
 
 static inline bool http_json_failed(const struct http_json *j)

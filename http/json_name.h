@@ -1,5 +1,5 @@
-/* Names of members, as a reader of JSON looks at them (json.h). The input is whole, or ends where
- * the reader gives up. */
+/* Reads member names for a caller of json.h. The input is complete, or ends where the caller gives
+ * up. */
 #ifndef HTTP_JSON_NAME_H
 #define HTTP_JSON_NAME_H
 
@@ -12,8 +12,8 @@ static inline void http_json_skip_text(struct http_json *json, struct slice *in)
         (void)http_json_text(json, in, text, 64);
 }
 
-/* The text of a KEY or STRING; empty where it is longer than `room`. `name` has HTTP_JSON_SLACK
- * bytes more than that. */
+/* The text of a KEY or STRING; empty if the text is longer than `room`. `name` has HTTP_JSON_SLACK
+ * bytes more than `room`. */
 static inline struct slice http_json_name(struct http_json *json, struct slice *in, char *name,
                                           size_t room)
 {

@@ -10,7 +10,7 @@ static bool begins(struct slice text, struct slice with)
     return text.len >= with.len && slice_equal_nocase(slice_of(text.at, with.len), with);
 }
 
-/* Names that nothing but a signature has. */
+/* Parameter names that occur in signatures only. */
 static bool signs(struct slice name)
 {
     static const struct slice prefixes[] = {
@@ -33,7 +33,7 @@ static bool signs(struct slice name)
     return false;
 }
 
-/* Those that belong to one where there is one: its times, its keys, its terms. */
+/* Parameters that belong to a signature if the URL has one: its times, keys and terms. */
 static bool goes_with(struct slice name)
 {
     static const struct slice names[] = {
@@ -99,7 +99,7 @@ size_t http_media_url_trim(char *at, size_t len, bool *is_signed)
     }
     if (!*is_signed)
         return len;
-    size_t out = first - 1; /* the question mark goes too, if nothing stays */
+    size_t out = first - 1; /* the question mark is removed too, if nothing remains */
     for (size_t from = first; from < len;) {
         struct slice parameter = parameter_at(at, from, len);
         from += parameter.len + 1;

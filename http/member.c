@@ -37,7 +37,8 @@ static const struct http_member members[] = {
     {MEMBER_OF(HTTP_IN_BODY, "sampling_params", HTTP_SLOT_OBJECT, HTTP_IN_SAMPLING)},
     {MEMBER_OF(HTTP_IN_SAMPLING, "max_new_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_NEW_TOKENS)},
     {MEMBER_OF(HTTP_IN_SAMPLING, "max_tokens", HTTP_SLOT_INTEGER, HTTP_SKIM_MAX_TOKENS)},
-    /* vLLM: both become the engine's extra_args, where it looks for kv_transfer_params. */
+    /* vLLM: both become the engine's extra_args, in which the engine looks for
+     * kv_transfer_params. */
     {MEMBER_OF(HTTP_IN_BODY, "vllm_xargs", HTTP_SLOT_OBJECT, HTTP_IN_XARGS)},
     {MEMBER_OF(HTTP_IN_SAMPLING, "extra_args", HTTP_SLOT_OBJECT, HTTP_IN_XARGS)},
     {MEMBER_OF(HTTP_IN_BODY, "tools", HTTP_SLOT_LIST, HTTP_PROMPT_TOOLS), .rank = 2},
@@ -56,7 +57,8 @@ static const struct http_member members[] = {
      .is_user_message = true, .has_head = true},
     {MEMBER_OF(HTTP_IN_BODY, "text", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 2},
     {MEMBER_OF(HTTP_IN_BODY, "query", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 1},
-    /* What vLLM and SGLang hand to the template beside the text: docs/adr/0050 has the sources. */
+    /* Members that vLLM and SGLang pass to the template beside the text: docs/adr/0050 has the
+     * sources. */
     {MEMBER_OF(HTTP_IN_BODY, "chat_template", HTTP_SLOT_ARGUMENT, 0)},
     {MEMBER_OF(HTTP_IN_BODY, "chat_template_kwargs", HTTP_SLOT_ARGUMENT, 0)},
     {MEMBER_OF(HTTP_IN_BODY, "reasoning_effort", HTTP_SLOT_ARGUMENT, 0)},
@@ -71,7 +73,7 @@ static const struct http_member members[] = {
 
 static struct http_names names_of_members;
 
-/* Before main(): no thread sees it half made. */
+/* Runs before main(), so no thread sees the table half made. */
 __attribute__((constructor)) static void names_make(void)
 {
     for (unsigned i = ARRAY_LEN(members); i > 0; i--)

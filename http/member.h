@@ -5,14 +5,14 @@
 #include "base/chain.h"
 #include "base/slice.h"
 
-/* What a value is for. It follows from the member's name, or from the array that it stands in. */
+/* The purpose of a value. It follows from the member's name, or from the surrounding array. */
 enum http_slot {
     HTTP_SLOT_SKIP,
     HTTP_SLOT_FIELD,
     HTTP_SLOT_INTEGER,
     HTTP_SLOT_BOOLEAN,
-    HTTP_SLOT_NOTED,   /* it is there; its value is not read */
-    HTTP_SLOT_GIVEN,   /* it is there, and neither false nor null */
+    HTTP_SLOT_NOTED,   /* present; the value is not read */
+    HTTP_SLOT_GIVEN,   /* present, and neither false nor null */
     HTTP_SLOT_OBJECT,  /* holds further members of the body: metadata, ... */
     HTTP_SLOT_LIST,    /* a segment: messages, tools, texts or token ids */
     HTTP_SLOT_CONTENT, /* a segment: text or content parts */
@@ -26,10 +26,10 @@ enum http_slot {
     HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
     HTTP_SLOT_ATOM,     /* inside an atom */
     HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
-    HTTP_SLOT_ENGINE,   /* for engines among themselves (engine_field.h) */
+    HTTP_SLOT_ENGINE,   /* between engines (engine_field.h) */
 };
 
-/* The objects whose members are known. */
+/* The objects that have listed members. */
 enum http_member_parent { HTTP_IN_BODY, HTTP_IN_METADATA, HTTP_IN_SAMPLING, HTTP_IN_XARGS };
 
 struct http_member {
@@ -37,23 +37,25 @@ struct http_member {
     uint8_t parent;
     uint8_t slot;
     uint8_t index;        /* of the field, number, flag, segment or (OBJECT) parent */
-    uint8_t rank;         /* the highest present one fills the segment or field */
-    bool is_user_message; /* if it is a string */
-    bool has_head;        /* of a segment: what leads it may be what no model sees */
+    uint8_t rank;         /* of several, the present member with the highest rank fills the segment
+                             or field */
+    bool is_user_message; /* the value, if it is a string, is one user message */
+    bool has_head;        /* of a segment: it may begin with text that no model sees */
 };
 
 /* NULL for a name that means nothing to routing. */
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
 
-/* Whether a member of a content part is, or names, an image, a sound, a film or a file: which, then
- * (enum chain_medium). Anthropic's `source` counts as an image, though it may be a document. */
+/* True if a member of a content part is, or names, an image, a sound, a film or a file; sets
+ * `*medium` to which (enum chain_medium). Anthropic's `source` counts as an image, though it may be
+ * a document. */
 bool http_member_is_media(struct slice name, uint8_t *medium);
 
-/* Whether it is the `type` of a content part that holds nothing but text. */
+/* True if `type` is that of a content part with nothing but text. */
 bool http_member_is_text_type(struct slice type);
 
-/* Of messages, content parts, tools, and objects like these within them: whether what this member
- * holds has members that the API names, so that null is as good as absent there. In schemas and
+/* For members of messages, content parts, tools, and objects like these within them. True if the
+ * API names the members of this member's value, so that null there equals absent. In schemas and
  * arguments null is a value. */
 bool http_member_is_typed(struct slice name);
 

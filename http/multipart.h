@@ -1,4 +1,4 @@
-/* The model that a multipart body names: audio requests carry a file beside it. */
+/* Finds the model in a multipart body: audio requests send a file beside it. */
 #ifndef HTTP_MULTIPART_H
 #define HTTP_MULTIPART_H
 
@@ -9,7 +9,7 @@ enum { HTTP_MULTIPART_SEAM_BYTES = 2048 };
 
 /* Value of the form field `model`, near the start of the body or its end (the field may come before
  * or after the file); or empty. `seam` has HTTP_MULTIPART_SEAM_BYTES, for a field that lies across
- * two segments. The value is good as long as both. */
+ * two segments. The value is valid as long as both. */
 struct slice http_multipart_model(const struct body *body, char *seam);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds a name in a short constant table by its length and its ends, which are read at once:
+/* Finds a name in a short constant table by its length and its ends, which are read together:
  *
  *     for (unsigned i = http_names_first(&names, name); i != 0; i = names.next[i])
  *         ...                                       compare with row i - 1 of the table
@@ -24,7 +24,7 @@ static inline unsigned http_names_place(struct slice name)
     return (ends + 11 * (unsigned)name.len) % HTTP_NAMES_PLACES;
 }
 
-/* Rows are put in from the last to the first: where two are alike, the first is found first. */
+/* Put rows in from the last to the first: of two equal rows the first is then found first. */
 static inline void http_names_put(struct http_names *n, unsigned row, struct slice name)
 {
     CHECK(row < HTTP_NAMES_MAX && name.len > 0);

@@ -1,11 +1,11 @@
-/* What the text of a JSON number (http/json.h) stands for. */
+/* Converts the text of a JSON number (http/json.h). */
 #ifndef HTTP_NUMBER_H
 #define HTTP_NUMBER_H
 
 #include "base/slice.h"
 
-/* An integer, 1e3 and 5.0 too, as the engines read them. An integer beyond the range becomes the
- * bound that it passed. False: it is no integer, and `out` is unchanged. */
+/* An integer, also as 1e3 or 5.0, as the engines read them. An integer beyond the range becomes the
+ * bound that it passed. False: not an integer, and `out` is unchanged. */
 bool http_number_to_i64(struct slice number, int64_t *out);
 
 /* Plain digits only: a token id. */

@@ -11,7 +11,7 @@ enum {
     GET_HEAD = M(GET) | M(HEAD),
     POST = M(POST),
     ANY = (1u << HTTP_METHODS) - 1,
-    SEGMENT_BYTES_MAX = 128, /* far more than the longest name below */
+    SEGMENT_BYTES_MAX = 128, /* much more than the longest name below */
 };
 
 /* --- the paths that clients use ------------------------------------------------------------- */
@@ -27,7 +27,7 @@ struct known {
         {(text), sizeof(text) - 1}, HTTP_PATH_##kind, (methods)                                    \
     }
 
-/* The busiest first: they are found first. */
+/* Sorted by frequency: the first are found first. */
 static const struct known known_paths[] = {
     PATH("/v1/chat/completions", CHAT, POST),
     PATH("/v1/completions", COMPLETIONS, POST),
@@ -86,7 +86,7 @@ static const struct known known_paths[] = {
     PATH("/v1/videos", JOBS, GET | POST),
     PATH("/v1/videos/edits", JOBS, POST),
     PATH("/v1/videos/extensions", JOBS, POST),
-    PATH("/v1/audio/voices", PLAIN, GET), /* one is added at each engine by itself */
+    PATH("/v1/audio/voices", PLAIN, GET), /* voices are added at each engine separately */
 
     PATH("/api/tags", PLAIN, GET),
     PATH("/api/version", PLAIN, GET),
@@ -113,7 +113,7 @@ static bool is_id(struct slice s)
     return !only_dots;
 }
 
-/* What lies behind `path` in a table of what is stored, at most one level deep. */
+/* Splits the path of a stored result into its id and what lies below, at most one level deep. */
 static bool lookup_stored(struct slice path, struct slice *id, struct slice *below)
 {
     *below = path;
@@ -124,7 +124,7 @@ static bool lookup_stored(struct slice path, struct slice *id, struct slice *bel
     return is_id(*id) && (alone || below->len > 0);
 }
 
-/* Methods of /v1/responses/{id}, of what is below it, or 0. */
+/* Methods of /v1/responses/{id} or of a path below it; 0: unknown. */
 static unsigned response_methods(struct slice below)
 {
     return below.len == 0                             ? M(GET) | M(DELETE)
@@ -141,7 +141,7 @@ static unsigned video_methods(struct slice below)
                                                   : 0;
 }
 
-/* What an engine made a file of; it has no page of its own. */
+/* Images that an engine stored; only their content has a path. */
 static unsigned image_methods(struct slice below)
 {
     return slice_equal(below, SLICE("content")) ? GET : 0;
@@ -157,7 +157,7 @@ static const struct {
     {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
 };
 
-/* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and what is below them. */
+/* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and the paths below them. */
 static struct http_route lookup_with_id(struct slice path)
 {
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
@@ -208,8 +208,8 @@ static bool starts_nocase(struct slice path, struct slice start)
     return path.len >= start.len && slice_equal_nocase(slice_of(path.at, start.len), start);
 }
 
-/* What a request makes an engine compute, or what it stored; also what lies below that and is not
- * known. Lists, health and the like are of one engine there. */
+/* Finds paths that make an engine compute, and paths of stored results, including unknown paths
+ * below those. Lists, health and the like differ by engine behind other segments. */
 static struct http_route lookup_end(struct slice path, enum http_method method)
 {
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
@@ -252,8 +252,8 @@ static struct http_route lookup_behind(struct slice path, enum http_method metho
 
 /* --- the paths that steer an engine --------------------------------------------------------- */
 
-/* In lower case. A segment that is one of these, anywhere in a path (an engine may sit behind a
- * root path), makes it a control path; so does one that begins with a prefix of the next table. */
+/* In lower case. A path with one of these segments anywhere is a control path, because an engine
+ * may have a root path. So is a path with a segment that begins with a prefix of the next table. */
 static const char *const control_names[] = {
     /* vLLM */
     "sleep", "wake_up", "is_sleeping", "pause", "resume", "is_paused", "abort_requests",
@@ -308,15 +308,16 @@ static char fold(char c)
     return c == '\\' ? '/' : http_lower(c);
 }
 
-/* Looks at each segment with percent-encoding undone until none is left, backslashes as slashes,
- * in lower case, without control bytes and spaces ("/sleep%0a" matches a Python "^/sleep$").
- * As any segment counts, wherever it stands, dot segments need no resolving. */
+/* Tests each segment, after undoing all percent-encoding: backslashes count as slashes, letters are
+ * lower case, control bytes and spaces are left out ("/sleep%0a" matches a Python "^/sleep$").
+ * Every segment is tested, so dot segments need no resolving. */
 static bool any_segment(struct slice path, bool (*is)(struct slice segment))
 {
     char segment[SEGMENT_BYTES_MAX];
     size_t n = 0;
     for (size_t i = 0; i <= path.len; i++) {
-        if (n == sizeof segment) { /* its start, for prefixes, and what may be half a %XX, stay */
+        if (n ==
+            sizeof segment) { /* the start stays, for prefixes, and so does a possible half %XX */
             memmove(segment + n - 16, segment + n - 2, 2);
             n -= 14;
         }

@@ -8,7 +8,7 @@
 #include "http/content.h"
 #include "http/prompt_internal.h"
 
-/* Told apart from text by what they mix into the state. */
+/* Tags that distinguish atoms and separators from text in the state. */
 enum {
     ATOM_TAG = 0x61746f6d,
     SEPARATOR_TAG = 0x73657061,
@@ -38,7 +38,7 @@ _Static_assert((unsigned)HTTP_CHUNK_BYTES_MAX <= HTTP_PROMPT_STAGE, "a full stag
 
 static const struct http_prompt_mark start_mark = {.bytes = 0};
 
-/* What is known of the messages. */
+/* Resets what http_prompt_said() recorded about the messages. */
 static void forget_said(struct http_prompt *p)
 {
     p->form.opening = p->form.said_from = p->form.late_bytes = 0;
@@ -65,7 +65,7 @@ void http_prompt_by_chunks(struct http_prompt *p)
     p->chain.chunks = true;
 }
 
-/* Checkpoint in bytes from the start of the segment. */
+/* The next checkpoint, in bytes from the start of the segment. */
 static uint64_t next_checkpoint(const struct http_prompt *p)
 {
     return (uint64_t)checkpoint_blocks(p->now.points) * CHECKPOINT_BLOCK_BYTES;
@@ -88,7 +88,7 @@ static void forget_part(struct http_prompt *p, int segment)
     p->form.filled &= (uint8_t) ~(1u << segment);
 }
 
-/* Its points are those from `first` on. */
+/* The segment's points are those from `first` on. */
 static void open_part(struct http_prompt *p, int segment, unsigned first)
 {
     forget_part(p, segment);
@@ -96,13 +96,14 @@ static void open_part(struct http_prompt *p, int segment, unsigned first)
     p->open = (int8_t)segment;
 }
 
-/* What was written to the open segment is of another one. */
+/* Assigns the text of the open segment to another segment. */
 static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
 {
     open_part(p, segment, p->form.parts[p->open].first);
 }
 
-/* Reads the state at every checkpoint up to the position. A text that fills a block is none. */
+/* Reads the state at every checkpoint up to the position. A text with as many points as a block may
+ * have is not a block. */
 static void read_points(struct http_prompt *p)
 {
     while (p->now.points < points_max[p->open] && next_checkpoint(p) <= p->now.bytes) {
@@ -113,7 +114,7 @@ static void read_points(struct http_prompt *p)
     }
 }
 
-/* The largest code whose weight is not above `blocks`, which is at least 1. */
+/* The largest code with a weight of at most `blocks`, which is at least 1. */
 static uint8_t code_within(uint64_t blocks)
 {
     uint8_t code = 0;
@@ -122,7 +123,7 @@ static uint8_t code_within(uint64_t blocks)
     return code;
 }
 
-/* The code whose weight is nearest. */
+/* The code with the nearest weight. */
 static uint8_t code_near(uint64_t blocks)
 {
     uint8_t code = code_within(blocks);
@@ -132,7 +133,7 @@ static uint8_t code_near(uint64_t blocks)
     return (uint8_t)(code + next);
 }
 
-/* The chunk that ends here. */
+/* Adds the chunk that ends here. */
 static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
 {
     uint64_t blocks = (bytes + CHECKPOINT_BLOCK_BYTES / 2) / CHECKPOINT_BLOCK_BYTES;
@@ -144,8 +145,8 @@ static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
     add_point(p, id, before + checkpoint_weight(code), code);
 }
 
-/* Bytes that are hashed in one go: up to the next checkpoint, or a stage full; or a chunk. More
- * than there are if it has no end yet. */
+/* Bytes to hash at once: up to the next checkpoint, or a full stage; or a chunk. More than are in
+ * the stage if the chunk has no end yet. */
 static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
 {
     if (p->chain.chunks) {
@@ -158,7 +159,7 @@ static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
     return left < HTTP_PROMPT_STAGE ? (uint32_t)left : HTTP_PROMPT_STAGE;
 }
 
-/* Hashes `len` bytes of the stage from `from` on. The state is put before them, over bytes that
+/* Hashes `len` bytes of the stage from `from` on. The state is written before them, over bytes that
  * were hashed already. */
 static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
@@ -250,7 +251,8 @@ void http_prompt_close(struct http_prompt *p)
     CHECK(p->open >= 0);
     flush(p);
     struct http_prompt_piece *part = &p->form.parts[p->open];
-    /* Whether another segment follows is known at the end only: http_prompt_join() drops it. */
+    /* The end point is added before it is known if another segment follows: if none does,
+     * http_prompt_join() drops the point. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
     part->has_end_point = beyond > 0 && p->open != HTTP_PROMPT_TEXT && !p->chain.chunks;
@@ -266,7 +268,7 @@ void http_prompt_close(struct http_prompt *p)
     p->open = -1;
 }
 
-/* Whether the text in the stage, which is all of the head so far, is Claude Code's header. */
+/* True if the text in the stage, which is all of the head so far, is Claude Code's header. */
 static bool is_header(const struct http_prompt *p, size_t len)
 {
     static const char text[] = HTTP_PROMPT_HEADER_TEXT;
@@ -274,7 +276,7 @@ static bool is_header(const struct http_prompt *p, size_t len)
            memcmp(p->stage + sizeof p->now.state, text, sizeof text - 1) == 0;
 }
 
-/* Ends what is open of the head and goes on with `segment`. */
+/* Closes the open part of the head and continues with `segment`. */
 static void go_on(struct http_prompt *p, enum http_prompt_segment segment)
 {
     http_prompt_close(p);
@@ -286,7 +288,7 @@ static void leave_head(struct http_prompt *p)
     if (!http_prompt_is_head(p->open))
         return;
     enum http_prompt_segment whole = http_prompt_whole_of(p->open);
-    flush(p); /* what is in the stage may make a block too long to be one */
+    flush(p); /* the bytes in the stage may make the text too long for a block */
     if (http_prompt_is_head(p->open))
         go_on(p, whole);
 }
@@ -307,8 +309,8 @@ void http_prompt_text_end(struct http_prompt *p)
 
 static void add_text(struct http_prompt *p, size_t len);
 
-/* While the end of the first line is sought: it is in the first HTTP_PROMPT_LINE_MAX bytes, all of
- * which are in the stage, or the line is too long to be one. */
+/* Adds text while looking for the end of the first line. The line ends within the first
+ * HTTP_PROMPT_LINE_MAX bytes, which all fit into the stage, or is too long to be a segment. */
 static void add_to_line(struct http_prompt *p, size_t len)
 {
     size_t sought = HTTP_PROMPT_LINE_MAX - p->used;
@@ -413,8 +415,7 @@ void http_prompt_separate(struct http_prompt *p)
     p->now.has_other = has_other;
 }
 
-/* The state that is read covers what was said before, too: whoever changes that changes what is
- * late. */
+/* The state covers all earlier messages too, so a change to any of them changes `late`. */
 static void said_late(struct http_prompt *p, const struct http_prompt_mark *from)
 {
     flush(p);
@@ -442,7 +443,7 @@ void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
     }
     flush(p);
     p->is_opened = true;
-    /* A message that is all head, as far as it was written, says nothing of the conversation. */
+    /* A message that is all head so far does not identify the conversation. */
     p->form.opening = p->open == HTTP_PROMPT_TEXT && p->now.bytes > 0 ? p->now.state.low : 0;
 }
 
@@ -487,13 +488,13 @@ static void reverse(struct chain_point *points, unsigned from, unsigned to)
     }
 }
 
-/* Brings the points, which stand in the order of arrival, into the order of segments. */
+/* Sorts the points, which are in the order of arrival, into the order of segments. */
 static void order_points(struct http_prompt *p)
 {
     unsigned at = 0;
     for (unsigned left = p->form.filled; left != 0; left &= left - 1) {
         struct http_prompt_piece *part = &p->form.parts[__builtin_ctz(left)];
-        if (part->count > 0 && part->first != at) { /* rotate it to the front of those left */
+        if (part->count > 0 && part->first != at) { /* rotate the part to the front of those left */
             reverse(p->chain.points, at, part->first);
             reverse(p->chain.points, part->first, part->first + part->count);
             reverse(p->chain.points, at, part->first + part->count);
@@ -513,8 +514,7 @@ void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
 {
     CHECK(p->open < 0);
     order_points(p);
-    if (p->is_opened &&
-        http_prompt_has_system(&p->form)) { /* the head of the messages is no head */
+    if (p->is_opened && http_prompt_has_system(&p->form)) { /* then the messages have no head */
         const struct http_prompt_piece *parts = p->form.parts;
         for (int i = HTTP_PROMPT_TEXT_LINE; i < HTTP_PROMPT_TEXT; i++)
             p->form.opening = hash_mix(

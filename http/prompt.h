@@ -9,33 +9,35 @@
  *     http_prompt_end(p, namespace, arguments);
  *     http_prompt_join(&p->form, p->secret, rendering, &p->chain);
  *
- * Text is collected in a stage and hashed in units that end at the next checkpoint, at
- * HTTP_PROMPT_STAGE bytes, or where an atom comes: state = XXH3-128(state, unit). So each byte is
- * touched once by the unescaper and once by the hash, and the state at a checkpoint is ready to be
- * read. An atom is hashed the same way. It moves the position by its weight, and the checkpoints
- * inside it read the state behind it.
+ * Text is collected in a stage and hashed in units. A unit ends at the next checkpoint, at
+ * HTTP_PROMPT_STAGE bytes, or before an atom: state = XXH3-128(state, unit). So the unescaper and
+ * the hash touch each byte once each, and the state at a checkpoint is a ready result. An atom is
+ * hashed the same way. The atom moves the position by its weight, and checkpoints inside the atom
+ * read the state behind it.
  *
- * Every segment is hashed from its own start, because the segments before it may come later in the
- * body, and because an engine may leave one out. http_prompt_join() mixes the namespace and the
- * digests of the earlier segments into each point. A segment that another one follows gets one more
+ * Every segment is hashed from its own start, because earlier segments may come later in the body,
+ * and because an engine may leave one out. http_prompt_join() mixes the namespace and the digests
+ * of the earlier segments into each point. A segment that is followed by another gets one more
  * point near its end, so that shared tools and system texts count whole.
  *
- * The *head* of a system text or of a conversation is cut into segments of its own, for that is
- * where clients and proxies put what no template shows the model (docs/adr/0051): its first line,
- * if it ends within HTTP_PROMPT_LINE_MAX bytes, and the rest of its first text, if that is shorter
- * than the points of a block reach. A first text of a system list that begins as Claude Code's
- * billing header does is a segment too, and what follows it is the head.
+ * The *head* of a system text or of a conversation is cut into segments of its own, because clients
+ * and proxies put text there that no template shows the model. See docs/adr/0051. One segment is
+ * the first line, if it ends within HTTP_PROMPT_LINE_MAX bytes. Another is the rest of the first
+ * text, if that is shorter than the reach of a block's points. If the first text of a system list
+ * begins like Claude Code's billing header, this text is a segment too, and the text behind it is
+ * the head.
  *
- * A system message behind what was said is *late*. It is hashed where it stands. An engine that
- * moves it to the head shares what was said with another prompt only if both have the same late
- * messages: then a digest of all that is said up to the last one is mixed into what was said.
+ * A system message that follows other messages is *late*. It is hashed in its place. An engine that
+ * moves late messages to the head shares messages with another prompt only if both have the same
+ * late messages. In that case a digest of everything up to the last late message is mixed into the
+ * messages.
  *
- * With chain.chunks the points are chunks instead (http/chunk_cut.h): a state begins anew behind
- * each, so the same text has the same ids wherever it stands. A chunk ends at its cut, and where a
- * message or a content part ends. Roles are not in it. What is shorter than half a block has no
- * point. An atom is a chunk by itself.
+ * With chain.chunks the points are chunks instead (http/chunk_cut.h): a new state begins behind
+ * each, so the same text has the same ids at any position. A chunk ends at its cut, and at the end
+ * of a message or a content part. Roles are not part of a chunk. A chunk shorter than half a block
+ * has no point. An atom is a chunk by itself.
  *
- * 1. Points and ids depend on the sequence of text and atoms only, not on how text was cut.
+ * 1. Points and ids depend on the sequence of text and atoms only, not on how the text was split.
  * 2. Points of a segment are in order; after http_prompt_end() all are in the order of segments.
  */
 #ifndef HTTP_PROMPT_H
@@ -52,23 +54,23 @@ enum http_prompt_segment {
     HTTP_PROMPT_HEADER, /* Claude Code's billing header */
     HTTP_PROMPT_SYSTEM_LINE,
     HTTP_PROMPT_SYSTEM_BLOCK,
-    HTTP_PROMPT_SYSTEM, /* all of it, or what its head leaves */
+    HTTP_PROMPT_SYSTEM, /* all of the system text, or the part behind its head */
     HTTP_PROMPT_TEXT_LINE,
     HTTP_PROMPT_TEXT_BLOCK,
-    HTTP_PROMPT_TEXT, /* messages, or the plain prompt; or what their head leaves */
+    HTTP_PROMPT_TEXT, /* messages, or the plain prompt; or the part behind their head */
     HTTP_PROMPT_SEGMENTS,
 };
 
 enum { HTTP_PROMPT_STAGE = 4096 };
 #define HTTP_PROMPT_HEADER_TEXT "x-anthropic-billing-header"
 
-/* A place to come back to, between two pieces of text. */
+/* A position between two pieces of text, to return to. */
 struct http_prompt_mark {
     struct hash128 state;
     uint64_t bytes;
-    uint16_t points; /* of the segment, */
-    uint8_t segment; /* which was open, */
-    uint16_t at;     /* and of all */
+    uint16_t points; /* points of the segment, */
+    uint8_t segment; /* the open segment, */
+    uint16_t at;     /* and points of all segments */
     bool may_be_header;
     bool has_ids;
     bool has_other;
@@ -76,33 +78,33 @@ struct http_prompt_mark {
 };
 
 struct http_prompt_piece {
-    struct http_prompt_mark end; /* the state when it was closed */
-    uint16_t first;              /* its points in chain.points */
+    struct http_prompt_mark end; /* the state when the segment was closed */
+    uint16_t first;              /* index of its first point in chain.points */
     uint16_t count;
     bool has_end_point;
 };
 
-/* A prompt whose segments are not joined yet. */
+/* A prompt with segments that are not joined yet. */
 struct http_prompt_form {
     struct hash128 namespace;
-    struct hash128 arguments; /* of the template, and the like; zero: none */
-    struct hash128 tools_set; /* of the tools, in any order */
-    uint64_t opening;    /* of the messages up to the user's first, less a head; 0: not known */
-    bool goes_on;        /* something was said behind it */
+    struct hash128 arguments; /* of the template and such arguments; zero: none */
+    struct hash128 tools_set; /* digest of the tools, in any order */
+    uint64_t opening;    /* of the messages up to the user's first, without a head; 0: unknown */
+    bool goes_on;        /* a message of another speaker than user and system exists */
     bool is_led;         /* the first message is a system message */
-    uint64_t said_from;  /* bytes of TEXT that leading system messages fill */
-    struct hash128 late; /* of TEXT up to the last late system message; zero: there is none */
-    uint64_t late_bytes; /* of all of these */
+    uint64_t said_from;  /* bytes of TEXT that leading system messages take */
+    struct hash128 late; /* digest of TEXT up to the last late system message; zero: none */
+    uint64_t late_bytes; /* bytes of all late system messages */
     uint8_t filled;      /* segments that are closed and not empty, one bit each */
-    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS]; /* of the others nothing is set */
+    struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS]; /* set for the `filled` segments only */
 };
 
 struct http_prompt {
     const struct hash_secret *secret;
     struct http_prompt_form form;
     int8_t open;                 /* the segment being written, -1 = none */
-    bool may_be_header;          /* the text of the head that comes now */
-    bool is_opened;              /* the user's first message is past */
+    bool may_be_header;          /* the text of the current head may be a billing header */
+    bool is_opened;              /* the user's first message has ended */
     uint32_t used;               /* bytes in the stage */
     struct http_prompt_mark now; /* state and position without the stage */
     char stage[sizeof(struct hash128) + HTTP_PROMPT_STAGE + HTTP_JSON_SLACK];
@@ -111,25 +113,26 @@ struct http_prompt {
 
 /* `secret` is borrowed until http_prompt_join(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
-/* The points are to be chunks; before anything is written. */
+/* Makes the points chunks; call it before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* The speaker of the message that ends now, before its atom comes; `from`: where it began. */
+/* The speaker of the message that ends now, before its atom comes; `from`: the message's start. */
 enum http_prompt_by { HTTP_PROMPT_BY_OTHER, HTTP_PROMPT_BY_SYSTEM, HTTP_PROMPT_BY_USER };
 void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
                       const struct http_prompt_mark *from);
 
-/* Starts TOOLS, SYSTEM or TEXT, empty; what it and its head had before is dropped. None may be
- * open. */
+/* Starts TOOLS, SYSTEM or TEXT, empty; the previous content of the segment and its head is dropped.
+ * No segment may be open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
-/* Starts SYSTEM or TEXT with its head. `blocks`: it is a list of texts, so the first may be a
- * header. */
+/* Starts SYSTEM or TEXT with its head. `blocks`: the segment is a list of texts, so the first may
+ * be a header. */
 void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks);
-/* A text ended: if it was the first one, so did the head. */
+/* A text ended. If it was the first one, the head ends too. */
 void http_prompt_text_end(struct http_prompt *p);
 void http_prompt_close(struct http_prompt *p);
 
-/* Where text goes, with HTTP_JSON_SLACK bytes of slack behind the room; the room is never 0. */
+/* The place to write text to, with HTTP_JSON_SLACK bytes of slack behind the room; the room is
+ * never 0. */
 static inline char *http_prompt_at(struct http_prompt *p)
 {
     return p->stage + sizeof(struct hash128) + p->used;
@@ -148,19 +151,18 @@ void http_prompt_media(struct http_prompt *p, const struct chain_content *media)
 /* A boundary between two texts: they differ from the same text in one piece. */
 void http_prompt_separate(struct http_prompt *p);
 
-/* Remembers this place, and drops everything that was written since. */
+/* _mark() returns the current position; _rewind() drops everything that was written since. */
 struct http_prompt_mark http_prompt_mark(struct http_prompt *p);
 void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *mark);
 
 /* Mixes `salt` into the points read since `mark`. */
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt);
 
-/* No segment may be open. Brings the points into the order of segments; http_prompt_join() follows.
- */
+/* No segment may be open. Sorts the points by segment; http_prompt_join() follows. */
 void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
                      struct hash128 arguments);
-/* Makes a chain of the points of the segments, which are in it, as an engine with this rendering
- * would see the prompt. Its other members are set. */
+/* Makes a chain of the segments' points, which it contains, as an engine with this rendering sees
+ * the prompt. The chain's other members are already set. */
 void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
                       struct rendering rendering, struct chain *chain);
 
@@ -170,27 +172,27 @@ static inline bool http_prompt_fills(const struct http_prompt_form *form, int se
 {
     return (form->filled >> segment & 1) != 0;
 }
-/* Whether there is a system text beside the messages. */
+/* True if there is a system text beside the messages. */
 static inline bool http_prompt_has_system(const struct http_prompt_form *form)
 {
     const unsigned system =
         1U << HTTP_PROMPT_SYSTEM_LINE | 1U << HTTP_PROMPT_SYSTEM_BLOCK | 1U << HTTP_PROMPT_SYSTEM;
     return (form->filled & system) != 0;
 }
-/* Whether there is a late system message. */
+/* True if there is a late system message. */
 static inline bool http_prompt_has_late(const struct http_prompt_form *form)
 {
     return (form->late.low | form->late.high) != 0;
 }
-/* Bytes of a segment that stand before late system messages, where these are moved to the head;
- * UINT64_MAX: all of it does. */
+/* Bytes of a segment before late system messages, if these are moved to the head; UINT64_MAX: the
+ * whole segment. */
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,
                                  enum http_prompt_segment segment);
-/* The segments that are in the prompt, in order; how many. Not those that are empty or that no
- * model sees. */
+/* The segments that are in the prompt, in order, and their number. Empty segments, and those that
+ * no model sees, are left out. */
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
                            uint8_t out[HTTP_PROMPT_SEGMENTS]);
-/* Of all of one. */
+/* Digest of one whole segment. */
 struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct rendering rendering,
                                   enum http_prompt_segment segment);
 

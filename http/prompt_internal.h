@@ -1,4 +1,4 @@
-/* What prompt.c and prompt_join.c share: which segments are whose head. */
+/* Shared by prompt.c and prompt_join.c: which segment is the head of which. */
 #ifndef HTTP_PROMPT_INTERNAL_H
 #define HTTP_PROMPT_INTERNAL_H
 
@@ -10,7 +10,7 @@ enum {
     HTTP_PROMPT_HEADS = HTTP_PROMPT_LINES | HTTP_PROMPT_BLOCKS | 1 << HTTP_PROMPT_HEADER,
 };
 
-/* `segment` is one: none is -1, and is not asked for. */
+/* `segment` is a segment: callers never pass -1 (none). */
 static inline bool http_prompt_is_line(int segment)
 {
     return (HTTP_PROMPT_LINES >> segment & 1) != 0;
@@ -26,7 +26,7 @@ static inline bool http_prompt_is_head(int segment)
     return (HTTP_PROMPT_HEADS >> segment & 1) != 0;
 }
 
-/* The segment that `segment` is the head of, or itself. */
+/* The segment that has `segment` as its head, or `segment` itself. */
 static inline enum http_prompt_segment http_prompt_whole_of(int segment)
 {
     if (segment == HTTP_PROMPT_TOOLS)

@@ -1,4 +1,4 @@
-/* The segments of a prompt become a chain, as an engine would see them (base/rendering.h). */
+/* Joins the segments of a prompt to a chain, as an engine sees them (base/rendering.h). */
 #include <string.h>
 
 #include "base/check.h"
@@ -20,7 +20,7 @@ static uint64_t prefix_id(const struct hash_secret *secret, const struct chain_p
     return hash64(secret, words, sizeof words);
 }
 
-/* The same in every segment, behind whatever stands there. */
+/* The same id in every segment and at every position. */
 static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const struct hash128 *space)
 {
     const uint64_t words[] = {id, space->low, space->high, CHUNK_TAG};
@@ -35,13 +35,13 @@ static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
     return bytes;
 }
 
-/* Segments that are in the prompt, one bit each. A lead behind which less than a block comes, tools
- * aside, is the prompt itself: it counts in any rendering. */
+/* Segments that are in the prompt, one bit each. A lead that is followed by less than a block,
+ * tools aside, is the prompt itself: it counts in any rendering. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);
     unsigned header = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER, out = header;
-    unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* where what leads is */
+    unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* the segments that may lead */
     if (!has_system)
         lead = ~lead;
     if (rendering.lead != RENDERING_LEAD_ALL)
@@ -87,8 +87,8 @@ struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct re
     return sorted ? form->tools_set : form->parts[segment].end.state;
 }
 
-/* Puts the points of the segments of `order` behind each other. Tools alone may stand later than
- * they did: what comes before them then moves down by as much. */
+/* Puts the points of the segments in `order` behind each other. Only the tools may move to a later
+ * place: the points before them then move down by as much. */
 static void pick_points(const struct http_prompt_form *form, const uint8_t *order, unsigned count,
                         struct chain *chain)
 {
@@ -122,7 +122,7 @@ static struct hash128 space_of(const struct http_prompt_form *form,
     return hash128(secret, words, sizeof words);
 }
 
-/* What comes before the part of a segment that late system messages come before. */
+/* The prefix digest for messages that follow late system messages moved to the head. */
 static struct hash128 before_late(const struct http_prompt_form *form,
                                   const struct hash_secret *secret, const struct hash128 *before)
 {

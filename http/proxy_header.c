@@ -16,7 +16,7 @@ static bool read_port(struct slice text)
     return text.len <= 5 && slice_to_u64(text, &port) == 0 && port <= UINT16_MAX;
 }
 
-/* An address of the family that the line named. */
+/* Reads an address of the family that the line names. */
 static bool read_address(struct slice text, bool v4, uint8_t out[IP_BYTES])
 {
     char host[IP_TEXT_BYTES];
@@ -36,7 +36,7 @@ static int parse_v1(struct slice in, struct http_proxy_header *out)
     struct slice family = slice_cut(&rest, ' ');
     out->bytes = len + 1;
     if (slice_equal(family, SLICE("UNKNOWN")))
-        return 0; /* whatever follows */
+        return 0; /* the rest of the line does not matter */
     bool v4 = slice_equal(family, SLICE("TCP4"));
     if (!v4 && !slice_equal(family, SLICE("TCP6")))
         return ERR_SYNTAX;
@@ -52,7 +52,8 @@ static int parse_v1(struct slice in, struct http_proxy_header *out)
 /* --- version 2: bytes --------------------------------------------------------------------------
  */
 
-/* What the family and protocol of the header's 14th byte say; false: they say nothing known. */
+/* Reads the addresses for the family and protocol in the header's 14th byte; false: unknown
+ * values. */
 static bool read_addresses(unsigned family, struct slice in, struct http_proxy_header *out)
 {
     static const uint8_t v4_prefix[IP_BYTES] = IP_V4_PREFIX;
@@ -66,7 +67,7 @@ static bool read_addresses(unsigned family, struct slice in, struct http_proxy_h
     } else if (family == 0x11 || family == 0x21) {
         return false;
     }
-    return family >> 4 <= 3 && (family & 0xf) <= 2; /* datagrams, sockets of Unix: no address */
+    return family >> 4 <= 3 && (family & 0xf) <= 2; /* datagrams, Unix sockets: no address */
 }
 
 static int parse_v2(struct slice in, struct http_proxy_header *out)

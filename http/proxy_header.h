@@ -1,6 +1,5 @@
-/* The PROXY protocol (HAProxy, doc/proxy-protocol.txt, versions 1 and 2): a balancer that passes
- * connections on says in front of each one's bytes whose connection it is.
- */
+/* The PROXY protocol (HAProxy, doc/proxy-protocol.txt, versions 1 and 2). A load balancer puts a
+ * header with the client's address in front of each connection's bytes. */
 #ifndef HTTP_PROXY_HEADER_H
 #define HTTP_PROXY_HEADER_H
 
@@ -15,13 +14,13 @@
 struct http_proxy_header {
     size_t bytes;         /* of the header: the client's own bytes follow */
     bool local;           /* the balancer's own connection: a health check */
-    bool known;           /* it names the client: */
+    bool known;           /* the header names the client: */
     uint8_t ip[IP_BYTES]; /* as base/ip.h */
 };
 
-/* Reads the header at the front of what came. ERR_AGAIN: more is needed. ERR_SYNTAX: it is none, or
- * malformed, or has more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes. The
- * fields behind the addresses of version 2 (TLVs) are passed over. */
+/* Reads the header at the front of `in`. ERR_AGAIN: more is needed. ERR_SYNTAX: no header, or a
+ * malformed one, or one of more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes.
+ * Fields behind the addresses of version 2 (TLVs) are skipped. */
 MUST_USE int http_proxy_header_parse(struct slice in, struct http_proxy_header *out);
 
 #endif

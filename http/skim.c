@@ -8,7 +8,7 @@
 #include "http/number.h"
 #include "http/skim_internal.h"
 
-/* What an open object or array is. */
+/* Kinds of open objects and arrays. */
 enum kind {
     IN_BODY,
     IN_OBJECT, /* an OBJECT slot */
@@ -20,7 +20,7 @@ enum kind {
     IN_ATOM_OBJECT,
 };
 
-enum { MESSAGE_BYTES = 16 }; /* what a chat template adds to a message: about 4 tokens */
+enum { MESSAGE_BYTES = 16 }; /* bytes that a chat template adds to a message: about 4 tokens */
 
 /* --- atoms ----------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static void frame_add(const struct http_skim *s, struct http_skim_frame *f, uint
     f->weight += weight;
 }
 
-/* A value that is no text is complete: it goes into what is around it. */
+/* A value that is no text is complete: adds it to the container. */
 static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -105,8 +105,8 @@ static void push(struct http_skim *s, enum kind kind)
         f->mark = http_prompt_mark(&s->prompt);
 }
 
-/* Whether the member of a message or part that comes now is the one that streams. Where there are
- * two, the higher rank does, or the later one. */
+/* True if the current member of a message or part is the one that streams. If two may stream, the
+ * higher rank does, or the later one. */
 static bool claim(struct http_skim *s, uint8_t rank)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -133,7 +133,7 @@ static bool claim_segment(struct http_skim *s, bool is_list)
     return true;
 }
 
-/* Texts in an array are set apart. */
+/* Separates texts in an array. */
 static void next_element(struct http_skim *s, bool stands_apart)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -199,7 +199,7 @@ static void end_container(struct http_skim *s)
 
 /* --- members and values ---------------------------------------------------- */
 
-/* What a member of a message or part is for. */
+/* The purpose of a message's or part's member. */
 static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
 {
     if (slice_equal(name, SLICE("cache_control")))
@@ -217,7 +217,8 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
 }
 
-/* Of a member that means nothing to routing, but something to an engine that is one of several. */
+/* The slot of a member that routing does not use: it may be an engine's field
+ * (http/engine_field.h). */
 static uint8_t unknown_slot(struct http_skim *s, const struct http_skim_frame *f, struct slice name)
 {
     const char *field = f->rank == HTTP_IN_METADATA ? NULL : http_engine_field_find(name);
@@ -471,9 +472,9 @@ static void on_scalar(struct http_skim *s, char tag, struct slice text)
     }
 }
 
-/* --- driving --------------------------------------------------------------- */
+/* --- the parser's loop --------------------------------------------------- */
 
-/* Inside a value that nobody wants. */
+/* Skips a token inside an unused value. */
 static void skip_token(struct http_skim *s, enum http_json_token token)
 {
     switch (token) {
@@ -494,7 +495,7 @@ static void skip_token(struct http_skim *s, enum http_json_token token)
     }
 }
 
-/* The element of an array has its slot from the array. */
+/* An element of an array gets its slot from the array. */
 static void set_element_slot(struct http_skim *s)
 {
     switch ((enum kind)frame_top(s)->kind) {

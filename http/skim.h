@@ -1,41 +1,41 @@
-/* The skimmer of request bodies: finds what routing needs of a JSON body while it streams by.
+/* The skimmer of request bodies: extracts what routing needs from a JSON body as it streams.
  *
  *     http_skim_init(&skim, &secret);
  *     http_skim_by_chunks(&skim);            where the policy wants chunks
  *     http_skim_feed(&skim, bytes, len);     for each piece of the body, in any splits
  *     http_skim_finish(&skim);               results are valid from here on
  *
- * It knows the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic (messages),
- * vLLM (tokenize, generate) and SGLang (generate) by the names of their members, so one path does
- * for all. It keeps nothing of the body, allocates nothing, and never fails the request. A body
- * that is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt,
- * json.h), is "not understood" and left to the engine.
+ * The skimmer recognises the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic
+ * (messages), vLLM (tokenize, generate) and SGLang (generate) by their member names, in one code
+ * path. It stores nothing of the body, allocates nothing, and never fails the request. A body that
+ * is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt, json.h),
+ * is "not understood" and left to the engine.
  *
  * The prompt becomes a chain (base/chain.h) by http/prompt.h. Its canonical form:
  *
  * 1. Segments: tools (tools, functions), system (system, instructions, documents), prompt
- *    (input_ids, token_ids, messages, prompt, input, text, query, in this precedence), each with
- *    its head apart (http/prompt.h). Members of the body may come in any order.
+ *    (input_ids, token_ids, messages, prompt, input, text, query, in this precedence), each with a
+ *    separate head (http/prompt.h). Members of the body may come in any order.
  * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
- *    the JSON value that does not depend on the order of members, with the lengths of its strings
- *    as its weight in bytes. A `type` of a content part that says text is left out.
+ *    the JSON value that does not depend on the order of members. An atom's weight in bytes is the
+ *    lengths of its strings. A content part's `type` is left out if it says text.
  * 3. A message is its content, then one atom of its other members. The role is also mixed into
- *    every point within the message. Content as a string or as one text part is the same;
- *    further content parts are separated. A string `input` is one user message.
- * 4. A content part that holds an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever
- *    its length. Its URL counts without what signs it (http/media_url.h). `cache_control` is
- *    ignored everywhere in the prompt, and so are null members of messages, content parts, tools
- *    and the objects in them whose members the API names.
- * 5. Of repeated members of the body the last one counts, and so it is for role and content of a
- *    message. Inside atoms all of them count. A segment that is null counts as absent.
+ *    every point within the message. Content as a string or as one text part is the same; further
+ *    content parts are separated. A string `input` is one user message.
+ * 4. A content part with an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever its
+ *    length. Its URL counts without its signature (http/media_url.h). `cache_control` is ignored
+ *    everywhere in the prompt. So are null members of messages, content parts and tools, and of
+ *    objects within them if the API names those objects' members.
+ * 5. Of repeated members of the body, and of a message's repeated role or content, the last one
+ *    counts. Inside atoms all of them count. A null segment counts as absent.
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
- *    different namespaces share no id. The same holds for the arguments of the template
+ *    different namespaces share no id. The template's arguments count in the same way
  *    (chat_template_kwargs, reasoning_effort, ...), unless the rendering says that they do not
  *    count, or they are null or an empty object. An argument that only changes the end of a prompt
- *    (add_generation_prompt, continue_final_message) is none.
+ *    (add_generation_prompt, continue_final_message) does not count.
  *
- * docs/adr/0050 says which engine does so, and where that is known from.
+ * docs/adr/0050 says which engine behaves so, with sources.
  */
 #ifndef HTTP_SKIM_H
 #define HTTP_SKIM_H
@@ -62,7 +62,7 @@ enum http_skim_name {
     HTTP_SKIM_SESSION_ID,
     HTTP_SKIM_METADATA_USER_ID,
     HTTP_SKIM_CACHE_SALT,
-    HTTP_SKIM_EXTRA_KEY, /* SGLang: also of the namespace */
+    HTTP_SKIM_EXTRA_KEY, /* SGLang: part of the namespace, too */
     HTTP_SKIM_LORA,      /* lora_path or lora_name */
     HTTP_SKIM_PREVIOUS_RESPONSE_ID,
     HTTP_SKIM_REQUEST_ID,
@@ -82,9 +82,10 @@ enum http_skim_number {
 
 enum http_skim_flag {
     HTTP_SKIM_STREAM,
-    HTTP_SKIM_STREAM_OPTIONS, /* the body has them, whatever they say */
+    HTTP_SKIM_STREAM_OPTIONS, /* the body has them, whatever their value */
     HTTP_SKIM_BACKGROUND,     /* engines take "yes" and 1 for true, too */
-    HTTP_SKIM_OWN_IDS,        /* it says whether the answer has token ids, or repeats the prompt */
+    HTTP_SKIM_OWN_IDS,        /* the body says whether the answer has token ids, or repeats the
+                                 prompt */
     HTTP_SKIM_FLAGS,
 };
 
@@ -98,20 +99,21 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;  /* of the member that streamed, where only one may */
+    uint8_t rank;  /* of the member that streamed, if only one may */
     bool is_first; /* array: no element yet */
-    bool is_media; /* content part: the member being read is an image or the like; or inside one */
-    bool is_typed; /* its members are named by the API */
-    bool key_is_typed;   /* and so are those of the member being read */
-    bool takes_argument; /* the body: the member being read is one */
-    uint8_t medium;      /* which */
+    bool is_media; /* content part: the member being read is an image or other medium, or is inside
+                      one */
+    bool is_typed; /* the API names the object's members */
+    bool key_is_typed;   /* and those of the member being read */
+    bool takes_argument; /* body: the member being read is a template argument */
+    uint8_t medium;      /* enum chain_medium of that medium */
     uint64_t key;        /* hash of the member's name */
     uint64_t role;       /* message: hash of its role */
     uint8_t by;          /* message: enum http_prompt_by */
     uint64_t key_weight;
     uint64_t weight;
     struct hash128 sum;
-    struct chain_content media;   /* content part: those that are past */
+    struct chain_content media;   /* content part: the media read so far */
     struct http_prompt_mark mark; /* where a message or content part began */
 };
 
@@ -123,27 +125,27 @@ struct http_skim {
     bool flags[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
-    const char *engine_field; /* http/engine_field.h: one that stood there, and was not null, with
-                                 whatever value and however often; of a request id the text in it,
-                                 or "request_id" where it is too long to be looked at; NULL: none */
+    const char *engine_field; /* a non-null member of the body that http/engine_field.h lists;
+                                 for a request id the text in it, or "request_id" if too long to
+                                 be checked; NULL: none */
 
     /* Private to skim.c and skim_string.c. */
     bool failed;
     bool has_body; /* an object was opened */
     bool finished;
-    uint8_t text;                        /* where the string being read goes */
-    uint8_t slot;                        /* what the next value is for */
-    const struct http_member *member;    /* of the body, whose value that is */
-    const char *engine_name;             /* the same, where slot is HTTP_SLOT_ENGINE */
+    uint8_t text;                        /* destination of the string being read */
+    uint8_t slot;                        /* purpose of the next value */
+    const struct http_member *member;    /* the body's member that this value belongs to */
+    const char *engine_name;             /* the same if slot is HTTP_SLOT_ENGINE */
     uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* of the members that the segments came from */
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */
     uint16_t scratch_len;
-    uint64_t scratch_total; /* bytes of the string, those that left the scratch too */
+    uint64_t scratch_total; /* bytes of the string, including those that left the scratch */
     struct hash128 scratch_state;
     bool scratch_cut;    /* the rest of the string is left out of its digest */
-    uint32_t kilopixels; /* of the image that a string since the last member of a part began with */
-    uint32_t present;    /* fields, bits 1 << enum http_skim_name; of the others nothing is set */
+    uint32_t kilopixels; /* of the image at the start of a string since the part's last member */
+    uint32_t present;    /* fields, bits 1 << enum http_skim_name; the others are not set */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
     struct http_json json;
@@ -153,31 +155,31 @@ struct http_skim {
     struct http_skim_field fields[HTTP_SKIM_NAMES];
 };
 
-/* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB and not to be zeroed
+/* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB; do not zero it
  * first. */
 void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
 
-/* The chain is to be one of chunks (base/chain.h); before the first piece. */
+/* Makes the chain one of chunks (base/chain.h); call it before the first piece. */
 static inline void http_skim_by_chunks(struct http_skim *s)
 {
     http_prompt_by_chunks(&s->prompt);
 }
 
-/* Cheap once the body is known not to be understood. */
+/* Cheap once the body is found not to be understood. */
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
 
-/* Once, after the whole body. What it says is known, but for the chain. */
+/* Call once, after the whole body. All results but the chain are then valid. */
 void http_skim_end(struct http_skim *s);
-/* Once after it: the chain, as an engine with this rendering sees the prompt. */
+/* Call once, after _end(): builds the chain as an engine with this rendering sees the prompt. */
 void http_skim_join(struct http_skim *s, struct rendering rendering);
-/* Both, with the rendering that is none. */
+/* Both, with the empty rendering. */
 static inline void http_skim_finish(struct http_skim *s)
 {
     http_skim_end(s);
     http_skim_join(s, (struct rendering){0});
 }
 
-/* An empty slice where the body has none; 32 hex digits of its digest where it is longer than
+/* Empty if the body has no such member; 32 hex digits of its digest if it is longer than
  * HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
 static inline struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
 {
@@ -185,8 +187,8 @@ static inline struct slice http_skim_field(const struct http_skim *s, enum http_
     return (s->present >> name & 1) != 0 ? slice_of(field->text, field->len) : slice_of("", 0);
 }
 
-/* Whether that member stood there with a value that is neither text nor null, once at least: an
- * engine may take for a name what is none here. */
+/* True if the body has the member, at least once, with a value that is neither text nor null: an
+ * engine may accept such a value as a name. */
 static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_name name)
 {
     return (s->odd >> name & 1) != 0;
@@ -196,11 +198,11 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
 
-/* The API that such a body is most likely for, where its path does not tell: by the member that the
- * prompt came from. HTTP_PATH_OTHER: it has none. */
+/* For a path that does not tell the API: the most likely one, by the member that the prompt came
+ * from. HTTP_PATH_OTHER: there is no prompt. */
 enum http_path_kind http_skim_path(const struct http_skim *s);
 
-/* Whether tools came with the prompt, in whatever form. */
+/* True if the prompt has tools, in any form. */
 static inline bool http_skim_has_tools(const struct http_skim *s)
 {
     return s->ranks[HTTP_PROMPT_TOOLS] != 0;
@@ -212,7 +214,7 @@ static inline const struct chain *http_skim_chain(const struct http_skim *s)
     return &s->prompt.chain;
 }
 
-/* Its segments, after http_skim_end(). */
+/* The prompt's segments, after http_skim_end(). */
 static inline const struct http_prompt_form *http_skim_form(const struct http_skim *s)
 {
     return &s->prompt.form;

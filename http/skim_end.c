@@ -1,11 +1,11 @@
-/* What the skimmer says at the end of a body. */
+/* Completes the skimmer's results at the end of a body. */
 #include <string.h>
 
 #include "base/check.h"
 #include "http/member.h"
 #include "http/skim.h"
 
-/* Everything that keeps two prompts apart though their text is the same. */
+/* Digest of everything that separates two prompts of the same text. */
 static struct hash128 namespace_digest(const struct http_skim *s)
 {
     static const uint8_t names[] = {

@@ -1,24 +1,24 @@
-/* What skim.c and skim_string.c share. */
+/* Shared by skim.c and skim_string.c. */
 #ifndef HTTP_SKIM_INTERNAL_H
 #define HTTP_SKIM_INTERNAL_H
 
 #include "http/skim.h"
 
-/* Where the string being read goes. */
+/* Destination of the string being read. */
 enum http_skim_text { HTTP_SKIM_TO_NOWHERE, HTTP_SKIM_TO_PROMPT, HTTP_SKIM_TO_SCRATCH };
 
-/* The string that begins now goes to the scratch. */
+/* Directs the string that begins now to the scratch. */
 void http_skim_scratch_start(struct http_skim *s);
-/* The whole string; empty, and so no known name, if it is longer than the scratch. Borrowed until
- * the next one. */
+/* The whole string; empty, which is no listed name, if the string is longer than the scratch.
+ * Borrowed until the next string. */
 struct slice http_skim_scratch_text(const struct http_skim *s);
-/* The hash of the whole string, however long. */
+/* The hash of the whole string, of any length. */
 struct hash128 http_skim_scratch_digest(struct http_skim *s);
-/* The same of text that may be the URL of an image or the like: without what signs it. */
+/* The same for text that may be a medium's URL: its signature is left out. */
 struct hash128 http_skim_url_digest(struct http_skim *s);
-/* It is whole, and the value of a field. */
+/* Stores the string, which is complete, as a field's value. */
 void http_skim_field_store(struct http_skim *s);
-/* A member of a content part is complete: counts it if it is an image or the like. */
+/* A member of a content part is complete: counts media. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
 /* Draws text until the string or the input ends. */
 void http_skim_draw(struct http_skim *s, struct slice *in);

@@ -1,4 +1,4 @@
-/* The string being read, drawn in pieces: into the prompt, or into the scratch. */
+/* Draws the string being read in pieces, into the prompt or into the scratch. */
 #include <string.h>
 
 #include "base/check.h"
@@ -66,8 +66,8 @@ void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
     s->kilopixels = 0;
 }
 
-/* The text in a request id that names engines; NULL: there is none. An id longer than the scratch
- * is none that anybody reads: it counts as one. */
+/* The text in a request id that names engines; NULL: none. An id longer than the scratch is not
+ * searched, and counts as naming engines. */
 static const char *names_engines(const struct http_skim *s)
 {
     return s->scratch_total != s->scratch_len ? "request_id"

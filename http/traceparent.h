@@ -26,7 +26,7 @@ struct http_traceparent {
 /* False: `text` is no valid traceparent, and the request begins a new trace (section 4.3). A later
  * version is read by its first four fields. */
 bool http_traceparent_parse(struct slice text, struct http_traceparent *out);
-/* That of a request. False as well if it has several, or none. */
+/* Parses a request's traceparent. False also if the request has several, or none. */
 bool http_traceparent_find(const struct http_head *head, struct http_traceparent *out);
 
 /* Version 00, without a NUL. */

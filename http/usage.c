@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* Where an SSE line stands. */
+/* Position in an SSE line. */
 enum line { IN_NAME, AFTER_COLON, IN_DATA, IN_OTHER };
 
 static const char done_mark[] = "[DONE]";
@@ -89,7 +89,7 @@ static void name_step(struct http_usage *u, char c)
     }
 }
 
-/* Length of what is left of the line. */
+/* Length of the rest of the line. */
 static size_t line_rest(struct slice in)
 {
     size_t n = slice_find(in, '\n');
@@ -125,8 +125,8 @@ static void sse_read(struct http_usage *u, struct slice in)
 
 /* --- events of a known shape -------------------------------------------------- */
 
-/* Length of the event at the front of `in` with its blank line, if it is one line of data and
- * whole; else 0. */
+/* Length of the event at the front of `in` with its blank line, if it is complete and has one line
+ * of data; else 0. */
 static size_t whole_event(const struct http_usage *u, struct slice in)
 {
     const struct slice start = SLICE("data: {");
@@ -137,7 +137,7 @@ static size_t whole_event(const struct http_usage *u, struct slice in)
     return n + 1 < in.len && in.at[n + 1] == '\n' && in.at[n - 1] != '\r' ? n + 2 : 0;
 }
 
-/* Whether a JSON string may hold these bytes just so, and they are not none. */
+/* True if the bytes are not empty and may be in a JSON string unescaped. */
 static bool is_plain_text(const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -157,8 +157,8 @@ static bool has_known_shape(const struct http_usage *u, struct slice event)
            is_plain_text(event.at + head, event.len - head - tail);
 }
 
-/* The event was read and counts as one with tokens: keeps what is around its text, of which it has
- * that many bytes in all. */
+/* Call after an event with tokens was parsed: stores the event without its text, which has that
+ * many bytes in all. */
 static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_bytes)
 {
     static const struct slice before[] = {SLICE("\"content\":\""), SLICE("\"text\":\"")};
@@ -182,7 +182,7 @@ static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_
     }
 }
 
-/* The same as sse_read(), for what whole_event() found. */
+/* The same as sse_read(), for an event that whole_event() found. */
 static void event_read(struct http_usage *u, struct slice event)
 {
     const size_t name = sizeof "data: " - 1, ends = 2;
@@ -261,7 +261,7 @@ void http_usage_feed(struct http_usage *u, const void *bytes, size_t len)
         sse_feed(u, slice_of(bytes, len));
 }
 
-/* Whether the line that is cut began like a field of an event stream. */
+/* True if the incomplete last line begins like a field of an event stream. */
 static bool begins_a_field(const struct http_usage *u)
 {
     static const struct slice names[] = {SLICE("data"), SLICE("event"), SLICE("id"),
@@ -282,7 +282,7 @@ void http_usage_finish(struct http_usage *u)
             line_end(u);
         if (cut)
             u->has_field = had_field;
-        event_end(u); /* engines may forget the last blank line */
+        event_end(u); /* engines may leave out the last blank line */
         return;
     }
     bool lines = u->form == HTTP_USAGE_LINES;
@@ -298,7 +298,7 @@ bool http_usage_unfinished(const struct http_usage *u)
         return false;
     if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
-    /* Lines of something else are no events, and a comment is no line of anything. */
+    /* A body of other lines has no events; a comment tells nothing about the body. */
     bool something_else = u->line == IN_NAME && u->name_len > 0 && !begins_a_field(u);
     return u->understood || (!u->has_field && !something_else);
 }

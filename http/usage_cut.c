@@ -22,7 +22,7 @@ void http_usage_cut_free(struct http_usage_cut *c)
 
 enum what { NO_USAGE, ONLY_USAGE, USAGE_BESIDE_CONTENT };
 
-/* Reads the members of the event's object: whether `choices` is empty, `usage` an object. */
+/* Reads the members of the event's object: tests if `choices` is empty and `usage` an object. */
 static enum what what_is(struct slice event)
 {
     struct slice in = http_events_data(&event);
@@ -68,10 +68,10 @@ static enum what what_if_any(struct slice event)
 
 /* --- the fingerprint ------------------------------------------------------------------------- */
 
-/* As vLLM writes it. Within a string its quotes would be escaped. */
+/* As vLLM writes it. Inside a string its quotes would be escaped. */
 static const struct slice finish_mark = SLICE("\"finish_reason\":\"");
 
-/* Memory that was handed out. */
+/* Memory that the caller has. */
 enum { PART = 1, FINISH = 2 };
 
 struct slice http_usage_cut_finish(const struct http_usage_cut *c)
@@ -79,7 +79,7 @@ struct slice http_usage_cut_finish(const struct http_usage_cut *c)
     return slice_skip(buf_slice(&c->finish), c->finish_out);
 }
 
-/* It ends a choice, has no fingerprint, and can be given one before its last brace. */
+/* True if the event ends a choice, has no fingerprint, and can get one before its last brace. */
 static bool is_finish(struct slice event)
 {
     if (event.len > HTTP_USAGE_CUT_MAX || !has(event, finish_mark) ||
@@ -94,7 +94,7 @@ static bool is_finish(struct slice event)
            slice_starts_with(slice_skip(event, line), SLICE("data:"));
 }
 
-/* It waits for the event behind it. False: it can not, and goes on. */
+/* Makes the event wait for the next one. False: not possible, and the event passes. */
 static bool hold(struct http_usage_cut *c, struct slice event)
 {
     struct buf *finish = &c->finish;
@@ -102,14 +102,14 @@ static bool hold(struct http_usage_cut *c, struct slice event)
     if (!(c->handed & FINISH)) {
         buf_clear(finish);
         c->finish_out = 0;
-        /* For that of another choice behind it, and a fingerprint. */
+        /* Room for another choice's end behind it, and for a fingerprint. */
         if (buf_reserve(finish, 3 * event.len) != 0)
             return false;
     }
     return finish->cap - finish->len >= event.len && buf_append_slice(finish, event) == 0;
 }
 
-/* Moves the fingerprint of that event of usage, if it has one, into the one that waits. */
+/* Moves the usage event's fingerprint, if any, into the waiting event. */
 static void stamp(struct http_usage_cut *c, struct slice usage)
 {
     static const struct slice mark = SLICE("\"system_fingerprint\":\"");
@@ -119,7 +119,7 @@ static void stamp(struct http_usage_cut *c, struct slice usage)
     if (from == NULL)
         return;
     const char *to = from + mark.len;
-    while (*to != '"') /* the object is whole */
+    while (*to != '"') /* the object is complete */
         to += *to == '\\' ? 2 : 1;
     size_t len = (size_t)(to + 1 - from);
     if (((c->handed & FINISH) && finish->cap - finish->len < len + 1) ||
@@ -142,7 +142,7 @@ static void hand_finish(struct http_usage_cut *c, struct slice *out)
 
 /* --- the stream ----------------------------------------------------------------------------- */
 
-/* Length of the event at the front; a line end before it stands for itself. 0: it is not whole. */
+/* Length of the event at the front; a line end before it counts as an event. 0: incomplete. */
 static size_t event_length(struct slice s)
 {
     if (slice_starts_with(s, SLICE("\r\n")))
@@ -151,8 +151,8 @@ static size_t event_length(struct slice s)
     return line_end ? 1 : http_event_length(s);
 }
 
-/* Length of the events at the front that are whole. After a CR at its end a LF may follow, which is
- * the event's. */
+/* Length of the complete events at the front. After a CR at the end, a LF may follow that belongs
+ * to the event. */
 static size_t events_whole(struct slice s)
 {
     if (slice_ends_with(s, SLICE("\r")))
@@ -165,11 +165,11 @@ static size_t events_whole(struct slice s)
     return whole;
 }
 
-/* Where a reader is in an event whose begin it has seen. */
+/* Position in an event after its start. */
 enum place { IN_LINE, AFTER_CR, AT_LINE, AFTER_BLANK_CR };
 
-/* Takes the rest of that event off the front of `s`. Returns its length; all of it, and not
- * `*ended`, where it goes on. */
+/* Takes the rest of that event off the front of `s` and returns its length. If the event does not
+ * end in `s`, returns s.len and leaves `*ended` false. */
 static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
 {
     *ended = false;
@@ -187,14 +187,14 @@ static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
     return s.len;
 }
 
-/* Whether the event at the front of `rest` may be that of usage: it may if it has not come. */
+/* True if the event at the front of `rest` may be the usage event, or has not arrived yet. */
 static bool may_be_usage(struct slice rest)
 {
     return rest.len == 0 || has(slice_of(rest.at, event_length(rest)), SLICE("\"usage\""));
 }
 
-/* Bytes at the front of `events`, which are whole, up to the one of usage, or one that waits; *cut
- * bytes follow that do not go on now. */
+/* Bytes at the front of `events`, which are complete, up to the usage event or an event that must
+ * wait. `*cut` is that event's length: it is not forwarded now. */
 static size_t until_usage(struct http_usage_cut *c, struct slice events, size_t *cut)
 {
     *cut = 0;
@@ -221,7 +221,7 @@ struct slice http_usage_cut_rest(const struct http_usage_cut *c)
     return slice_skip(buf_slice(&c->part), c->out);
 }
 
-/* All that waits goes on as it is. */
+/* Forwards all waiting bytes unchanged. */
 static void hand_rest(struct http_usage_cut *c, struct slice *out)
 {
     if (http_usage_cut_finish(c).len > 0) {
@@ -234,7 +234,7 @@ static void hand_rest(struct http_usage_cut *c, struct slice *out)
     c->handed |= PART;
 }
 
-/* The begin of an event waits: all of `in`. What is handed out stays where it is. */
+/* Stores all of `in`, the start of an event. Memory that the caller has does not move. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
     bool ended;
@@ -252,8 +252,8 @@ static bool keep(struct http_usage_cut *c, struct slice *in)
     return true;
 }
 
-/* More of the event that waits. There is room behind it for the begin of another one that `in` may
- * end with. False: it is too long, or there is no memory. */
+/* Appends to the waiting event. Reserves room for the start of another event at the end of `in`.
+ * False: the event is too long, or there is no memory. */
 static bool keep_more(struct http_usage_cut *c, struct slice *in)
 {
     CHECK(!(c->handed & PART));
@@ -272,7 +272,7 @@ static bool keep_more(struct http_usage_cut *c, struct slice *in)
     return true;
 }
 
-/* What is too long to be an event of usage goes on as it comes, to its end. */
+/* Forwards an event that is too long to be the usage event as it arrives, to its end. */
 static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     bool ended;
@@ -283,7 +283,7 @@ static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *
     return n > 0;
 }
 
-/* What goes on of whole events, or of the one that waited for them. False: nothing of both. */
+/* Forwards complete events, or the one that waited for them. False: nothing to forward. */
 static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
                        struct slice *out)
 {
@@ -302,7 +302,7 @@ static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *us
     return len > 0;
 }
 
-/* What goes on of the event that came in parts, once it is whole. */
+/* Forwards the event that came in parts, once it is complete. */
 static bool take_part(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     if (!c->whole)

@@ -1,4 +1,4 @@
-/* Takes the usage out of a stream again, where the router asked for it and the client did not.
+/* Removes the usage from a stream if the router asked for it and the client did not.
  *
  *     http_usage_cut_init(&cut);
  *     for each piece of the stream, in any splits:
@@ -6,21 +6,21 @@
  *             `out` goes on to the client
  *     http_usage_cut_rest(&cut)              what is left at the end
  *
- * With stream_options.include_usage engines send one more event before [DONE], whose `choices` are
- * empty and whose `usage` is an object (OpenAI's chat and completions; vLLM 0.32, SGLang 0.5). That
- * event is left out. An engine that sends usage beside content sends it to everybody (vLLM's
- * --enable-force-include-usage): then all passes.
+ * With stream_options.include_usage engines send one more event before [DONE]. Its `choices` are
+ * empty and its `usage` is an object (OpenAI's chat and completions; vLLM 0.32, SGLang 0.5). This
+ * event is left out. An engine that sends usage beside content sends it to every client (vLLM's
+ * --enable-force-include-usage): then everything passes.
  *
- * Asked for usage, vLLM writes `system_fingerprint` into that event; not asked, into the event that
- * has the `finish_reason`. So the fingerprint is moved back: an event that ends a choice waits for
- * the event behind it, and goes on with the fingerprint if that one is of usage, as it is if not.
- * The engine sends both at once. Nothing else is changed. Of several choices only the one whose
- * end stands right before the usage gets the fingerprint: the others' ends would have to wait for
- * the last choice.
+ * vLLM writes `system_fingerprint` into the usage event if usage is requested, otherwise into the
+ * event with the `finish_reason`. So the fingerprint is moved back. An event that ends a choice
+ * waits for the next event, which the engine sends at once. If that is the usage event, the waiting
+ * event gets the fingerprint; otherwise it passes unchanged. Nothing else is changed. Of several
+ * choices, only the choice that ends right before the usage event gets the fingerprint: the other
+ * ends would have to wait for the last choice.
  *
- * Only whole events go on, so the end of a piece may wait for the next one. An event of more than
- * HTTP_USAGE_CUT_MAX (a tool call that was held back until it was whole) is not that of usage: it
- * passes as it comes, and without a fingerprint.
+ * Only complete events are forwarded, so the end of a piece may wait for the next piece. An event
+ * of more than HTTP_USAGE_CUT_MAX bytes (a tool call that the engine sent as a whole) is not the
+ * usage event. Such an event passes as it arrives, without a fingerprint.
  */
 #ifndef HTTP_USAGE_CUT_H
 #define HTTP_USAGE_CUT_H
@@ -32,33 +32,35 @@ enum { HTTP_USAGE_CUT_MAX = 64 * 1024 };
 
 struct http_usage_cut {
     struct buf part;      /* an event that began in an earlier piece, */
-    size_t out;           /* behind so many bytes that went on, or were left out */
-    struct buf finish;    /* the event that ended a choice, which waits for the next one, */
-    size_t finish_out;    /* behind so many bytes that went on */
-    unsigned char place;  /* in the event of `part`, at the end of what came (usage_cut.c) */
-    unsigned char handed; /* which memory was handed out: see http_usage_cut_settled() */
-    bool whole;           /* the event of `part` is */
-    bool is_long;         /* the rest of the present event passes */
-    bool passes;          /* all that comes */
+    size_t out;           /* and the forwarded or dropped bytes in front of it */
+    struct buf finish;    /* the event that ended a choice and waits for the next one, */
+    size_t finish_out;    /* and the forwarded bytes in front of it */
+    unsigned char place;  /* position in the event of `part`, at the end of the input (enum place in
+                             usage_cut.c) */
+    unsigned char handed; /* which memory the caller has: see http_usage_cut_settled() */
+    bool whole;           /* the event of `part` is complete */
+    bool is_long;         /* the rest of the current event passes */
+    bool passes;          /* everything passes */
 };
 
-/* Owns memory from the first event that comes in parts on; free it by _free(). */
+/* Owns memory once an event comes in several parts; free it with _free(). */
 void http_usage_cut_init(struct http_usage_cut *c);
 void http_usage_cut_free(struct http_usage_cut *c);
 
-/* Takes bytes off the front of `in`. False: it is used up. `out` is good until `in` goes or, if
- * `handed` is set, until the caller says that it needs it no more (_settled), which it does before
- * the next piece. Without memory an event that came in parts passes, and no fingerprint moves. */
+/* Takes bytes off the front of `in`. False: `in` is used up. `out` is valid as long as `in`. If
+ * `handed` is set, `out` is valid until the caller releases it (_settled), which the caller must do
+ * before the next piece. Without memory an event that came in parts passes unchanged, and no
+ * fingerprint moves. */
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out);
 static inline void http_usage_cut_settled(struct http_usage_cut *c)
 {
     c->handed = 0;
 }
 
-/* What waits for the rest of its event: half of one. */
+/* The beginning of an incomplete event, which waits for its rest. */
 struct slice http_usage_cut_rest(const struct http_usage_cut *c);
 
-/* The whole event before that, which waits for the next one. */
+/* The complete event before that, which waits for the next one. */
 struct slice http_usage_cut_finish(const struct http_usage_cut *c);
 
 #endif

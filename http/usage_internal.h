@@ -1,4 +1,4 @@
-/* What usage.c and usage_json.c share. */
+/* Shared by usage.c and usage_json.c. */
 #ifndef HTTP_USAGE_INTERNAL_H
 #define HTTP_USAGE_INTERNAL_H
 
@@ -6,7 +6,7 @@
 
 /* A body or an event begins. */
 void http_usage_json_start(struct http_usage *u);
-/* The next bytes of it. */
+/* The next bytes of that body or event. */
 void http_usage_json_feed(struct http_usage *u, struct slice in);
 
 #endif

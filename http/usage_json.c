@@ -1,4 +1,4 @@
-/* What the members of an answer mean, as its JSON comes. */
+/* Interprets the members of an answer as its JSON arrives. */
 #include "http/usage_internal.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@
 #include "http/names.h"
 #include "http/number.h"
 
-/* What an open object or array is, and so what the members in it mean. */
+/* Levels of open objects and arrays, which give their members a meaning. */
 enum level {
     NOTHING,
     ANSWERS,  /* an array of answers */
     ANSWER,   /* the body or the event */
-    RESPONSE, /* "response" or "message" of it: what an event of a stream is about */
+    RESPONSE, /* "response" or "message": the subject of a stream's event */
     CHOICES,  /* array */
     CHOICE,   /* object */
-    DELTA,    /* what a choice, or a content block, adds */
+    DELTA,    /* what a choice or a content block adds */
     FIGURES,  /* "usage" or "meta_info" */
     DETAILS,  /* of the prompt's tokens */
     MEDIA,    /* vLLM's "multimodal_tokens" of them */
@@ -24,21 +24,21 @@ enum level {
     FINISH,   /* "finish_reason" of SGLang's native form */
 };
 
-/* What the next value is for. */
+/* Meaning of the next value. */
 enum slot {
     SKIP,
-    ENTER, /* an object or array with the level that the slot names */
+    ENTER, /* an object or array that opens the level in the slot */
     TOKEN, /* carries tokens unless empty */
     ID,
     TYPE, /* of the event */
     OBJECT_NAME,
     FAILURE,
-    END,    /* why a choice is finished, in a word */
-    STOP,   /* the same of Anthropic's message */
+    END,    /* the finish reason of a choice, in a word */
+    STOP,   /* the same for Anthropic's message */
     STATUS, /* of a response */
-    KIND,   /* of an error, in a word */
-    CODE,   /* the status that an error names, or a word */
-    ABORT,  /* the same, which makes it an error */
+    KIND,   /* type of an error, in a word */
+    CODE,   /* the status in an error, or a word */
+    ABORT,  /* the same; it turns the object into an error */
     SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
@@ -54,8 +54,8 @@ enum figure {
     FIGURES_COUNT = IN_MEDIA + CHAIN_MEDIA
 };
 
-/* No engine counts so many tokens: a larger figure is no figure, and sums stay at it. So whatever
- * an engine says, adding up never overflows, here or in who uses the results. */
+/* No engine counts so many tokens: a larger figure is invalid, and sums are capped. So no sum
+ * overflows, here or in callers, whatever an engine sends. */
 static const int64_t figure_max = INT64_C(1) << 40;
 
 struct known {
@@ -79,7 +79,7 @@ static const struct known of_answer[] = {
     {ENTER, FIGURES, NAME("usage")},
     {ENTER, FIGURES, NAME("meta_info")},
     {ENTER, CHOICES, NAME("choices")},
-    {TOKEN, RESPONSE, NAME("response")}, /* Ollama's is the text */
+    {TOKEN, RESPONSE, NAME("response")}, /* Ollama's is its text */
     {ENTER, RESPONSE, NAME("message")},
     {TOKEN, DELTA, NAME("delta")},
     {TOKEN, 0, NAME("text")},
@@ -157,7 +157,7 @@ static const struct {
 
 static struct http_names names_at[ARRAY_LEN(members)];
 
-/* Before main(): no thread sees them half made. */
+/* Runs before main(), so no thread sees the tables half made. */
 __attribute__((constructor)) static void names_make(void)
 {
     for (size_t k = 0; k < ARRAY_LEN(members); k++) {
@@ -187,7 +187,8 @@ static void fold(const struct http_usage *u, int64_t *total, int64_t value)
 static void answer_end(struct http_usage *u)
 {
     int64_t *seen = u->seen;
-    if (seen[INPUT] >= 0) { /* Anthropic counts cached tokens apart, OpenAI's responses do not */
+    if (seen[INPUT] >=
+        0) { /* Anthropic counts cached tokens separately, OpenAI's responses do not */
         int64_t read = seen[CACHE_READ] > 0 ? seen[CACHE_READ] : 0;
         int64_t created = seen[CACHE_CREATION] > 0 ? seen[CACHE_CREATION] : 0;
         seen[PROMPT] = seen[INPUT] + read + created;
@@ -243,7 +244,7 @@ static void aborted_if(struct http_usage *u, bool aborted)
     u->error |= aborted;
 }
 
-/* vLLM has no word for a message that it gave up: its stop reason is null, or left out. */
+/* vLLM has no stop reason for a message that it aborted: the field is null, or left out. */
 static void message_end(struct http_usage *u)
 {
     aborted_if(u, u->is_message && !u->has_stop_reason);
@@ -280,7 +281,7 @@ static void on_string(struct http_usage *u)
     case STOP:
         u->has_stop_reason = true;
         break;
-    case STATUS: /* as vLLM has it, for one of its parsers */
+    case STATUS: /* as vLLM writes it, for one of its parsers */
         aborted_if(u, text_is(u, "cancelled"));
         break;
     case CODE:
@@ -295,7 +296,7 @@ static void on_string(struct http_usage *u)
 
 static void on_begin(struct http_usage *u, bool is_object)
 {
-    unsigned depth = u->json.depth; /* the new one is counted */
+    unsigned depth = u->json.depth; /* including the new container */
     enum level outer = depth < 2                       ? NOTHING
                        : depth - 2 < HTTP_USAGE_LEVELS ? (enum level)u->levels[depth - 2]
                                                        : NOTHING;
@@ -328,7 +329,7 @@ static void on_begin(struct http_usage *u, bool is_object)
 
 static void on_end(struct http_usage *u)
 {
-    unsigned depth = u->json.depth; /* of what is around */
+    unsigned depth = u->json.depth; /* of the surrounding container */
     if (depth < HTTP_USAGE_LEVELS && u->levels[depth] == ANSWER) {
         answer_end(u);
         if (u->form == HTTP_USAGE_JSON)
@@ -348,7 +349,7 @@ static void on_number(struct http_usage *u)
     else if (u->slot == SEQUENCE)
         u->sequence_number = value;
     else if (value >= 400 &&
-             value < 600) /* beside the answer's own members it counts with "error" */
+             value < 600) /* "error" has to be there as well, beside the answer's own members */
         u->error_status = (unsigned)value;
     u->error |= u->slot == ABORT && u->error_status != 0;
 }
@@ -382,7 +383,7 @@ static void draw_text(struct http_usage *u, struct slice *in)
     while (http_json_in_text(&u->json) && in->len > 0) {
         if (u->scratch_len == HTTP_USAGE_SCRATCH) {
             u->scratch_full = true;
-            u->scratch_len = 1; /* not empty, but no longer whole */
+            u->scratch_len = 1; /* not empty, but no longer complete */
         }
         size_t n = http_json_text(&u->json, in, u->scratch + u->scratch_len,
                                   (size_t)HTTP_USAGE_SCRATCH - u->scratch_len);
@@ -408,7 +409,8 @@ void http_usage_json_feed(struct http_usage *u, struct slice in)
         enum http_json_token token = http_json_next(&u->json, &in);
         if (token <= HTTP_JSON_MORE)
             return;
-        if (u->watches) { /* what carries tokens was entered: is anything in it? */
+        if (u->watches) { /* a container that should carry tokens was entered: tests if it has
+                             anything */
             u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
             u->watches = false;
         }

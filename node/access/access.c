@@ -41,7 +41,7 @@ void access_check(const struct access *a)
     }
 }
 
-/* The new key goes on where the one of that name is. */
+/* The new key takes over the use of the old key with the same name. */
 static void inherit(struct access_key *k, const struct access_key *old)
 {
     struct access_use *fresh = k->use;
@@ -71,7 +71,7 @@ void access_take(struct access *a, struct access_table *table)
     a->table = table;
     a->refused = false;
     a->cursor = 0;
-    a->again_ms = 0; /* a name may have a limit that it had not */
+    a->again_ms = 0; /* a name may have a new limit */
     access_table_destroy(old);
 }
 

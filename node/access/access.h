@@ -1,19 +1,20 @@
-/* Who may call, and how much: the keys of clients.
+/* The keys of clients: which clients may call, and how much.
  *
- * The shell hands in tables as it reads the file (access_take()); the proxy asks who a key belongs
- * to and whether it may go on; the replication carries what keys with limits use to the other
- * routers and brings what those count (node/cluster/replication.h).
+ * The shell passes a table each time it reads the file (access_take()). The proxy looks up a key
+ * and asks if a request may go on. The replication sends the use of limited keys to the other
+ * routers, and passes on what those count (node/cluster/replication.h).
  *
  *   access_take()     a file was read
- *   access_find()     whose key is it?
- *   access_begin()    one request more: may it?
- *   access_tokens()   it used so many
+ *   access_find()     look up a key
+ *   access_begin()    may one more request go on?
+ *   access_tokens()   count a request's tokens
  *   access_end()      exactly once after each access_begin() that said ACCESS_GOOD
  *
- * Limits over several routers are approximate: each adds up its own count and what the others
- * published last. What all let in between two messages of theirs may be too much.
+ * Limits over several routers are approximate: each router adds its own count to the latest that
+ * the others published. Together the routers may exceed a limit by what they admit between two
+ * messages.
  *
- * `now_ms` is the monotonic clock; access_clock() says how far cluster time is from it. Pure.
+ * `now_ms` is the monotonic clock; access_clock() sets its offset to cluster time. Pure.
  */
 #ifndef NODE_ACCESS_ACCESS_H
 #define NODE_ACCESS_ACCESS_H
@@ -25,27 +26,25 @@
 
 struct access;
 
-/* Without a key in it, nobody may call. ERR_NOMEM. */
+/* Until a table is set, no client may call. ERR_NOMEM. */
 MUST_USE int access_create(struct access **out);
-/* Whoever holds a key has dropped it. NULL is fine. */
+/* All holders must have dropped their keys. NULL is fine. */
 void access_destroy(struct access *a);
 void access_check(const struct access *a);
 
-/* From now on these keys; it owns the table. What names used that it has too stays counted. */
+/* Replaces the table and owns it. The use of names that both tables have stays counted. */
 void access_take(struct access *a, struct access_table *table);
-/* The file cannot be used any more; or (false) it can. For metrics alone. */
+/* The file is unusable; or (false) usable again. For metrics alone. */
 void access_refused(struct access *a, bool refused);
-/* NULL: nobody's. Hold it to keep it longer than for the call. */
+/* NULL: unknown key. Hold the key to use it after the call. */
 struct access_key *access_find(const struct access *a, struct slice secret);
 
-/* Counts the request if it may go on (ACCESS_GOOD), else the refusal; `wait_s`: when to ask again.
- */
+/* Counts the request if it may go on (ACCESS_GOOD), else the refusal; `wait_s`: when to retry. */
 enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_t now_ms,
                                  unsigned *wait_s);
-/* The same of a request that was not even asked about: it is for a model that the key may not use,
- * or its like. */
+/* Counts a refusal without access_begin(): e.g. the key may not use the model. */
 void access_note_refusal(struct access *a, struct access_key *k, enum access_verdict v);
-/* What a request used. */
+/* The tokens of one request. */
 struct access_tokens {
     uint64_t prompt, cached, completion;
 };
@@ -55,17 +54,17 @@ void access_end(struct access *a, struct access_key *k);
 
 /* --- with other routers ----------------------------------------------------------------------- */
 
-/* Cluster time is so far ahead of the monotonic clock. */
+/* Sets the offset of cluster time to the monotonic clock. */
 void access_clock(struct access *a, int64_t ahead_ms);
-/* Appends what changed, at most ACCESS_NEWS_BYTES; the rest comes with the next call. What is
- * active is published again every few seconds, for routers that missed it. Nothing where there is
- * none. ERR_NOMEM. */
+/* Appends changes, at most ACCESS_NEWS_BYTES; the rest comes with the next call. Active keys are
+ * published again every few seconds, for routers that missed them. Appends nothing if nothing
+ * changed. ERR_NOMEM. */
 MUST_USE int access_news_write(struct access *a, uint64_t now_ms, struct buf *out);
-/* What another router wrote. ERR_SYNTAX: malformed, what came before that is taken. */
+/* Reads another router's message. ERR_SYNTAX: malformed; the rows before that are taken. */
 MUST_USE int access_news_read(struct access *a, uint64_t router, struct slice news,
                               uint64_t now_ms);
 
-/* Keys, requests, refusals, tokens, by name (metrics.c). NULL: no keys are asked for. */
+/* Keys, requests, refusals, tokens, by name (metrics.c). NULL: keys are not required. */
 void access_metrics(const struct access *a, struct prometheus *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of node/access. */
 #ifndef NODE_ACCESS_ACCESS_INTERNAL_H
 #define NODE_ACCESS_ACCESS_INTERNAL_H
 
@@ -7,12 +7,12 @@
 struct access {
     struct access_table *table; /* NULL: no key yet */
     int64_t ahead_ms;
-    bool refused;      /* the file that is there now is not this table */
-    unsigned shown;    /* names in metrics, of all times */
+    bool refused;      /* the current file is unusable, and so not this table */
+    unsigned shown;    /* names that were ever shown in metrics */
     unsigned rows;     /* of other routers */
     bool news;         /* some key has news */
-    unsigned cursor;   /* where the next look for news begins */
-    uint64_t again_ms; /* when all that is active is news again */
+    unsigned cursor;   /* where the next scan for news begins */
+    uint64_t again_ms; /* when all active keys are news again */
 };
 
 static inline uint64_t access_cluster_ms(const struct access *a, uint64_t now_ms)

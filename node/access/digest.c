@@ -9,7 +9,7 @@ struct access_digest access_digest_of(struct slice bytes)
     struct access_digest d;
     int err = crypto_generichash_blake2b(d.bytes, sizeof d.bytes, (const unsigned char *)bytes.at,
                                          bytes.len, NULL, 0);
-    CHECK(err == 0); /* it fails for wrong lengths alone */
+    CHECK(err == 0); /* fails only for wrong lengths */
     return d;
 }
 

@@ -1,8 +1,8 @@
-/* How keys are known: by their BLAKE2b hash of 32 bytes, unkeyed.
+/* Keys are identified by their BLAKE2b hash of 32 bytes, unkeyed.
  *
  * A password hash (argon2, scrypt) is slow because people's passwords can be guessed. A key is 32
- * random bytes: nobody guesses one, so a fast hash is right, and it is what lets each request be
- * checked. `b2sum -l 256` makes the same.
+ * random bytes, which cannot be guessed. So a fast hash is right, and makes it possible to check
+ * each request. `b2sum -l 256` computes the same hash.
  */
 #ifndef NODE_ACCESS_DIGEST_H
 #define NODE_ACCESS_DIGEST_H
@@ -18,9 +18,9 @@ struct access_digest {
 };
 
 struct access_digest access_digest_of(struct slice bytes);
-/* The time that it takes does not depend on what is in them. */
+/* Takes the same time whatever the content. */
 bool access_digest_equal(const struct access_digest *a, const struct access_digest *b);
-/* A number for tables: its first eight bytes. */
+/* The digest's first eight bytes, as a number for tables. */
 uint64_t access_digest_number(const struct access_digest *d);
 
 #endif

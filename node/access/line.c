@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* The hash in hex, behind this word: a later one may have another. */
+/* The hash in hex follows this word, so that a later algorithm can have another. */
 static const struct slice algorithm = SLICE("blake2b:");
 
 static bool is_name_byte(char c)

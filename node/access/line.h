@@ -3,10 +3,10 @@
  *   NAME  blake2b:HASH  [models=A,B] [requests-per-minute=N] [tokens-per-minute=N] [in-flight=N]
  *                       [control]
  *
- * NAME is of letters, digits and ".-_@/+", at most ACCESS_NAME_MAX. HASH is the BLAKE2b hash of the
- * key, 64 hex digits. A model that ends in `*` stands for all that begin so. `control`: the
- * key may use engines' control paths, where those go to all replicas. What follows a `#` at
- * the beginning of a line or behind a space is a comment.
+ * NAME has letters, digits and ".-_@/+", at most ACCESS_NAME_MAX. HASH is the BLAKE2b hash of the
+ * key, 64 hex digits. A model that ends in `*` matches all names with that prefix. `control`: the
+ * key may use engines' control paths, if those go to all replicas. A `#` at the beginning of a line
+ * or after a space starts a comment.
  */
 #ifndef NODE_ACCESS_LINE_H
 #define NODE_ACCESS_LINE_H
@@ -17,8 +17,8 @@
 #include "node/access/limits.h"
 
 struct access_limits {
-    uint64_t requests; /* a minute; 0: no limit, as for the next two */
-    uint64_t tokens;   /* a minute */
+    uint64_t requests; /* per minute; 0: no limit, also for the next two */
+    uint64_t tokens;   /* per minute */
     uint64_t in_flight;
 };
 
@@ -30,10 +30,10 @@ struct access_line {
     bool control;
 };
 
-/* 1: a key; 0: a line without one. ERR_SYNTAX with what is wrong and what would be right; it never
- * has a part of the line in it, for that may be a key. Borrows from `text`. */
+/* 1: a key; 0: a line without a key. ERR_SYNTAX with `*wrong`, which says the mistake and the
+ * remedy. This text never quotes the line, which may hold a key. Borrows from `text`. */
 MUST_USE int access_line_parse(struct slice text, struct access_line *out, const char **wrong);
-/* NULL, or what is wrong with such a name, and such models. */
+/* NULL, or what is wrong with such a name, or such models. */
 const char *access_name_wrong(struct slice name);
 const char *access_models_wrong(struct slice models);
 /* Appends the line and a newline. */

@@ -1,5 +1,5 @@
-/* What /metrics says of keys. Names are labels of those that called first, at most
- * ACCESS_SHOWN_MAX; all others share one that no key can have, and that is always there. */
+/* Metrics of keys. The names that called first are labels, at most ACCESS_SHOWN_MAX. All others
+ * share one label, which no key can have and which is always there. */
 #include "node/access/access_internal.h"
 
 static const struct slice others = SLICE("(others)");

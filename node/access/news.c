@@ -1,7 +1,8 @@
-/* What routers tell each other of keys with limits. A message is rows, one after the other:
+/* The messages between routers about keys with limits. A message is a series of rows:
  *
- *   length of what follows (a byte), id of the key (8 bytes), minute of cluster time (varint),
- *   requests and tokens of that minute, requests and tokens of the one before, in flight (varints)
+ *   length of the rest of the row (a byte), id of the key (8 bytes),
+ *   minute of cluster time (varint), requests and tokens of that minute (varints),
+ *   requests and tokens of the minute before, requests in flight (varints)
  *
  * A later version adds fields at the end of a row. */
 #include "node/access/access_internal.h"
@@ -20,7 +21,7 @@ void access_clock(struct access *a, int64_t ahead_ms)
     a->ahead_ms = ahead_ms;
 }
 
-/* What is active is news again; what is not needs no rows of others any more. */
+/* Active keys become news again; for inactive keys, other routers' rows are dropped. */
 static void refresh(struct access *a, uint64_t now_ms)
 {
     if (a->table == NULL || now_ms < a->again_ms)
@@ -98,10 +99,10 @@ int access_news_read(struct access *a, uint64_t router, struct slice news, uint6
         if (in.bad || row.bad)
             return ERR_SYNTAX;
         const struct access_key *k = a->table != NULL ? access_table_of_id(a->table, id) : NULL;
-        /* A minute that is further ahead would keep out all that come before it. */
+        /* A minute that is further ahead would shut out all earlier minutes. */
         if (k == NULL || !k->use->limited || w.minute > cluster_ms / ACCESS_MINUTE_MS + 1)
             continue;
-        /* Without room for it the limit is less strict. */
+        /* Without memory for the row the limit is less strict. */
         DISCARD(access_use_hear(k->use, router, &w, in_flight, cluster_ms, &a->rows));
     }
     return 0;

@@ -144,7 +144,7 @@ static bool has_options(const struct access_line *line)
            line->limits.in_flight > 0 || line->control;
 }
 
-/* 0, or an error and in words what is wrong. */
+/* 0, or an error with `*wrong` in words. */
 static int add(struct access_table *t, const struct access_line *line, const char **wrong)
 {
     if (t->count == ACCESS_KEYS_MAX) {
@@ -176,7 +176,7 @@ static int add(struct access_table *t, const struct access_line *line, const cha
     return 0;
 }
 
-/* Room for as many keys as there are lines. */
+/* Allocates room for as many keys as there are lines. */
 static struct access_table *table_new(struct slice text)
 {
     uint32_t lines = 1, slots = 16;

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* What another router published last. */
+/* The latest that another router published. */
 struct access_row {
     struct access_row *next;
     uint64_t router;
@@ -68,7 +68,7 @@ static void sum_up(struct access_use *u, uint64_t now_ms)
         now_ms + ACCESS_SUM_MS < next_minute ? now_ms + ACCESS_SUM_MS : next_minute;
 }
 
-/* Of this router and all others. */
+/* Sum of this router and all others. */
 static struct access_total total_of(struct access_use *u, uint64_t now_ms)
 {
     bool good = now_ms < u->others_until_ms && u->others_until_ms <= now_ms + ACCESS_SUM_MS;

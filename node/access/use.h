@@ -1,5 +1,5 @@
-/* What one key uses: counted here, and what other routers say that they counted. It outlives tables
- * and keys: a file that is read again changes limits, not what was used.
+/* The use of one key: counted here, and as published by other routers. It outlives tables and keys:
+ * a file that is read again changes limits, not counts.
  *
  * Times are cluster time in milliseconds (node/access/access.h).
  */
@@ -13,11 +13,12 @@
 #include "node/access/window.h"
 
 enum {
-    ACCESS_SUM_MS = 250,     /* the others publish so often */
-    ACCESS_SILENT_MS = 6000, /* a router that says nothing for so long has nothing in flight */
+    ACCESS_SUM_MS = 250,     /* summing interval: the other routers publish as often */
+    ACCESS_SILENT_MS = 6000, /* a router that is silent for so long counts as having nothing in
+                                flight */
 };
 
-/* Why a request of a key does not go on. */
+/* Why a key's request is refused. */
 enum access_verdict {
     ACCESS_GOOD,
     ACCESS_OVER_REQUESTS,
@@ -27,29 +28,29 @@ enum access_verdict {
     ACCESS_OTHER_RESPONSE,
     ACCESS_VERDICTS,
 };
-/* As the file calls the limit: "requests-per-minute", ...; "models"; and "responses". */
+/* The limit's name as in the file: "requests-per-minute", ...; "models"; and "responses". */
 const char *access_verdict_name(enum access_verdict v);
 
 struct access_row;
 
-/* Requests, tokens and requests in flight, as limits see them. */
+/* Requests, tokens and requests in flight, as limits count them. */
 struct access_total {
     struct access_count now, before;
     uint64_t in_flight;
 };
 
-/* What a request looks at comes first. */
+/* The members that each request reads come first. */
 struct access_use {
     unsigned holders;
-    bool limited; /* it has a limit that other routers must know of */
-    bool shown;   /* metrics have its name */
-    bool news;    /* it changed since it was published */
+    bool limited; /* has a limit that other routers must count for */
+    bool shown;   /* its name is in metrics */
+    bool news;    /* changed since the last publication */
     uint64_t in_flight;
     struct access_window window;
-    struct access_total others; /* of other routers, summed up; */
-    uint64_t others_until_ms;   /* good until then */
-    struct access_row *rows;    /* what it is the sum of */
-    /* Since it is known. */
+    struct access_total others; /* sum over the other routers; */
+    uint64_t others_until_ms;   /* valid until then */
+    struct access_row *rows;    /* the terms of that sum */
+    /* Since the key's first table. */
     uint64_t requests;
     uint64_t prompt_tokens, cached_tokens, completion_tokens;
     uint64_t refused[ACCESS_VERDICTS];
@@ -57,26 +58,26 @@ struct access_use {
     char name[ACCESS_NAME_MAX + 1];
 };
 
-/* NULL: no memory. It has one holder. */
+/* NULL: no memory. The caller is the holder. */
 struct access_use *access_use_new(struct slice name);
 void access_use_drop(struct access_use *u);
 uint64_t access_use_id(struct slice name);
 
-/* Whether one more may begin; `wait_s` (if not): when it may be asked again. */
+/* Tests if one more request may begin; `wait_s` (if not): when to retry. */
 enum access_verdict access_use_judge(struct access_use *u, const struct access_limits *limits,
                                      uint64_t now_ms, unsigned *wait_s);
 void access_use_begin(struct access_use *u, uint64_t now_ms);
 void access_use_tokens(struct access_use *u, uint64_t tokens, uint64_t now_ms);
 void access_use_end(struct access_use *u);
 
-/* What another router published; `rows` counts those of all uses. ERR_FULL: not taken, there are
- * too many; ERR_NOMEM. */
+/* Takes another router's published use; `rows` counts the rows of all uses. ERR_FULL: not taken,
+ * too many rows; ERR_NOMEM. */
 MUST_USE int access_use_hear(struct access_use *u, uint64_t router,
                              const struct access_window *window, uint64_t in_flight,
                              uint64_t now_ms, unsigned *rows);
-/* Lets go of rows that count no more. */
+/* Frees rows that no longer count. */
 void access_use_forget(struct access_use *u, uint64_t now_ms, unsigned *rows);
-/* Whether anything of its own still counts. */
+/* True if anything of this router's own use still counts. */
 bool access_use_is_active(const struct access_use *u, uint64_t now_ms);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_suspect(const struct admission_request *r)
     return r->company == NODE_COMPANY_ALONE;
 }
 
-/* How much of its time in that class is over. */
+/* The time that the request has spent in that class. */
 static uint64_t waited_ms(const struct admission_request *r, enum queue_class class,
                           uint64_t now_ms)
 {
@@ -36,7 +36,7 @@ static uint64_t waited_ms(const struct admission_request *r, enum queue_class cl
     return class == QUEUE_ALONE && by_age_ms > before_ms ? by_age_ms : before_ms;
 }
 
-/* What is to be said to the client of a suspect if it may not wait; NULL: it may. */
+/* The text for a suspect's client if the suspect may not wait; NULL: it may. */
 static const char *why_not_wait(const struct admission *a, const struct admission_request *r,
                                 int err, uint64_t now_ms)
 {
@@ -52,7 +52,7 @@ static const char *why_not_wait(const struct admission *a, const struct admissio
     return NULL;
 }
 
-/* One is kept for the suspects that wait, if none is yet. */
+/* Keeps a replica for the waiting suspects, if none is kept yet. */
 static void keep_quietest(struct admission *a, const struct admission_question *q, uint64_t now_ms)
 {
     if (a->kept != 0 || now_ms < a->pause_until_ms)
@@ -64,7 +64,8 @@ static void keep_quietest(struct admission *a, const struct admission_question *
     node_router_keep(a->router, (unsigned)quietest, true);
 }
 
-/* No replica will do now, but one may soon: `err`. One that waits for it already goes on. */
+/* No replica will do now, but one may soon: `err`. A request that already waits for it keeps
+ * waiting. */
 static void wait(struct admission *a, struct admission_request *r,
                  const struct admission_question *q, int err, uint64_t now_ms,
                  struct admission_answer *out)
@@ -90,7 +91,7 @@ static void wait(struct admission *a, struct admission_request *r,
     }
 }
 
-/* Its replica is kept for it. */
+/* Keeps the replica for the request that was placed there. */
 static void place(struct admission *a, struct admission_request *r, unsigned server,
                   uint64_t now_ms)
 {
@@ -113,7 +114,7 @@ bool admission_is_full(const struct admission *a)
     return node_router_booked(a->router) >= a->options->requests_max;
 }
 
-/* The lane: the same for those that one replica may serve as well as another. */
+/* The lane's key, equal for requests that the same replicas can serve. */
 static uint64_t key_of(const struct admission *a, const struct admission_question *q)
 {
     const struct node_request *request = q->request;
@@ -150,7 +151,7 @@ static int choose(const struct admission *a, const struct admission_request *r,
                       : node_router_place(a->router, q->request, q->excluded, now_ms, out);
 }
 
-/* True: it may go on. */
+/* True: the request may go on. */
 static bool begin(struct admission *a, struct admission_request *r, struct access_key *tenant,
                   uint64_t now_ms, struct admission_answer *out)
 {

@@ -1,9 +1,9 @@
-/* How many requests may be sent again: a share of the traffic, so that an outage of all replicas
- * is not made worse by the routers. A bucket: each request adds `share`, each retry takes 1. It
- * holds BUDGET_BURST with one router, half of that with two, BUDGET_BURST_LEAST each with three
- * or more. Two kinds move also where it is empty (attempt.c): what was under way at a replica
- * that died, once in BUDGET_SPARED_MS for each replica; and what a full replica turned away,
- * where another one is well and not full. */
+/* The retry budget: the share of requests that may be sent again, so that routers do not make an
+ * outage of all replicas worse. It is a token bucket: each request adds `share`, each retry takes
+ * 1. Its size is BUDGET_BURST with one router, half of that with two, BUDGET_BURST_LEAST each with
+ * three or more. Two kinds of retries also go if the bucket is empty (attempt.c). One is requests
+ * that were in flight at a replica that died, once in BUDGET_SPARED_MS per replica. The other is
+ * requests that a full replica turned away, if another replica is well and not full. */
 #ifndef NODE_ADMISSION_BUDGET_H
 #define NODE_ADMISSION_BUDGET_H
 
@@ -11,14 +11,14 @@
 
 enum {
     BUDGET_BURST = 20,
-    BUDGET_BURST_LEAST = 7, /* of a router: it finds out that a replica fails */
+    BUDGET_BURST_LEAST = 7, /* per router: enough to find out that a replica fails */
     BUDGET_SPARED_MS = 60000,
 };
 
 struct budget {
-    double share; /* of requests; 0: nothing is sent again */
+    double share; /* of requests; 0: no retries */
     double level;
-    double burst; /* its part of BUDGET_BURST */
+    double burst; /* this router's part of BUDGET_BURST */
 };
 
 static inline void budget_init(struct budget *b, double share)
@@ -28,7 +28,7 @@ static inline void budget_init(struct budget *b, double share)
     b->burst = BUDGET_BURST;
 }
 
-/* Another share; what was put by stays. */
+/* Changes the share; what was saved stays. */
 static inline void budget_share(struct budget *b, double share)
 {
     if (b->share == 0 || share == 0)
@@ -36,7 +36,7 @@ static inline void budget_share(struct budget *b, double share)
     b->share = share;
 }
 
-/* So many routers share the traffic. */
+/* Sets the number of routers that share the traffic. */
 static inline void budget_part(struct budget *b, unsigned routers)
 {
     double part = (double)BUDGET_BURST / routers;
@@ -44,7 +44,7 @@ static inline void budget_part(struct budget *b, unsigned routers)
     b->level = b->level < b->burst ? b->level : b->burst;
 }
 
-/* A new request came. */
+/* A new request arrived. */
 static inline void budget_fill(struct budget *b)
 {
     double level = b->level + b->share;
@@ -56,7 +56,7 @@ static inline bool budget_has(const struct budget *b)
     return b->level >= 1;
 }
 
-/* Enough that what only may be worth it takes nothing from replicas that fail. */
+/* True if retries of doubtful worth take nothing from those of failing replicas. */
 static inline bool budget_has_half(const struct budget *b)
 {
     return budget_has(b) && b->level >= b->burst / 2;

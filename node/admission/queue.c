@@ -18,7 +18,7 @@ static bool is_used(const struct queue_line *line, unsigned lane)
     return (line->used >> lane & 1) != 0;
 }
 
-/* The lane of that key; else a free one; else one that is shared. */
+/* The lane of that key; else a free lane; else a shared one. */
 static unsigned lane_of(const struct queue_line *line, uint64_t key)
 {
     unsigned free = QUEUE_LANES;
@@ -41,7 +41,8 @@ bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum
     return is_used(line, lane) && (w->number == 0 || line->lanes[lane].first->number < w->number);
 }
 
-/* Who came before it in its lane; NULL: nobody. Few are before one that was served already. */
+/* The last waiter in the lane that came earlier; NULL: none. A waiter that was served before has
+ * few before it. */
 static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t number)
 {
     struct queue_waiter *before = NULL, *at = lane->first;
@@ -59,7 +60,7 @@ int queue_push(struct queue *q, struct queue_waiter *w, enum queue_class class, 
     CHECK(!queue_waits(w));
     if (!queue_has_place(q, w))
         return ERR_FULL;
-    if (line->length == 0) { /* how fast it emptied another time says nothing of now */
+    if (line->length == 0) { /* an earlier rate says nothing about now */
         line->served_lately = 0;
         line->served_at_ms = line->served_since_ms = now_ms;
     }
@@ -140,7 +141,7 @@ unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t n
     struct queue_line *line = &q->lines[class];
     fade(line, now_ms);
     double age_ms = (double)(now_ms - line->served_since_ms);
-    double seconds = age_ms / 1000; /* nobody was served in all that time */
+    double seconds = age_ms / 1000; /* none was served in all that time */
     if (line->length == 0)
         return 1;
     if (line->served_lately > 0) {

@@ -1,21 +1,22 @@
-/* Requests that wait for a replica: bounded all together, first come first served in each class.
+/* Requests that wait for a replica: bounded in total, first come first served in each class.
  *
- * A class is what they wait for (enum queue_class). It has lanes. Those that wait in one lane can
- * be served by the same replicas, so where the first of them may not go the others may not either,
- * and are not looked at; those of another lane may. `key` names the lane: the caller makes it of
- * all that decides which replicas can serve. There are QUEUE_LANES lanes, so that a look at the
- * queue stays short; where more keys wait at once, some share a lane, and then one may wait behind
- * another that needs another replica.
+ * A class is what a request waits for (enum queue_class). Each class has lanes. The requests in one
+ * lane can be served by the same replicas: if the first may not go, the others may not either, and
+ * are skipped. Requests of other lanes may still go. `key` selects the lane: the caller computes it
+ * from everything that decides which replicas can serve. There are QUEUE_LANES lanes, so that a
+ * look at the queue stays short. If more keys wait at once, some share a lane; then a request may
+ * wait behind another that needs another replica.
  *
- *   queue_push()    at the end of its lane, or where it was if it waited before; ERR_FULL beyond
+ *   queue_push()    at the end of its lane, or at its former place; ERR_FULL beyond
  *                   length_max
- *   a look          whenever one may go: the first of each lane, class by class, the longest
+ *   a look          whenever a request may go: the first of each lane, class by class, the longest
  *                   waiting first
- *     queue_take()    it is served
- *     queue_pass()    it may not go: its lane is passed over in this look
- *   queue_remove()  its client left, or its time is up: O(1)
+ *     queue_take()    the request is served
+ *     queue_pass()    the request may not go: this look skips its lane
+ *   queue_remove()  the client left, or the time is up: O(1)
  *
- * Whether one may go, and how long it waits, the caller says (node/proxy/exchange/overload.c).
+ * The caller decides which requests may go, and how long each waits
+ * (node/proxy/exchange/overload.c).
  */
 #ifndef NODE_ADMISSION_QUEUE_H
 #define NODE_ADMISSION_QUEUE_H
@@ -26,19 +27,20 @@
 #include "base/err.h"
 #include "base/histogram.h"
 
-/* In the order in which they are served. */
+/* In the order of service. */
 enum queue_class {
-    QUEUE_ALONE, /* for a replica to itself: it may be poison (node/proxy/exchange/suspect.h) */
-    QUEUE_APART, /* for one that is not kept for those */
-    QUEUE_ROOM,  /* for room at any */
+    QUEUE_ALONE, /* for a replica to itself: the request may be poison
+                    (node/proxy/exchange/suspect.h) */
+    QUEUE_APART, /* for a replica that is not kept for suspects */
+    QUEUE_ROOM,  /* for room at any replica */
     QUEUE_CLASSES
 };
 enum { QUEUE_LANES = 64 };
 
-/* In what waits; all zero at first. */
+/* Embedded in a waiting request; all zero at first. */
 struct queue_waiter {
     struct queue_waiter *next, *prev; /* in its lane */
-    uint64_t number; /* in order of arrival, from 1; kept for when it comes again. 0: none yet */
+    uint64_t number; /* in order of arrival, from 1; kept if the request comes again. 0: none yet */
     bool waits;
     uint64_t since_ms;
     uint64_t key;
@@ -48,39 +50,39 @@ struct queue_waiter {
 
 struct queue_lane {
     struct queue_waiter *first, *last;
-    uint64_t key; /* of the first that came when it was empty */
+    uint64_t key; /* of the first request that came when the lane was empty */
 };
 
-/* Those of one class. */
+/* The waiting requests of one class. */
 struct queue_line {
     struct queue_lane lanes[QUEUE_LANES];
     uint64_t used; /* a bit for each lane with waiters */
     uint64_t length;
-    uint64_t served;          /* queue_take() */
-    struct histogram waited;  /* of those */
-    double served_lately;     /* fades; for queue_retry_after_s() */
-    uint64_t served_at_ms;    /* when that was brought up to date */
-    uint64_t served_since_ms; /* when it was begun: the line was empty before */
+    uint64_t served;          /* calls of queue_take() */
+    struct histogram waited;  /* by the served requests, seconds */
+    double served_lately;     /* decays; for queue_retry_after_s() */
+    uint64_t served_at_ms;    /* when served_lately was updated */
+    uint64_t served_since_ms; /* when served_lately began: the line was empty before */
 };
 
 struct queue {
     struct queue_line lines[QUEUE_CLASSES];
     uint64_t arrivals;
     uint64_t length;     /* of all lines together */
-    uint64_t length_max; /* may change: those that wait stay, where they are more */
+    uint64_t length_max; /* may change: if it falls below the length, all stay */
 };
 
 _Static_assert(QUEUE_LANES == 64, "a look has a bit for each lane");
 
 void queue_init(struct queue *q, uint64_t length_max);
-/* `w` is borrowed until it is taken or removed. ERR_FULL. */
+/* `w` is borrowed until queue_take() or queue_remove(). ERR_FULL. */
 MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, enum queue_class class,
                         uint64_t key, uint64_t now_ms);
-/* Served now: it does not wait any more. */
+/* The request is served now and stops waiting. */
 void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms);
-/* It does not wait any more, for another reason. Does nothing if it did not wait. */
+/* The request stops waiting for another reason. Does nothing if it did not wait. */
 void queue_remove(struct queue *q, struct queue_waiter *w);
-/* Whether `w`, which does not wait in this class, would have others with this key before it. */
+/* True if `w`, which does not wait in this class, would have others with this key before it. */
 bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum queue_class class,
                        uint64_t key);
 
@@ -89,17 +91,17 @@ static inline bool queue_waits(const struct queue_waiter *w)
     return w->waits;
 }
 
-/* Whether it waits, or could: queue_push() of one that does not is not ERR_FULL. */
+/* True if the request waits, or queue_push() of it would not be ERR_FULL. */
 static inline bool queue_has_place(const struct queue *q, const struct queue_waiter *w)
 {
     return q->length - w->waits < q->length_max;
 }
 
-/* One look at the queue, all 0 at first. Those that were not taken nor passed come again. */
+/* One look at the queue, all 0 at first. Requests that are neither taken nor passed come again. */
 struct queue_look {
     uint64_t passed[QUEUE_CLASSES]; /* lanes */
 };
-/* NULL: there is nobody left to look at. */
+/* NULL: no request is left. */
 struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look);
 static inline void queue_pass(struct queue_look *look, const struct queue_waiter *w)
 {
@@ -107,12 +109,12 @@ static inline void queue_pass(struct queue_look *look, const struct queue_waiter
 }
 
 enum { QUEUE_RETRY_AFTER_MAX_S = 60 };
-/* In how many seconds one that finds the queue full now should come again: until as many of its
- * class as wait now have been served, at the rate of the last seconds. 1 to
+/* Seconds after which a request that finds the queue full should retry. By then as many of its
+ * class as wait now should be served, at the rate of the last seconds. 1 to
  * QUEUE_RETRY_AFTER_MAX_S. */
 unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t now_ms);
 
-/* Asserts that the lanes hold as many as are counted, in order. */
+/* Asserts that the lanes have as many waiters as are counted, in order. */
 void queue_check(const struct queue *q);
 
 #endif

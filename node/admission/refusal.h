@@ -1,13 +1,13 @@
-/* Why the router answers an error of its own: one table for what clients, metrics and logs see.
+/* The router's own errors: one table for clients, metrics and logs.
  *
  *   X(NAME, word, status, setting, text)
  *
- * `word` is the reason in metrics, logs and x-grapevine-reason; `setting` the one that it comes
- * from (x-grapevine-limit), NULL where there is none or several; `status` and `text` what a client
- * mostly gets (NULL: the text is made where it is sent; of a limit of time it is a part).
+ * `word` is the reason in metrics, logs and x-grapevine-reason. `setting` is the setting that
+ * causes the error (x-grapevine-limit); NULL: none or several. `status` and `text` are what a
+ * client usually gets. A NULL text is made by the sender; the text of a time limit is only a part.
  *
- * First the mistakes of clients, and their probes for what a server can do: no other router, and no
- * engine, would have served these. */
+ * First come clients' mistakes, and their probes of what a server can do: no other router, and
+ * no engine, would have served these. */
 #ifndef NODE_ADMISSION_REFUSAL_H
 #define NODE_ADMISSION_REFUSAL_H
 
@@ -16,23 +16,23 @@
 
 #define REFUSALS_EACH(X)                                                                           \
     X(MALFORMED, "malformed", 400, NULL, NULL) /* also 414, 431, 501, 505 of the parser */         \
-    X(CODING, "coding", 415, NULL, NULL)       /* of a body, that is not decoded here */           \
+    X(CODING, "coding", 415, NULL, NULL)       /* of a body, not decoded here */                   \
     X(PATH, "path", 404, NULL, NULL)           /* also 405 */                                      \
-    X(UPGRADE, "upgrade", 426, NULL, NULL)     /* a handshake of WebSocket */                      \
+    X(UPGRADE, "upgrade", 426, NULL, NULL)     /* a WebSocket handshake */                         \
     X(ORIGIN, "origin", 403, "cors-allow-origin",                                                  \
       "Pages of this origin may not call this router. Its operator can add the origin to "         \
       "cors-allow-origin.") /* of a preflight */                                                   \
     X(MODEL, "model", 404, NULL, NULL)                                                             \
     X(API_KEY, "api_key", 401, NULL, NULL)       /* of the engines, for the list of models */      \
-    X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* no key of a client (client-keys-file), */      \
+    X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* an unknown client key (client-keys-file), */   \
     X(KEY_MODEL, "key_model", 403, "models",                                                       \
       "This API key is for certain models only, and which one a request to this path is for "      \
-      "cannot be told.") /* not for that model (404), */                                           \
+      "cannot be told.") /* or a key not for that model (404), */                                  \
     X(KEY_RESPONSE, "key_response", 403, NULL,                                                     \
-      "The list of videos holds those of other API keys: ask for yours by id.") /* nor response */ \
-    /* From here on it is the router: its limits, its replicas. */                                 \
+      "The list of videos holds those of other API keys: ask for yours by id.") /* or response */  \
+    /* From here on the router is the cause: its limits, its replicas. */                          \
     X(BODY_LIMIT, "body_limit", 413, "body-bytes-max", "The request body is too large.")           \
-    X(KEY_LIMIT, "key_limit", 429, NULL, NULL) /* a client's key may not use so much; also 403 */  \
+    X(KEY_LIMIT, "key_limit", 429, NULL, NULL) /* a client's key exceeds its limit; also 403 */    \
     X(ENGINE_FIELD, "engine_field", 400, "engine-fields", NULL)                                    \
     X(CONTROL, "control", 403, "engine-control-paths",                                             \
       "This path controls an engine and is not open to clients.")                                  \
@@ -42,19 +42,19 @@
     X(BAD_GATEWAY, "bad_gateway", 502, NULL, NULL) /* also 504: no replica gave an answer */       \
     X(RETRY_BUDGET, "retry_budget", 502, "retry-budget",                                           \
       "The replica did not answer in time, and no retry is left")                                  \
-    X(BY_ENGINE, "engine", 502, NULL, NULL) /* it said so in a stream, or to a control path */     \
+    X(BY_ENGINE, "engine", 502, NULL, NULL) /* the engine's, in a stream or to a control path */   \
     X(POISON, "poison", 502, NULL, "Engines died after this request. It is not sent to another.")  \
-    X(SUSPECT, "suspect", 502, NULL, NULL) /* one did */                                           \
-    X(LOOP, "loop", 508, NULL, NULL)       /* it passed this router before, or too many */         \
+    X(SUSPECT, "suspect", 502, NULL, NULL) /* an engine died of the request */                     \
+    X(LOOP, "loop", 508, NULL, NULL)       /* passed this router before, or too many */            \
     X(INTERNAL, "internal", 500, NULL, NULL)                                                       \
     X(CONNECTIONS, "connections", 503, "connections-max", "Too many connections.")                 \
     X(CLIENT_CONNECTIONS, "client_connections", 429, "connections-per-client-max",                 \
       "Too many connections of one client.")       /* these two count as no request */             \
-    X(SLOW_UPLOAD, "slow_upload", 408, NULL, NULL) /* also 503, where memory is short */           \
+    X(SLOW_UPLOAD, "slow_upload", 408, NULL, NULL) /* also 503, if memory is short */              \
     X(QUEUE_FULL, "queue_full", 429, NULL, NULL)                                                   \
     X(QUEUE_TIMEOUT, "queue_timeout", 504, "queue-timeout",                                        \
       "No replica had room for the request in time")                                               \
-    X(STOPPING, "stopping", 503, NULL, NULL) /* it waited when the router stopped */               \
+    X(STOPPING, "stopping", 503, NULL, NULL) /* the request waited when the router stopped */      \
     X(CONNECT, "connect", 504, "upstream-connect-timeout", NULL)                                   \
     X(FIRST_TOKEN, "first_token", 504, "upstream-first-token-timeout", NULL)                       \
     X(IDLE, "idle", 504, "upstream-idle-timeout", NULL)                                            \
@@ -66,7 +66,7 @@
 enum refusal {
     REFUSED_NONE,
     REFUSALS_EACH(REFUSAL_ENUM) REFUSALS,
-    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* those below */
+    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* the reasons before that */
 };
 #undef REFUSAL_ENUM
 

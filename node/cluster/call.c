@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Of the places of a member the likeliest; after a call that did not get through the next one: a
- * connection may go where datagrams go only through a translation. */
+/* The likeliest address of a member, or the next one after each failed call: connections may get
+ * through where datagrams need an address translation. */
 static bool place_of(const struct node_replication *n, uint64_t peer, struct gossip_address *out)
 {
     struct gossip_place places[GOSSIP_PLACES_MAX];
@@ -70,7 +70,7 @@ static int ask_json(const struct node_ask *a, struct buf *out)
     return json_writer_finish(&w);
 }
 
-/* Everybody has answered, or the time is up. */
+/* All have answered, or the time is up. */
 static void ask_end(struct node_replication *n, unsigned number)
 {
     struct node_ask *a = &n->asks[number];
@@ -97,8 +97,7 @@ static bool has_room(const struct node_replication *n)
     return false;
 }
 
-/* Whether a member can be expected to answer at all: one that has died or left, or that is not
- * understood, will not. */
+/* True if a member can be expected to answer: it has not died or left, and is understood. */
 static bool is_there(const struct node_replication *n, uint64_t node, uint64_t now_us)
 {
     struct gossip_member m;
@@ -117,7 +116,7 @@ static void give_up(struct node_replication *n, unsigned number, unsigned asked)
     n->asks[number].asked[asked].err = ERR_UNREACHABLE;
 }
 
-/* Opens as many calls as there is room for; the others wait for those that end. */
+/* Opens as many calls as there is room for; the others wait until some end. */
 static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us)
 {
     struct node_ask *a = &n->asks[number];
@@ -200,7 +199,7 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
 
 /* --- whether TCP gets through ---------------------------------------------------------------- */
 
-/* The one that has just failed, else the next in turn. */
+/* The member with the latest failed call, else the next in turn. */
 static struct node_peer *to_try(struct node_replication *n)
 {
     struct node_peer *next = NULL;
@@ -223,8 +222,8 @@ static void tried(struct node_replication *n, struct node_peer *p, uint64_t now_
         node_peer_tell_filtered(n, p, now_us);
 }
 
-/* It may be filtered from some day on, and a router that is ready calls nobody until an operator
- * asks, or it needs a snapshot. */
+/* TCP may become filtered at any time. A ready router makes no calls until an operator asks, or it
+ * needs a snapshot. */
 static void try_run(struct node_replication *n, uint64_t now_us)
 {
     if (!n->ready || now_us < n->try_due_us)
@@ -259,7 +258,7 @@ struct node_call *node_call_find(struct node_replication *n, uint32_t id)
         if (n->calls[i].use != NODE_CALL_FREE && n->calls[i].id == id)
             return &n->calls[i];
     }
-    return NULL; /* given up in the meantime */
+    return NULL; /* the call was given up in the meantime */
 }
 
 int node_call_answer(struct node_replication *n, const struct node_call *c, struct slice chunk)

@@ -1,13 +1,13 @@
-/* Cluster time: how routers whose wall clocks differ come to count the same generations.
+/* Cluster time: makes routers with different wall clocks count the same generations.
  *
- * Each announces its cluster time with every message of anti-entropy. A peer's time is kept as an
- * offset to this node's own monotonic clock, so it stays true until that peer moves its time. A
- * node follows the median of all offsets, its own (0) among them, so the majority wins. Where the
- * two in the middle disagree, the router that has been ready longer wins: it has more to lose. If
- * both have been ready equally long, the later time wins: going back costs an index.
+ * Each router announces its cluster time with every anti-entropy message. A node stores a peer's
+ * time as an offset to its own monotonic clock, which stays true until the peer moves its time. A
+ * node follows the median of all offsets, its own (0) included, so the majority wins. If the two in
+ * the middle disagree, the router that has been ready longer wins: it has more to lose. If both
+ * have been ready equally long, the later time wins, because going back costs an index.
  *
- * A jump waits for proof (proven). A few that are heard first are no majority. And a message that
- * waited, in the socket of a router that was stopped say, announces a time that is past.
+ * A jump needs proof (proven()). The first few announcements are no majority. And a message that
+ * waited, for example in the socket of a stopped router, announces a time that has passed.
  */
 #include <stdlib.h>
 
@@ -16,13 +16,13 @@
 #include "node/cluster/replication_internal.h"
 
 enum {
-    FRESH_US = 60000000,  /* a time that was announced longer ago does not count */
+    FRESH_US = 60000000,  /* an announcement older than this does not count */
     SLEW_MS = 500,        /* at most per check, so per second */
-    GRAIN_MS = 100,       /* the network's delay: differences below are none */
-    SLEW_GENERATIONS = 8, /* ahead by no more than this: slowed down instead of set back */
-    AGE_S = 5,            /* ages that differ by no more are equal */
-    PROOF_US = 1500000,   /* a jump has been due for so long when it is made */
-    DRAIN_US = 500000,    /* what waited in the socket is read within so long */
+    GRAIN_MS = 100,       /* the network's delay: smaller differences are ignored */
+    SLEW_GENERATIONS = 8, /* if ahead by no more than this: slow down instead of setting back */
+    AGE_S = 5,            /* smaller differences of age count as equal */
+    PROOF_US = 1500000,   /* a jump must have been due for so long */
+    DRAIN_US = 500000,    /* time to read the messages that waited in the socket */
 };
 
 void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
@@ -51,7 +51,7 @@ static int64_t own_off(const struct node_replication *n, uint64_t now_us)
 }
 
 struct vote {
-    int64_t off_ms; /* to this node's cluster time */
+    int64_t off_ms; /* minus this node's cluster time */
     uint64_t age_s;
 };
 
@@ -73,8 +73,9 @@ static int64_t median(struct vote *votes, unsigned count)
     return lower->age_s > upper->age_s + AGE_S ? lower->off_ms : upper->off_ms;
 }
 
-/* How many ms this node is behind the median of what was announced since; `heard` is by how many
- * others. Of `voters` others those that were not heard are taken to agree with this node. */
+/* The milliseconds that this node is behind the median of announcements since `since_us`. `heard`:
+ * the number of other routers among them. Further others, up to `voters`, count as agreeing with
+ * this node. */
 static int64_t behind(const struct node_replication *n, uint64_t since_us, unsigned voters,
                       uint64_t now_us, unsigned *heard)
 {
@@ -126,14 +127,14 @@ static void forward(struct node_replication *n, uint64_t node, int64_t by_ms, ui
 static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint64_t now_us)
 {
     if (node_state_rewind(n->state, by_ms, node_replication_ms(now_us)) != ERR_OK)
-        return; /* no memory: tried again at the next check */
+        return; /* no memory: the next check retries */
     n->clock_back++;
     node_replication_rewound(n);
     node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
 }
 
-/* The answer may have been on its way since it was asked for, and no longer: what is between is as
- * good as this node can know (Cristian, Probabilistic clock synchronization, 1989). */
+/* The answer may have been in transit for any time since the request. Every offset between these
+ * bounds is equally good (Cristian, Probabilistic clock synchronization, 1989). */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t asked_us, uint64_t now_us)
 {
@@ -163,8 +164,8 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
     n->clock_slewed_ms += (uint64_t)llabs(step);
 }
 
-/* A jump seems to be due. How far, when it has been for a while in which this router was not
- * stopped, by what those that are alive announced since: they are asked. 0: not known yet. */
+/* A jump seems to be due. Returns its size once it has been due for PROOF_US in which this router
+ * was not stopped, by what live members announced since then; asks them. 0: unknown so far. */
 static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)
@@ -202,7 +203,7 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
         return true;
     }
     forward(n, 0, by, now_us);
-    /* What the others reported of a time that was the future here was refused. */
+    /* Reports by others of a time that was the future here were refused. */
     n->snapshot_of = gossip_peer_random(n->gossip, 0);
     return false;
 }

@@ -21,10 +21,10 @@ static const char *class_text(enum node_digest_class class)
     return texts[class];
 }
 
-/* One router's word: hashes of the texts, so that what is compared is of a fixed size. */
+/* One router's digests: hashes of the texts, so that the compared data has a fixed size. */
 struct digests {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
-    unsigned bits;                         /* the classes that were listed */
+    unsigned bits;                         /* the classes that are present */
     bool joining;
     uint64_t floor, now;
 };
@@ -40,7 +40,7 @@ static enum http_json_token next(struct reader *r)
     return http_json_next(&r->json, &r->in);
 }
 
-/* The text of a key or string; longer ones are cut and cannot be confused with any of ours. */
+/* The text of a key or string; longer texts are cut, and then equal none of ours. */
 static struct slice text(struct reader *r)
 {
     size_t len = 0;
@@ -54,7 +54,7 @@ static struct slice text(struct reader *r)
     return slice_of(r->text, len);
 }
 
-/* Passes over the rest of a value whose first token is `token`. */
+/* Skips the rest of a value with the first token `first`. */
 static void skip(struct reader *r, enum http_json_token first)
 {
     unsigned depth = 0;
@@ -143,7 +143,7 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
 {
     *out = (struct digests){.now = UINT32_MAX};
     out->classes[NODE_DIGEST_POISON] = text_hash(SLICE("0000000000000000"));
-    out->bits = 1u << NODE_DIGEST_POISON; /* a version before it */
+    out->bits = 1u << NODE_DIGEST_POISON; /* an earlier version has no such class */
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;
@@ -222,7 +222,7 @@ void node_digests_differ_write(unsigned differ, struct json_writer *w)
     json_array_end(w);
 }
 
-/* --- in few words ---------------------------------------------------------------------------- */
+/* --- in short form ---------------------------------------------------------------------------- */
 
 /* A string, a number below 2^64, true, false; anything else is null. */
 static void copy_value(struct reader *r, enum http_json_token token, struct json_writer *w)
@@ -256,7 +256,7 @@ static void copy_object(struct reader *r, enum http_json_token token, struct jso
     json_object_end(w);
 }
 
-/* True: it has an error. */
+/* True: the member has an error. */
 static bool copy_node(struct reader *r, enum http_json_token token, bool with_hears,
                       struct json_writer *w)
 {

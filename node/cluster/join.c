@@ -1,8 +1,8 @@
-/* Becoming ready: a snapshot from a peer that is.
+/* Becoming ready: a snapshot from a ready peer.
  *
- * The answer of a snapshot call is a head (whether the peer is ready itself, and its cluster time),
- * the state in chunks, and last the vector. The vector is the one of the snapshot's *start*: what
- * it counts as applied was in the peer's state before the first chunk was made. */
+ * The answer of a snapshot call is a head (is the peer ready itself, and its cluster time), the
+ * state in chunks, and last the vector. The vector is from the snapshot's *start*: everything
+ * that it counts as applied was in the peer's state before the first chunk was made. */
 #include <stdio.h>
 
 #include "base/bug.h"
@@ -13,9 +13,9 @@
 
 enum {
     RETRY_US = 200000,
-    AGAIN_US = 20000, /* what is missing comes soon */
-    /* So long no call to join got through: TCP is filtered, and the state has to come by datagrams.
-     * Longer than a router that starts beside this one takes to listen. */
+    AGAIN_US = 20000, /* the missing members appear soon */
+    /* If no call to join succeeded for so long, TCP is filtered, and the state has to come in
+     * datagrams. This is longer than a router that starts beside this one takes to listen. */
     UNREACHED_US = 10000000,
     WAITS_MAX = 50,
 };
@@ -28,7 +28,7 @@ static unsigned calls_of(const struct node_replication *n, enum node_call_use us
     return count;
 }
 
-/* A member that is ready, at random, rather not the one that failed last. 0: none. */
+/* A random ready member, if possible not the one that failed last. 0: none. */
 static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
 {
     uint64_t drawn = 0, failed = 0;
@@ -47,7 +47,7 @@ static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
     return drawn != 0 ? drawn : failed;
 }
 
-/* Of members that have all just started one may begin sooner than if it were alone. */
+/* If all members have just started, one may begin sooner than if it were alone. */
 static bool is_first(const struct node_replication *n)
 {
     unsigned others = 0;
@@ -62,7 +62,7 @@ static bool is_first(const struct node_replication *n)
     return others > 0;
 }
 
-/* Members live, but none was to be asked. */
+/* Members live, but none could be asked. */
 static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX])
 {
     unsigned others = 0, foreign = 0;
@@ -98,7 +98,7 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
                                   (int64_t)((now_us - n->started_us) / 1000), why);
 }
 
-/* Once a minute for each member. */
+/* Sends the event once a minute for each member. */
 static void tell_failed(struct node_replication *n, struct node_peer *p, int err, uint64_t now_us)
 {
     char at[NODE_ADDRESS_MAX];
@@ -118,7 +118,7 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     uint8_t request[4];
     w = wire_writer_of(request, sizeof request);
     struct crdt_index *index = node_state_index(n->state);
-    /* A joiner's clock may be wrong: it asks for all generations. */
+    /* A joiner's clock may be wrong: it requests all generations. */
     wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
     CHECK(!w.bad);
     if (node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,
@@ -132,8 +132,8 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
 
 /* --- deltas that come meanwhile ------------------------------------------------------------- */
 
-/* What they say of replicas of which this node has not heard is passed over, and they may be newer
- * than the snapshot: so they are joined once more when it is whole. */
+/* Joining skips entries about replicas that this node has not heard of, although they may be newer
+ * than the snapshot. So these deltas are joined again when the snapshot is complete. */
 void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
                     struct slice delta)
 {
@@ -170,7 +170,7 @@ static bool wants(const struct node_replication *n)
     return !n->ready || n->snapshot_of != 0 || n->lacks_snapshot;
 }
 
-/* Better ready with what datagrams bring than never. The members are reported one by one. */
+/* Better ready with the content of datagrams than never. Each member is reported. */
 static void become_ready_unreached(struct node_replication *n, uint64_t now_us)
 {
     uint64_t unreached_us = n->unreached_us;
@@ -216,7 +216,7 @@ uint64_t node_join_due(const struct node_replication *n)
 
 void node_join_again(struct node_replication *n, uint64_t now_us)
 {
-    /* A snapshot that is on its way is of a state that is gone. */
+    /* A snapshot in transit is of a state that is gone. */
     for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
         if (n->calls[i].use == NODE_CALL_JOIN)
             n->calls[i].use = NODE_CALL_FREE;
@@ -235,8 +235,8 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-/* Reports of routers that membership has not announced yet would be passed over, and the vector
- * would claim them. It announces them within a few milliseconds. */
+/* Reports of routers that membership has not announced yet would be skipped, and the vector would
+ * claim them. Membership announces them within a few milliseconds. */
 static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
 {
     bool known = true;
@@ -258,7 +258,7 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
     if (r->bad)
         return ERR_SYNTAX;
     if (!ready && !n->ready)
-        return ERR_AGAIN; /* it knows no more than this one */
+        return ERR_AGAIN; /* the peer knows no more than this node */
     bool known = knows_routers(n, r);
     if (r->bad)
         return ERR_SYNTAX;

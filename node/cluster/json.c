@@ -1,4 +1,4 @@
-/* What the seam knows, for operators: members with vectors and lag, digests, counters. */
+/* The replication's JSON for operators: members with vectors and lag, digests, counters. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "node/cluster/replication_internal.h"
 
-/* Beyond so many members the vectors (a square of numbers) are left out. */
+/* With more members the vectors (a square of numbers) are left out. */
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 
@@ -32,7 +32,8 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* Up to where a member has heard each author, as it told last; this node's own word for itself. */
+/* The number up to which a member has heard each author, as it last said; this node's own for
+ * itself. */
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -53,7 +54,7 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
     json_object_end(w);
 }
 
-/* What this node has not applied of the member's deltas, and what that one lacks of ours. */
+/* The member's deltas that this node has not applied, and this node's that the member lacks. */
 static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                     const struct gossip_member *self)
 {
@@ -70,7 +71,7 @@ static void put_lag(struct json_writer *w, const struct gossip *g, const struct 
         json_u64(w, self->seq_known > seq ? self->seq_known - seq : 0);
 }
 
-/* Where it may be reached, the likeliest first, each with how that is known. */
+/* The member's addresses, the likeliest first, each with its source. */
 static void put_places(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -92,7 +93,7 @@ static void put_places(struct json_writer *w, const struct gossip *g, const stru
     json_array_end(w);
 }
 
-/* Two that live have its name, as of the last minute. */
+/* Two live members have this name, as of the last minute. */
 static void put_duplicate(struct json_writer *w, const struct gossip *g,
                           const struct gossip_member *m, uint64_t now_us)
 {
@@ -107,7 +108,7 @@ static void put_duplicate(struct json_writer *w, const struct gossip *g,
     json_put_cstr(w, "duplicate_at", address);
 }
 
-/* Where it takes no call, if that is so. */
+/* The address at which the member takes no call, if so. */
 static void put_filtered(struct json_writer *w, const struct node_replication *n,
                          const struct node_peer *p, uint64_t now_us)
 {
@@ -249,7 +250,7 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
 /* --- digests: the format is in node/cluster/digests.h -------------------------------------------
  */
 
-/* How long ago it heard each other member, in milliseconds; null: that one does not live. */
+/* How long ago this node heard each other member, in milliseconds; null: not alive. */
 static void put_hears(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
 {
     unsigned count = gossip_member_count(n->gossip);
@@ -279,8 +280,8 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     json_put_u64(&w, "floor", floor);
     json_put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
-    put_hex(&w, "log", 0); /* a router of before ADR 0067 takes a digest that is missing for one
-                              that differs, and has 0 itself */
+    put_hex(&w, "log", 0); /* routers from before ADR 0067 take a missing digest for a difference,
+                              and have 0 themselves */
     put_hex(&w, "poison", digest.poison);
     put_hex(&w, "reports", digest.reports);
     put_hex(&w, "whole_index", digest.index);

@@ -14,7 +14,7 @@ enum {
     FRAME_HEAD = 5,
     CHECK_BYTES = 8,
     LEARNED_HEAD = 6 + 2,
-    HEAD_BYTES = 2 + 6 + 4 + 4 + 8 + 4 + 1, /* and the secret of a router alone */
+    HEAD_BYTES = 2 + 6 + 4 + 4 + 8 + 4 + 1, /* plus the secret of a router alone */
     PASSES_MAX = 64,                        /* over paths */
     END_ROOM = 1 << 20,                     /* of a file, for the last chunk and its end */
 };
@@ -27,13 +27,13 @@ enum { MAGIC_BYTES = sizeof magic - 1 };
 static uint64_t check_next(uint64_t before, const char *frame, size_t len)
 {
     struct hash_secret secret;
-    hash_secret_from_seed(&secret, 0x67726170); /* any constant: it shows accidents */
+    hash_secret_from_seed(&secret, 0x67726170); /* any constant: the check detects accidents */
     return hash_mix(before ^ hash64(&secret, frame, len));
 }
 
 struct node_keep {
     struct node_keep_source of;
-    bool learned; /* that was written */
+    bool learned; /* a frame LEARNED was written */
     unsigned told_at[2];
     uint64_t now_ms, check, bytes, rewinds;
     enum kind stage;
@@ -77,7 +77,7 @@ static int head_put(const struct node_keep *k, struct buf *out)
     wire_write_u64(&w, a.hash);
     wire_write_u32(&w, a.id_ranges);
     wire_write_u8(&w, !config->replicated);
-    if (!config->replicated) /* others have it of the cluster's key */
+    if (!config->replicated) /* others derive it from the cluster's key */
         wire_write_bytes(&w, config->secret.bytes, HASH_SECRET_BYTES);
     CHECK(!w.bad);
     return buf_append(out, bytes, wire_written(&w));
@@ -109,7 +109,7 @@ static int learned_put(struct node_keep *k, struct buf *out)
     return 1;
 }
 
-/* Of one stage: 1, or 0 and nothing: there is no more of it. */
+/* Appends the next piece of the current stage: 1, or 0 at its end. */
 static int stage_put(struct node_keep *k, struct buf *out)
 {
     switch (k->stage) {
@@ -290,7 +290,8 @@ static int fits(const struct node_kept *k, const struct node_state *s, uint64_t 
     return k->cluster_ms + own.ttl_ms < now ? ERR_STALE : ERR_OK;
 }
 
-/* A point's parent may stand in a later piece, so pieces are read until no point finds one. */
+/* A point's parent may be in a later piece, so pieces are read again until no point finds a
+ * parent. */
 static void paths_recall(const struct node_kept *k, struct kv_readers *readers)
 {
     bool any = readers != NULL;
@@ -306,7 +307,8 @@ static void paths_recall(const struct node_kept *k, struct kv_readers *readers)
     }
 }
 
-/* A chunk that is malformed in itself is left out: there is none, for its check is right. */
+/* Chunks that are malformed in themselves are skipped: there are none, because the check is
+ * right. */
 int node_kept_join(const struct node_kept *k, struct node_state *s, struct kv_readers *readers,
                    uint64_t now_ms, const char **why)
 {

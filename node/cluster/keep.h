@@ -1,26 +1,25 @@
-/* What a router keeps on disk, so that it starts warm: one file, of which this is the bytes.
+/* The state file, from which a router starts warm: writes and reads its bytes.
  *
  *   "GRAPEVINE-STATE\n"  then frames: kind 1 | length 4 | body | check 8
  *
- *   HEAD    what it is of: version, cluster time, settings, and the secret of a router alone
- *   PATHS   checkpoints of prompts, and where they stand (node/kv/paths.h)
- *   FEED    what one engine holds, by its KV events (node/kv/reader.h)
+ *   HEAD    the origin: version, cluster time, settings, and the secret of a router alone
+ *   PATHS   checkpoints of prompts, and their positions (node/kv/paths.h)
+ *   FEED    one engine's cache, by its KV events (node/kv/reader.h)
  *   STATE   a chunk of the shared state (crdt/state.h)
- *   LEARNED what this router learned of replicas (crdt/learned.h)
- *   TOLD    what answers told of models and prompts (node/route/recall.h)
+ *   LEARNED measurements of replicas (crdt/learned.h)
+ *   TOLD    facts from answers about models and prompts (node/route/recall.h)
  *   END     nothing; no byte follows
  *
- * The check of a frame is a hash of it and of the check before, so that each byte, and the order,
- * is covered: a file that was cut, or has one wrong bit, is refused as a whole before anything of
- * it is believed. It shows accidents. Against an attacker the file's mode protects.
+ * The check of a frame is a hash of the frame and of the check before, so that each byte and the
+ * order are covered. A file that was cut, or has one wrong bit, is refused as a whole before any of
+ * it is used. The check detects accidents. The file's mode protects against attackers.
  *
- * The state is written while it changes, as for a router that joins. What must not come back is not
- * taken in: reports are of routers that lived then, and are passed over, as is what has expired
- * meanwhile, or is of the future. What this router learned of replicas it takes for another's word.
- * The order of joins does not matter: a router that reads its file and then joins others has what
- * both know.
+ * The state is written while it changes, as for a joining router. Reading leaves out what must not
+ * come back: the reports of routers that lived then, expired entries, and entries of the future.
+ * The router treats its own earlier measurements of replicas like another router's. The order of
+ * joins does not matter: a router that reads its file and then joins others has the union of both.
  *
- * Pure: bytes come out in pieces of less than a millisecond each, but for one tree of blocks.
+ * Pure: each piece of bytes takes less than a millisecond, except for a tree of blocks.
  */
 #ifndef NODE_CLUSTER_KEEP_H
 #define NODE_CLUSTER_KEEP_H
@@ -39,9 +38,9 @@ struct kv_readers;
 
 enum {
     NODE_KEEP_VERSION = 2,
-    /* A longer file is refused. One that is written ends before that, with a part of the state. */
+    /* A longer file is refused. A written file ends before that, with a part of the state. */
     NODE_KEEP_BYTES_MAX = 256 << 20,
-    NODE_KEEP_FUTURE_MS = 60000, /* so far may a file be ahead of this machine's clock */
+    NODE_KEEP_FUTURE_MS = 60000, /* a file may be so far ahead of this machine's clock */
 };
 
 /* --- writing --- */
@@ -52,10 +51,10 @@ struct node_keep;
 struct node_keep_source {
     const struct node_state *state;
     const struct kv_readers *readers; /* NULL: none */
-    /* What was learned of the replica; false: nothing. */
+    /* Measurements of the replica; false: none. */
     bool (*learned)(void *context, unsigned slot, struct crdt_learned *out);
-    /* Appends the next piece of what answers told: 1, or 0 and nothing. `at` begins as zeroes.
-     * NULL: there is none. ERR_NOMEM. */
+    /* Appends the next piece of facts from answers: 1, or 0 at the end. `at` begins as zeroes.
+     * NULL: no such facts. ERR_NOMEM. */
     int (*told)(void *context, unsigned at[2], struct buf *out);
     void *context;
 };
@@ -63,35 +62,36 @@ struct node_keep_source {
 /* ERR_NOMEM. */
 MUST_USE int node_keep_begin(struct node_keep **out, const struct node_keep_source *source,
                              uint64_t now_ms);
-/* Appends the next piece: 1, or 0: the file is whole. ERR_STALE: the clock was set back meanwhile,
- * begin anew; ERR_NOMEM. */
+/* Appends the next piece: 1, or 0: the file is complete. ERR_STALE: the clock was set back
+ * meanwhile, begin anew; ERR_NOMEM. */
 MUST_USE int node_keep_next(struct node_keep *k, struct buf *out);
 void node_keep_end(struct node_keep *k);
 
 /* --- reading --- */
 
-/* A file whose every byte was checked. */
+/* A file with every byte checked. */
 struct node_kept {
     struct slice file; /* borrowed */
     uint64_t cluster_ms;
     struct node_agreement agreement;
-    bool alone; /* written by a router alone, so it has the secret */
+    bool alone; /* written by a router alone, so the secret is in the file */
     struct hash_secret secret;
 };
 
-/* `why` says why not, in a few words that follow "the file": ERR_SYNTAX, ERR_VERSION. */
+/* ERR_SYNTAX, ERR_VERSION; `why` then says the reason in a few words that follow "the file". */
 MUST_USE int node_kept_read(struct node_kept *out, struct slice file, const char **why);
-/* Joins it. `s` has its secret and the present time, and has heard of nobody else. `readers` may be
- * NULL, and copies what it keeps. ERR_DENIED: it is of another cluster; ERR_RANGE: of other
- * settings; ERR_STALE: too old; ERR_RANGE too: of the future. Then nothing was joined. */
+/* Joins the file into `s`, which has its secret and the current time, and no state from other
+ * routers yet. `readers` may be NULL, and copies what it keeps. On an error nothing is joined:
+ * ERR_DENIED: another cluster's file; ERR_RANGE: other settings, or from the future; ERR_STALE: too
+ * old. */
 MUST_USE int node_kept_join(const struct node_kept *k, struct node_state *s,
                             struct kv_readers *readers, uint64_t now_ms, const char **why);
-/* What was learned of those replicas that `s` knows, after node_kept_join(). */
+/* Passes on the measurements of the replicas in `s`. Call it after node_kept_join(). */
 void node_kept_learned(const struct node_kept *k, const struct node_state *s,
                        void (*learned)(void *context, unsigned slot,
                                        const struct crdt_learned *learned),
                        void *context);
-/* What answers told, piece by piece. */
+/* Passes on the facts from answers, piece by piece. */
 void node_kept_told(const struct node_kept *k, void (*told)(void *context, struct slice piece),
                     void *context);
 

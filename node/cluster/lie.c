@@ -1,5 +1,5 @@
-/* A member that lies: for the fault `member-lies` of jepsen-lite. Nothing of it is in a router that
- * has no bugs compiled in. */
+/* A member that lies: for the fault `member-lies` of jepsen-lite. Only routers with bugs compiled
+ * in have this code. */
 #include <stdio.h>
 
 #include "base/bug.h"
@@ -13,14 +13,14 @@ void node_lie(struct node_replication *n, uint64_t now_us)
 }
 #else
 
-/* Names are announced so long before their time is over: what was heard of in the last sixteenth of
- * it is named once more. */
+/* Age of announced names before their time is over: names heard in the last sixteenth of it are
+ * announced again. */
 enum { NAMES_AGO_S = 75 };
 
 enum {
     NAMES = 80,        /* more than CRDT_TOLD_MAX */
-    TELL_US = 50000,   /* one name after the other */
-    TURN_US = 3000000, /* then other engines are said to be full */
+    TELL_US = 50000,   /* between two names */
+    TURN_US = 3000000, /* then other engines are reported full */
     REQUESTS = 100000,
     TOKENS = 100000000,
 };
@@ -34,7 +34,7 @@ static void tell_name(struct crdt_state *s, unsigned i)
     crdt_state_lie(s, told, CRDT_NAMES_TTL_S - NAMES_AGO_S);
 }
 
-/* Two thirds of the replicas are full, in turn, and every fourth time all are. */
+/* Two thirds of the replicas are reported full, in turn, and every fourth time all are. */
 static void tell_loads(struct crdt_state *s, uint64_t turn)
 {
     const struct crdt_registry *r = crdt_state_registry(s);

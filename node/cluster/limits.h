@@ -1,5 +1,5 @@
-/* The limits of the seam, and what crdt/ and gossip/ rely on in each other. What happens at each:
- * docs/limits.md. */
+/* The limits of the seam, and what crdt/ and gossip/ rely on in each other. docs/limits.md says
+ * what happens at each. */
 #ifndef NODE_CLUSTER_LIMITS_H
 #define NODE_CLUSTER_LIMITS_H
 
@@ -10,16 +10,16 @@
 
 enum {
     NODE_MESSAGE_HEAD = 10,                 /* bytes before a message of crdt/ */
-    NODE_CALLS_MAX = 64,                    /* to other routers, under way */
-    NODE_CALLS_SERVED_MAX = 64,             /* of other routers, under way */
-    NODE_ASKS_MAX = 4,                      /* questions to all routers, under way */
-    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* of one router to such a question */
-    NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* of all of them */
-    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* deltas kept while a snapshot comes */
-    NODE_STRANGERS_MAX = 16,                /* places of other clusters that were logged */
-    NODE_CLOCKS_MAX = 16,                   /* routers whose clocks are compared */
+    NODE_CALLS_MAX = 64,                    /* to other routers, in flight */
+    NODE_CALLS_SERVED_MAX = 64,             /* of other routers, in flight */
+    NODE_ASKS_MAX = 4,                      /* questions to all routers, in flight */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* of one router's answer to such a question */
+    NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* of all answers together */
+    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* deltas kept while a snapshot arrives */
+    NODE_STRANGERS_MAX = 16,                /* addresses of other clusters that were logged */
+    NODE_CLOCKS_MAX = 16,                   /* routers with clocks that are compared */
     NODE_REQUEST_TEXT_MAX = 4096,           /* bytes of a text in a packed request */
-    NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in it */
+    NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in a packed request */
     NODE_ADMIN_MAX = 96,                    /* bytes of a router's admin address */
     NODE_VERSION_MAX = 32,
     NODE_POLICY_MAX = 24,

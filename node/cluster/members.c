@@ -1,5 +1,4 @@
-/* What all files of the replication need: members and what their metadata says, events, and the
- * callbacks of the user. */
+/* Shared code of the replication: members and their metadata, events, and the user's callbacks. */
 #include "base/number.h"
 #include "node/cluster/replication_internal.h"
 
@@ -11,12 +10,12 @@
 
 enum {
     ALONE_SAID_US = 3000000,
-    REFUSED_SAID_US = 60000000, /* it asks again twice a minute */
-    /* A member of which datagrams come takes no call: a few tries in a row, as long as a router
-     * that is busy or has just started may need. */
+    REFUSED_SAID_US = 60000000, /* the other router asks again twice a minute */
+    /* A member with working datagrams takes no call: a few tries in a row, for as long as a busy or
+     * starting router may need. */
     FILTERED_CALLS = 3,
     FILTERED_US = NODE_TRY_AGAIN_US,
-    SELF_SAID_US = 10000000, /* another one may start, and be met through the same name */
+    SELF_SAID_US = 10000000, /* another router may start, and be met under the same name */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -296,7 +295,7 @@ void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX
 
 /* --- metadata ------------------------------------------------------------------------------- */
 
-/* Fields of tag, length and bytes; tags that a reader does not know are passed over. */
+/* Fields of tag, length and bytes; readers skip unknown tags. */
 enum {
     META_ADMIN = 1,
     META_VERSION,
@@ -308,7 +307,7 @@ enum {
     META_ID_RANGES,
     META_POLICY,
     META_NAMES_MAX,
-    META_DRAINING, /* only where it does */
+    META_DRAINING, /* only while draining */
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -397,8 +396,8 @@ void node_replication_meta(struct node_replication *n, uint64_t now_us)
 
 /* --- the user and the state ------------------------------------------------------------------ */
 
-/* The state keeps the reports of a member that lives by the gossip's account, and is heard: the
- * gauges of one that is not would stay as they were. */
+/* The state counts the reports of a member that the gossip says lives and that is heard: the gauges
+ * of any other member would stay as they were. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p)
 {
     struct crdt_state *state = node_state_crdt(n->state);

@@ -1,15 +1,15 @@
-/* Anti-entropy: proves to a random peer that the states are equal, or makes them so. */
+/* Anti-entropy: proves to a random peer that the states are equal, or repairs the difference. */
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
 
 enum {
-    FORCE_US = 3000000,     /* what differs so long is more than traffic on its way */
-    LOST_US = 50000,        /* after a loss: more is likely to be lost at once */
-    SNAPSHOT_US = 30000000, /* at most one snapshot for repair in so long */
-    CUT_US = 1000000,       /* at most one walk for a cut in so long, */
-    CUT_MAX_US = 64000000,  /* and twice as long each time that there was too much */
+    FORCE_US = 3000000,     /* a difference that lasts so long is more than traffic in transit */
+    LOST_US = 50000,        /* after a loss, because more losses are likely at once */
+    SNAPSHOT_US = 30000000, /* minimum time between snapshots for repair */
+    CUT_US = 1000000,       /* minimum time between walks for a cut, */
+    CUT_MAX_US = 64000000,  /* doubled each time that there was too much, up to this */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ static void round_end(struct node_replication *n)
     if (!r->open)
         return;
     r->open = false;
-    /* Either of the two may have decoded: both have worked on it. */
+    /* Either of the two may have decoded: both have worked on the round. */
     r->worked = r->bytes_in > 0 && !r->equal && !r->differs && !r->incomparable;
     a->rounds_equal += r->equal;
     a->rounds_incomparable += r->incomparable;
@@ -30,7 +30,7 @@ static void round_end(struct node_replication *n)
     a->rounds_too_many += r->too_many;
     a->rounds_unanswered += r->bytes_in == 0;
     a->differed = r->differs || (a->differed && r->bytes_in == 0);
-    /* One without an answer is made up for with another peer: this one may be cut off. */
+    /* A forced round without an answer is repeated with another peer: this peer may be cut off. */
     if (r->force && r->bytes_in > 0)
         a->forced_us = r->began_us;
     if (r->worked)
@@ -81,7 +81,7 @@ bool node_reconcile_run(struct node_replication *n, uint64_t now_us)
     struct node_reconcile *a = &n->reconcile;
     if (now_us < a->due_us)
         return false;
-    /* Spread a little, so that nodes do not fall into step. */
+    /* A random spread, so that nodes do not fall into step. */
     a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
                 prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
     if (node_clock_check(n, now_us))
@@ -142,7 +142,7 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
         round->differences += done.differences;
         round->joined += done.joined;
     }
-    /* What differs while both still hear from others is most likely on its way. */
+    /* A difference while both still hear from others is most likely in transit. */
     bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
     if (n->message.len > NODE_MESSAGE_HEAD && !wait)
         (void)node_message_send(n, peer, now_us);
@@ -193,7 +193,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:
-        /* A node that joins has nothing to compare yet, and a snapshot under way. */
+        /* A joining node has nothing to compare yet, and a snapshot in transit. */
         if (n->ready)
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;

@@ -1,4 +1,4 @@
-/* The life of the replication, and what the gossip calls. */
+/* The life of the replication, and the callbacks of the gossip. */
 #include "node/cluster/replication_internal.h"
 
 #include <stdio.h>
@@ -11,14 +11,14 @@
 enum {
     ALONE_US = 3000000,
     RECONCILE_US = 1000000,
-    REPORTS_US = 100000, /* the others' reports are taken in at most so often */
+    REPORTS_US = 100000, /* minimum time between two reads of the others' reports */
     WATCH_US = 1000000,
-    LOGGED_US = 60000000, /* limits and conflicts are reported at most so often */
+    LOGGED_US = 60000000, /* minimum time between two reports of limits and conflicts */
 };
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* A new row; where there is none left, that of a member that is gone. */
+/* A new row, or else the row of a member that is gone. */
 static struct node_peer *peer_make(struct node_replication *n)
 {
     if (n->peer_count < GOSSIP_MEMBERS_MAX)
@@ -44,7 +44,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     if (!p) {
         p = peer_make(n);
         if (!p)
-            return; /* more members than the gossip may have */
+            return; /* more members than the gossip allows */
         *p = (struct node_peer){.node = m->node};
         memcpy(p->name, m->name, sizeof p->name);
     }
@@ -88,7 +88,8 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
 
 /* --- deltas --------------------------------------------------------------------------------- */
 
-/* The user's news is in the state: what leads here is node_replication_run(), which collects it. */
+/* The user's news is in the state already: node_replication_run() collects it before calling the
+ * gossip. */
 static size_t on_produce(void *context, uint64_t now_us, uint8_t *out, size_t max)
 {
     struct node_replication *n = context;
@@ -198,7 +199,8 @@ int node_replication_create(struct node_replication **out,
     crdt_state_epoch(node_state_crdt(state), gossip_epoch(n->gossip));
     n->joining_announced = !n->ready;
     gossip_joining(n->gossip, n->joining_announced);
-    /* A random phase, so that a cluster that starts at once does not reconcile at once. */
+    /* A random phase, so that the nodes of a cluster that starts at once do not all reconcile at
+     * once. */
     n->reconcile.due_us = now_us + prng_below(&n->prng, n->config.reconcile_us) + 1;
     *out = n;
     return ERR_OK;
@@ -270,8 +272,8 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
                                const uint8_t *bytes, size_t len, uint64_t now_us)
 {
     n->now_us = now_us;
-    /* After a pause what waited is read first: without the time it would seem to be of the future.
-     */
+    /* After a pause, waiting datagrams are read first: without the current time they would seem to
+     * be of the future. */
     node_state_clock(n->state, node_replication_ms(now_us));
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
@@ -292,7 +294,7 @@ static void name_refused_announce(struct node_replication *n, uint64_t now_us)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
     const struct crdt_registry_stats *stats = crdt_registry_stats(registry);
-    if (stats->no_names < n->name_refused.count) /* the state is another one */
+    if (stats->no_names < n->name_refused.count) /* the state was replaced */
         n->name_refused.count = 0;
     if (stats->no_names == n->name_refused.count || now_us < n->name_refused.again_us)
         return;
@@ -305,7 +307,7 @@ static void name_refused_announce(struct node_replication *n, uint64_t now_us)
     n->name_refused.again_us = now_us + LOGGED_US;
 }
 
-/* Routers of one machine are named once: they knock from ports of their own. */
+/* Routers on one machine are named once: they knock from ports of their own. */
 static void other_cluster_announce(struct node_replication *n, const struct gossip_stats *g,
                                    uint64_t now_us)
 {
@@ -326,7 +328,7 @@ static void other_cluster_announce(struct node_replication *n, const struct goss
     n->other_cluster_at[n->other_clusters++ % NODE_STRANGERS_MAX] = *from;
 }
 
-/* What an operator has to put right: nothing here heals it. */
+/* Reports problems that only an operator can repair. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
     if (now_us < n->watch_due_us)
@@ -379,7 +381,7 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
         n->user.collect(n->user.context, node_replication_ms(now_us));
     if (BUG(LIES) && n->ready)
         node_lie(n, now_us);
-    if (n->ready) /* until then its clock may be wrong */
+    if (n->ready) /* until then this node's clock may be wrong */
         crdt_state_observe_again(node_state_crdt(n->state));
     if (crdt_state_has_news(node_state_crdt(n->state)))
         gossip_wake(n->gossip, now_us);

@@ -1,15 +1,15 @@
-/* What the files of the replication share. Each calls only those above it:
+/* Shared by the files of the replication. Each calls only those above it:
  *
  *   members.c      members and their metadata, events, the callbacks of the user
  *   message.c      messages of anti-entropy
- *   aside.c        what is said beside the state
- *   json.c         what operators see; metrics.c
- *   serve.c        calls of others, answered
- *   call.c         calls to others
+ *   aside.c        messages beside the state
+ *   json.c         output for operators; metrics.c
+ *   serve.c        answers other routers' calls
+ *   call.c         calls to other routers
  *   clock.c        agreeing on cluster time
  *   reconcile.c    anti-entropy
  *   join.c         becoming ready
- *   replication.c  life, and what the gossip calls */
+ *   replication.c  life, and callbacks of the gossip */
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
@@ -20,7 +20,7 @@
 #include "gossip/gossip.h"
 #include "node/cluster/replication.h"
 
-/* A member, with what its metadata says. */
+/* A member, with the content of its metadata. */
 struct node_peer {
     uint64_t node;
     uint64_t epoch;
@@ -29,40 +29,40 @@ struct node_peer {
     bool mismatch;
     bool understood; /* as in struct gossip_member */
     bool quarantined;
-    bool foreign_said; /* that it is not understood was published */
-    bool refuses;      /* it answered that it cannot give a snapshot */
+    bool foreign_said; /* the event for `understood` false was sent */
+    bool refuses;      /* answered that it cannot give a snapshot */
     struct gossip_versions speaks;
-    struct node_agreement agreement; /* all 0: not known yet */
+    struct node_agreement agreement; /* all 0: unknown so far */
     uint64_t started_ms;             /* cluster time at its start */
-    unsigned calls_failed;           /* in a row: the next one goes to another of its places */
-    uint64_t calls_failed_us;        /* when the first of them began; 0: the last one got through */
-    uint64_t told_us;                /* that its snapshot failed, or its TCP: not again before */
+    unsigned calls_failed;           /* in a row: the next call uses another of its addresses */
+    uint64_t calls_failed_us;        /* when the first of them began; 0: the last call succeeded */
+    uint64_t told_us;                /* no event about a failed snapshot or TCP before this time */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
-    char policy[NODE_POLICY_MAX + 1]; /* empty: not known */
-    uint32_t names_max;               /* its replicas-max; 0: not known */
-    bool hinted;                      /* that its policy is another one */
+    char policy[NODE_POLICY_MAX + 1]; /* empty: unknown */
+    uint32_t names_max;               /* its replicas-max; 0: unknown */
+    bool hinted;                      /* the event for another policy was sent */
 };
 
 /* Cluster time as a peer announced it. */
 struct node_clock {
     uint64_t node;
-    int64_t off_ms; /* to this node's monotonic clock */
+    int64_t off_ms; /* minus this node's monotonic clock */
     uint64_t heard_us;
-    uint64_t age_s; /* how long it had been ready then */
+    uint64_t age_s; /* how long the peer had been ready then */
 };
 
-/* Messages of anti-entropy begin with kind, flags, the sender's cluster time and for how many
- * seconds it has been ready. */
+/* Anti-entropy messages begin with kind, flags, the sender's cluster time, and for how many seconds
+ * the sender has been ready. */
 enum node_message {
     NODE_MESSAGE_SUMMARY = 1, /* of crdt/state.h: begins a round */
-    NODE_MESSAGE_STEP,        /* what it led to */
+    NODE_MESSAGE_STEP,        /* the protocol's next step */
     NODE_MESSAGE_EQUAL,       /* answers: the states are equal */
-    NODE_MESSAGE_DIFFERS,     /* they are not, which may just be on its way */
+    NODE_MESSAGE_DIFFERS,     /* the states differ, maybe only in transit */
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
-    NODE_MESSAGE_INCOMPARABLE, /* they keep no generation of the index in common */
+    NODE_MESSAGE_INCOMPARABLE, /* the indexes have no generation in common */
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
@@ -72,7 +72,7 @@ struct node_round {
     uint64_t peer; /* 0: none yet */
     bool open;
     bool force;
-    uint64_t began_us, ended_us; /* ended: the last message, either way */
+    uint64_t began_us, ended_us; /* ended: time of the last message, in either direction */
     uint64_t bytes_out, bytes_in;
     bool equal, differs, incomparable, worked, too_many;
     uint64_t differences, joined;
@@ -80,35 +80,36 @@ struct node_round {
 
 struct node_reconcile {
     uint64_t due_us;
-    uint64_t forced_us;               /* when a round was forced last */
-    bool differed;                    /* the last round: and perhaps it was only on its way */
-    uint64_t cut_due_us, cut_wait_us; /* next walk for a cut not before; the wait after it */
-    uint64_t lost;                    /* the author whose deltas are lost; 0: none */
-    struct node_round round;          /* the present or last one */
+    uint64_t forced_us;               /* when a round was last forced */
+    bool differed;                    /* the last round found a difference, maybe only in transit */
+    uint64_t cut_due_us, cut_wait_us; /* earliest time of the next walk for a cut; the wait after
+                                         it */
+    uint64_t lost;                    /* the author of lost deltas; 0: none */
+    struct node_round round;          /* the current or last round */
     struct node_round repair;         /* the last one that found differences */
     uint64_t rounds, rounds_equal, rounds_unsettled, rounds_incomparable, rounds_worked,
         rounds_too_many, rounds_unanswered;
     uint64_t differences, joined, bytes_out, bytes_in;
 };
 
-enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer that stands still so long has failed */
-enum { NODE_AGAIN_US = 60000000 };         /* what lasts is tried, and told, so often; */
-enum { NODE_TRY_AGAIN_US = 3000000 };      /* a call that failed is tried once more */
+enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer that stalls for so long has failed */
+enum { NODE_AGAIN_US = 60000000 };         /* a lasting condition: retry and report interval */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
     NODE_CALL_ASK,
-    NODE_CALL_TRY, /* whether TCP gets through; nobody wants the answer */
+    NODE_CALL_TRY, /* tests if TCP works; the answer is not used */
 };
 struct node_call {
     enum node_call_use use;
     uint32_t id;
     uint64_t peer;
     uint64_t began_us;
-    uint64_t until_us; /* of progress, else it has failed */
+    uint64_t until_us; /* deadline for progress */
     bool answered;     /* at least in part */
     unsigned ask, asked;
-    /* Of a snapshot. */
+    /* For snapshots. */
     bool has_head, has_vector;
     uint64_t bytes, chunks;
 };
@@ -141,22 +142,23 @@ struct node_replication {
     struct node_state *state; /* borrowed */
     struct gossip *gossip;
     struct prng prng;
-    uint64_t now_us; /* the latest that was given */
+    uint64_t now_us; /* the latest `now_us` of any call */
 
     bool ready;
     bool draining;
     uint64_t started_us, ready_us;
     uint64_t started_ms;    /* cluster time at the start */
-    uint64_t join_due_us;   /* the next try */
-    uint64_t snapshot_of;   /* a peer whose snapshot is wanted although ready; 0: none */
-    uint64_t unreached_us;  /* since when no call to join got through; 0: one did, or none was */
-    bool lacks_snapshot;    /* it is ready without one, for no call got through */
-    bool joining_announced; /* what gossip_joining() was called with */
-    struct buf kept;        /* deltas that came while joining */
+    uint64_t join_due_us;   /* of the next try */
+    uint64_t snapshot_of;   /* a peer to fetch a snapshot from although ready; 0: none */
+    uint64_t unreached_us;  /* since when no call to join succeeded; 0: one succeeded, or there was
+                               none */
+    bool lacks_snapshot;    /* ready without a snapshot, because no call succeeded */
+    bool joining_announced; /* the latest argument of gossip_joining() */
+    struct buf kept;        /* deltas that arrived while joining */
     bool kept_all;
-    unsigned join_waits; /* heads of snapshots that listed members unknown here */
-    uint64_t not_from;   /* the last peer whose snapshot failed */
-    uint64_t repair_us;  /* no further snapshot for repair before */
+    unsigned join_waits; /* heads of snapshots with members that are unknown here */
+    uint64_t not_from;   /* the last peer with a failed snapshot */
+    uint64_t repair_us;  /* no further snapshot for repair before this time */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
 
     struct node_peer *peers; /* GOSSIP_MEMBERS_MAX */
@@ -164,7 +166,7 @@ struct node_replication {
 
     struct node_clock clocks[NODE_CLOCKS_MAX];
     uint64_t clock_checked_us;
-    uint64_t jump_due_us; /* since when its time seems to be far off; 0: it does not */
+    uint64_t jump_due_us; /* since when cluster time seems to be far off; 0: not */
     uint64_t clock_forward, clock_back, clock_slewed_ms;
 
     struct node_reconcile reconcile;
@@ -172,27 +174,28 @@ struct node_replication {
     uint64_t reports_due_us;
     uint64_t watch_due_us;
     uint64_t born_us;
-    const char *alone; /* that was logged last */
+    const char *alone; /* the reason that was logged last */
     struct {
-        uint64_t again_us; /* no further event before */
-        uint64_t count;    /* that the last event reported */
+        uint64_t again_us; /* no further event before this time */
+        uint64_t count;    /* in the last event */
     } name_taken, refused_key, replicas_full, routers_full, name_refused, other_cluster;
-    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* told, the oldest go first */
-    unsigned other_clusters;                                    /* so often */
+    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* already logged; the oldest are
+                                                                   overwritten */
+    unsigned other_clusters;                                    /* number of logged addresses */
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
     struct node_ask asks[NODE_ASKS_MAX];
-    uint64_t try_due_us; /* the next NODE_CALL_TRY; 0: there was none */
+    uint64_t try_due_us; /* of the next NODE_CALL_TRY; 0: none so far */
     unsigned tried;      /* the peer of the last one */
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
-    node_replication_events_write *events_write; /* NULL: nobody keeps any */
+    node_replication_events_write *events_write; /* NULL: no events are kept */
     void *events_context;
     struct node_replication_aside aside;
     uint64_t aside_due_us;
-    uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not know */
+    uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not support */
 };
 
 static inline uint64_t node_replication_ms(uint64_t now_us)
@@ -204,47 +207,48 @@ void node_replication_event(struct node_replication *n, enum node_replication_ev
                             uint64_t node, int64_t value);
 void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
                                    uint64_t node, int64_t value, const char *detail);
-/* The settings in which the member differs from this node; empty: none. */
+/* The settings that must agree and differ at the member; empty: none. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
-/* Whether a member that lives takes no call, TCP being filtered on the way; `out`: where. */
+/* True if a live member takes no call because TCP is filtered on the way; `out`: its address. */
 bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
                         uint64_t now_us, char out[NODE_ADDRESS_MAX]);
-/* Says so. */
+/* Sends the event for that. */
 void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us);
-/* Calls to it have failed, and not often enough to say that. */
+/* True if calls to the member have failed, but too few to call it filtered. */
 bool node_peer_doubted(const struct node_peer *p);
-/* A call to it got through, or it did not. */
+/* Records if a call to the member succeeded. */
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us);
-/* The settings in which it differs without harm; empty: none. */
+/* The settings that may differ and do so at the member; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);
-/* HOST:PORT; empty: not known. */
+/* HOST:PORT; empty: unknown. */
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
-/* Alive, or merely suspected. */
+/* Alive or suspected. */
 bool node_peer_lives(const struct node_peer *p);
-/* It lives, is understood and not in quarantine: what it reports counts, and it may be asked. */
+/* True if the member lives, is understood and not in quarantine: its reports count, and calls to it
+ * make sense. */
 bool node_peer_counts(const struct node_peer *p);
-/* What it speaks and what this node does, and what to do about it. */
+/* Which protocol versions the member and this node use, and the remedy. */
 void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
                       char out[NODE_DETAIL_MAX]);
-/* The metadata as of now. */
+/* Updates the metadata. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
 MUST_USE int node_meta_read(struct node_peer *p, struct slice meta);
-/* The crdt_state is another one: gives it the routers that live, and lets the user know. */
+/* The crdt_state was replaced: passes it the live routers, and informs the user. */
 void node_replication_rewound(struct node_replication *n);
-/* Something was joined. */
+/* Calls the user's joined(). */
 void node_replication_joined(struct node_replication *n);
-/* The reports of others may have changed. */
+/* Calls the user's reports(). */
 void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
-/* Gives a member's row to the state. */
+/* Writes a member's row to the state. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
-/* For how many seconds it has been ready, as messages say it: those that have been so for longer
- * than two bytes hold (18 h) are equally old for everybody. */
+/* The seconds for which this node has been ready, as in messages. Above the limit of two bytes (18
+ * h) all nodes are equally old. */
 uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
 static inline uint16_t node_clock_age_cut(uint64_t age_s)
 {
@@ -254,26 +258,26 @@ static inline uint16_t node_clock_age_cut(uint64_t age_s)
 /* message.c */
 MUST_USE int node_message_begin(struct node_replication *n, enum node_message kind, uint8_t flags,
                                 uint64_t now_us);
-/* What n->message holds. False: the peer cannot take it now. */
+/* Sends n->message. False: the peer cannot take it now. */
 bool node_message_send(struct node_replication *n, uint64_t peer, uint64_t now_us);
-/* An empty message of this kind. */
+/* Sends an empty message of this kind. */
 void node_message_say(struct node_replication *n, uint64_t peer, enum node_message kind,
                       uint64_t now_us);
 
 /* aside.c */
 void node_aside_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_aside_due(const struct node_replication *n);
-/* False: it is another message. */
+/* False: not such a message. */
 bool node_aside_message(struct node_replication *n, uint64_t peer, struct slice bytes,
                         uint64_t now_us);
 
-/* lie.c: what BUG(LIES) tells the others. */
+/* lie.c: lies to the other routers, for BUG(LIES). */
 void node_lie(struct node_replication *n, uint64_t now_us);
 
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);
-/* A delta was applied before the snapshot is whole. */
+/* A delta was applied before the snapshot is complete. */
 void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
                     struct slice delta);
 void node_join_again(struct node_replication *n, uint64_t now_us);
@@ -283,7 +287,7 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
                         uint64_t now_us);
 
 /* reconcile.c */
-/* Whether the node has to join again, because its time went back. */
+/* True if the node has to join again, because its time went back. */
 bool node_reconcile_run(struct node_replication *n, uint64_t now_us);
 void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us);
 void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
@@ -292,9 +296,9 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
 /* clock.c */
 void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t age_s, uint64_t now_us);
-/* Whether the node has to join again, because its time went back. */
+/* True if the node has to join again, because its time went back. */
 bool node_clock_check(struct node_replication *n, uint64_t now_us);
-/* A node that joins takes the time of a member that is ready, which it asked for at `asked_us`. */
+/* Takes the time of a ready member for a joining node, which sent the request at `asked_us`. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t asked_us, uint64_t now_us);
 
@@ -302,7 +306,7 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 struct node_call *node_call_find(struct node_replication *n, uint32_t id);
-/* Part of an answer to a question to all, or to a try, and its end. */
+/* A part of an answer to a question to all, or to a NODE_CALL_TRY, and its end. */
 MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
                               struct slice chunk);
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);

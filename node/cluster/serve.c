@@ -1,4 +1,4 @@
-/* Calls of other members, answered: snapshots, digests, explanations, events. */
+/* Answers other members' calls: snapshots, digests, explanations, events. */
 #include <stdlib.h>
 
 #include "base/bug.h"
@@ -13,13 +13,13 @@ enum { JSON_CHUNK = 32768 };
 struct node_serve {
     struct node_replication *n;
     uint8_t kind;
-    uint64_t now_us;  /* when it began */
-    uint64_t rewinds; /* of the state, then */
+    uint64_t now_us;  /* when the call began */
+    uint64_t rewinds; /* of the state, at that time */
     enum { SERVE_HEAD, SERVE_LATER, SERVE_STATE, SERVE_VECTOR, SERVE_END } stage;
     struct crdt_snapshot cursor;
-    struct buf vector; /* of the start */
+    struct buf vector; /* of the snapshot's start */
     struct buf text;   /* a whole answer in JSON */
-    size_t told;       /* of it */
+    size_t told;       /* bytes of it that were sent */
 };
 
 static int explain_make(struct node_serve *s, struct slice request)
@@ -49,7 +49,7 @@ static int serve_begin(struct node_serve *s, struct slice request)
     struct wire_reader r = wire_reader_of(request.at, request.len);
     switch (s->kind) {
     case NODE_CALL_SNAPSHOT:
-        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* a later version may say more */
+        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* a later version may send more */
         return r.bad ? ERR_SYNTAX : gossip_vector_write(s->n->gossip, &s->vector);
     case NODE_CALL_DIGESTS:
         return node_replication_digests_json(s->n, s->now_us, &s->text);
@@ -83,8 +83,7 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
     return ERR_OK;
 }
 
-/* The head lists the routers that live: a joiner passes over reports of routers that it does not
- * know. */
+/* The head lists the live routers: a joiner skips reports of routers that it does not know. */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
     enum { HEAD = 8 + WIRE_VARINT_MAX, ROUTER = 14 };
@@ -135,7 +134,7 @@ static int snapshot_next(struct node_serve *s, struct buf *out)
         s->stage = FUTURE ? SERVE_LATER : SERVE_STATE;
         err = head_put(s, out);
         return err == ERR_OK ? 1 : err;
-    case SERVE_LATER: /* a chunk that no joiner knows (base/future.h) */
+    case SERVE_LATER: /* a chunk of an unknown kind (base/future.h) */
         s->stage = SERVE_STATE;
         err = buf_append_char(out, (char)FUTURE_KIND);
         return err == ERR_OK ? 1 : err;

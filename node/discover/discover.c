@@ -45,8 +45,8 @@ static struct discover_row *row_find(const struct discover *d, struct slice name
     return bsearch(&name, d->rows, d->row_count, sizeof *d->rows, compare_row);
 }
 
-/* What the sources say of a name: the labels of the first that lists it, draining if any says so.
- * False: none lists it. */
+/* Merges what the sources list for a name: the labels of the first that lists it, draining if any
+ * says so. False: none lists it. */
 static bool said_of(const struct discover *d, struct slice name, struct discover_item *out)
 {
     bool listed = false, draining = false;
@@ -115,7 +115,7 @@ static void use(struct discover *d, struct discover_row *row, const struct disco
 
 static void drain(struct discover *d, struct discover_row *row)
 {
-    /* A host that refused it may have it wait for room. */
+    /* A host that refused the name may have queued it for when there is room. */
     if (row->use == DISCOVER_USE_NEW && row->refused)
         d->host.forget(d->host.context, discover_item_name(&row->said));
     row->refused = false;
@@ -125,7 +125,7 @@ static void drain(struct discover *d, struct discover_row *row)
     d->host.drain(d->host.context, discover_item_name(&row->said));
 }
 
-/* False: the row is over. */
+/* False: delete the row. */
 static bool row_settle(struct discover *d, struct discover_row *row, uint64_t now_ms)
 {
     struct discover_item said;
@@ -166,7 +166,7 @@ static void settle(struct discover *d, uint64_t now_ms)
     d->row_count = kept;
 }
 
-/* The rows that there are and one for each name of the list, in a new array. */
+/* The existing rows and a row for each new name in the list, as a new array. */
 static int rows_with(const struct discover *d, const struct discover_items *list,
                      struct discover_row **out, unsigned *count)
 {
@@ -242,7 +242,7 @@ static void succeeded(struct discover *d, struct discover_origin *s, uint64_t no
     s->success_ms = now_ms;
 }
 
-/* Whether an empty list is to be left alone for now. */
+/* True if an empty list does not count yet. */
 static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t now_ms)
 {
     char title[DISCOVER_TITLE_BYTES];
@@ -283,7 +283,7 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
     (void)memcpy(s->why, text, sizeof text);
     s->failing = true;
     s->failures++;
-    s->empty_ms = 0; /* it has to say so for the whole time */
+    s->empty_ms = 0; /* the list has to be empty for the whole time */
 }
 
 void discover_hint(struct discover *d, unsigned source, const char *why)
@@ -305,7 +305,7 @@ void discover_lacks(struct discover *d, unsigned source, const char *what)
     (void)memcpy(s->lacks, text, sizeof text);
 }
 
-/* The names that only one of the two has. */
+/* Logs the number of names that were added, that are gone, and that drain. */
 static void log_change(struct discover *d, const struct discover_origin *s,
                        const struct discover_items *before)
 {
@@ -322,7 +322,7 @@ static void log_change(struct discover *d, const struct discover_origin *s,
               LOG_UINT("draining", draining));
 }
 
-/* A list that is to count, and the rows that come of it. */
+/* A list to apply, and the resulting rows. */
 struct change {
     struct discover_items list;
     struct discover_row *rows;
@@ -391,7 +391,7 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     return ERR_OK;
 }
 
-/* What the host had to drop is offered to it anew. */
+/* Offers names that the host dropped to it again. */
 static void notice_lost(struct discover *d)
 {
     for (unsigned i = 0; i < d->row_count; i++) {
@@ -411,7 +411,7 @@ void discover_tick(struct discover *d, uint64_t now_ms)
         return;
     for (unsigned i = 0; i < d->source_count; i++) {
         struct discover_origin *s = &d->sources[i];
-        struct change none = {0}; /* without memory: by the next tick */
+        struct change none = {0}; /* without memory the next tick does it */
         if (s->empty_ms != 0 && !empty_waits(d, s, now_ms) &&
             rows_with(d, &none.list, &none.rows, &none.row_count) == ERR_OK)
             take(d, s, &none, now_ms);

@@ -1,14 +1,14 @@
-/* What the files of node/discover share: discover.c decides, list.c holds the list of one source,
- * show.c shows. */
+/* Shared by the files of node/discover: discover.c decides, list.c stores a source's list, show.c
+ * writes JSON and metrics. */
 #ifndef NODE_DISCOVER_DISCOVER_INTERNAL_H
 #define NODE_DISCOVER_DISCOVER_INTERNAL_H
 
 #include "node/discover/discover.h"
 
-/* A name with what is said of it, owned. */
+/* A name with its state and labels, owned. */
 struct discover_item {
     enum discover_state state;
-    struct node_labels labels; /* but for its slices, which are below */
+    struct node_labels labels; /* without its slices, which are below */
     uint16_t name_len, model_len, health_len, kv_events_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
@@ -51,31 +51,31 @@ MUST_USE int discover_name_compare(struct slice a, struct slice b);
 struct discover_origin {
     const char *kind;
     char *name;              /* owned */
-    char *model;             /* by the label of its setting; owned; NULL: it names none */
-    bool adapters_on_demand; /* by the same */
+    char *model;             /* from its setting's label; owned; NULL: no model */
+    bool adapters_on_demand; /* from the same labels */
     struct discover_items list;
     bool listed, failing;
-    bool said_empty;   /* the last list that it gave, taken or not */
+    bool said_empty;   /* its last list was empty, whether applied or not */
     uint64_t failures; /* since the start */
     uint64_t success_ms;
-    uint64_t empty_ms; /* since when its list is said to be empty and is not taken; 0: it is not */
+    uint64_t empty_ms; /* since when its list is empty and not applied; 0: not */
     char why[DISCOVER_WHY_MAX];
     char lacks[DISCOVER_WHY_MAX]; /* what its list may lack; empty: nothing */
-    char hint[DISCOVER_WHY_MAX];  /* why it lists nothing, if that is known */
+    char hint[DISCOVER_WHY_MAX];  /* why it lists nothing, if known */
 };
 
 enum discover_use {
-    DISCOVER_USE_NEW, /* the host does not know of it, or refuses it */
+    DISCOVER_USE_NEW, /* the host does not have the name, or refuses it */
     DISCOVER_USE_USED,
     DISCOVER_USE_DRAINING,
 };
 
-/* A name that some source lists, or that the host still knows. */
+/* A name that some source lists, or that the host still has. */
 struct discover_row {
-    struct discover_item said; /* as the host was told last */
+    struct discover_item said; /* as in the last call to the host */
     enum discover_use use;
     bool refused;         /* by the host: logged, and tried again */
-    uint64_t vanished_ms; /* since when no source lists it; 0: one does */
+    uint64_t vanished_ms; /* since when no source lists the name; 0: listed */
 };
 
 struct discover {
@@ -85,16 +85,17 @@ struct discover {
     unsigned source_count;
     struct discover_row *rows; /* sorted by name; owned */
     unsigned row_count;
-    bool pending; /* the tick has something to look at */
+    bool pending; /* the next tick has work to do */
 };
 
 enum { DISCOVER_TITLE_BYTES = 512 };
-/* "dns engines.internal:8000", written to so many bytes; the kind alone where it has no name. */
+/* "dns engines.internal:8000", written to DISCOVER_TITLE_BYTES; the kind alone if the source has no
+ * name. */
 struct slice discover_title(const struct discover_origin *s, char *out);
 
-/* Whether it says that it lists nothing, which may not count yet. */
+/* True if the source's last list was empty, even if that does not count yet. */
 bool discover_says_empty(const struct discover_origin *s);
-/* Why: for people. */
+/* The reason, for people. */
 const char *discover_why_empty(const struct discover_origin *s);
 
 #endif

@@ -14,28 +14,28 @@ struct discover_kubernetes {
     struct discover_service service;
     struct prng prng;
 
-    /* What is wanted next, or under way. */
+    /* The next request, or the one in flight. */
     bool watching;   /* a watch from `version`; else a page of the list, from `next` on */
-    bool asking;     /* it is under way */
-    uint64_t due_ms; /* not asking: when it is asked for */
+    bool asking;     /* the request is in flight */
+    uint64_t due_ms; /* not asking: when to send the request */
     char version[DISCOVER_VERSION_MAX + 1];
     char next[DISCOVER_CONTINUE_MAX + 1];
     struct buf target;
 
-    /* Of the answer under way. */
+    /* The answer of the request in flight. */
     unsigned status; /* 0: none yet */
     uint64_t retry_after_s;
-    uint64_t since_ms, heard_ms; /* its head, its last byte */
+    uint64_t since_ms, heard_ms; /* of its head, of its last byte */
     size_t error_bytes;
-    bool settled; /* a good watch */
-    bool paged;   /* the page is whole */
+    bool settled; /* the watch is good */
+    bool paged;   /* the page is complete */
 
     unsigned failures; /* in a row */
-    bool expired;      /* a 410 came, and no good watch since */
-    bool unusable;     /* what the slices say makes no list: the one before holds */
+    bool expired;      /* a 410 came, and no good watch since then */
+    bool unusable;     /* the slices make no valid list: the previous list stays */
 
     struct discover_slices slices;
-    struct discover_slices fresh; /* of a list that is not whole yet */
+    struct discover_slices fresh; /* of a list that is not complete yet */
     struct discover_endpoint_list list;
     struct discover_entry *entries; /* of `list` */
     struct discover_reader reader;
@@ -89,7 +89,8 @@ void discover_kubernetes_check(const struct discover_kubernetes *k)
 
 /* --- what comes after a request ------------------------------------------------------------- */
 
-/* By chance between half of it and all of it: many routers must not come at the same moment. */
+/* A random time between half of `ms` and all of it: many routers must not come at the same
+ * moment. */
 static uint64_t some_of(struct discover_kubernetes *k, uint64_t ms)
 {
     return ms - ms / 2 + prng_below(&k->prng, ms / 2 + 1);
@@ -102,7 +103,7 @@ static void list_anew(struct discover_kubernetes *k)
     discover_slices_clear(&k->fresh);
 }
 
-/* The request is over, for the host too. */
+/* Ends the request, for the host too. */
 static void stop_asking(struct discover_kubernetes *k, bool host_knows)
 {
     if (k->asking && !host_knows)
@@ -139,7 +140,7 @@ static void fail(struct discover_kubernetes *k, const char *why, uint64_t now_ms
         list_anew(k);
 }
 
-/* What the answer holds cannot be used: a watch is not resumed after that. */
+/* The answer's content is unusable: the watch is not resumed after that. */
 static void fail_reading(struct discover_kubernetes *k, const char *why, uint64_t now_ms)
 {
     stop_asking(k, false);
@@ -147,7 +148,7 @@ static void fail_reading(struct discover_kubernetes *k, const char *why, uint64_
     fail(k, why, now_ms);
 }
 
-/* The version is too old. That is nothing unusual, once. */
+/* The version is too old. A single 410 is normal. */
 static void expire(struct discover_kubernetes *k, uint64_t now_ms)
 {
     bool again = k->expired;
@@ -221,7 +222,7 @@ static bool ask(struct discover_kubernetes *k, uint64_t now_ms)
     return true;
 }
 
-/* When something is due by itself. */
+/* When the next action is due without an event. */
 static uint64_t due(const struct discover_kubernetes *k)
 {
     if (!k->asking)
@@ -240,7 +241,7 @@ static void time_out(struct discover_kubernetes *k, uint64_t now_ms)
         return;
     }
     stop_asking(k, false);
-    if (k->watching && k->status == 200) /* dead perhaps, and nobody knows since when */
+    if (k->watching && k->status == 200) /* maybe dead, since an unknown time */
         ask_in(k, 0, now_ms);
     else
         fail(k, k->status == 0 ? "the API server does not answer" : "the answer stands still",
@@ -311,8 +312,8 @@ const char *discover_kubernetes_why(const struct discover_kubernetes *k)
 
 /* --- the list ------------------------------------------------------------------------------- */
 
-/* What the slices name now becomes the list. After an error `why` says why not, and the old one
- * holds. */
+/* Makes the list from the current slices. After an error `why` says the reason, and the old list
+ * stays. */
 static int make_list(struct discover_kubernetes *k, char *why)
 {
     struct discover_entry *entries = malloc((k->slices.endpoint_count + 1) * sizeof *entries);
@@ -336,7 +337,7 @@ static int make_list(struct discover_kubernetes *k, char *why)
     return 0;
 }
 
-/* A port that is not there is a failure of the setting, not of the watch: that goes on. */
+/* A missing port is a failure of the setting, not of the watch: the watch goes on. */
 static void take_list(struct discover_kubernetes *k, uint64_t now_ms)
 {
     char why[DISCOVER_SLICES_WHY_MAX];
@@ -399,7 +400,7 @@ static void take_event(struct discover_kubernetes *k, uint64_t now_ms)
             fail_reading(k, put_why(err), now_ms);
             return;
         }
-    } else { /* BOOKMARK, or what is not known yet */
+    } else { /* BOOKMARK, or an unknown type */
         return;
     }
     take_list(k, now_ms);
@@ -421,7 +422,7 @@ void discover_kubernetes_answered(struct discover_kubernetes *k, unsigned status
                                                   : DISCOVER_READ_LIST);
 }
 
-/* An answer that is an error. Its text is of use where it can be read. */
+/* Handles an error answer. Its text is used if readable. */
 static void refused(struct discover_kubernetes *k, uint64_t now_ms)
 {
     const char *told = k->reader.message;
@@ -507,7 +508,7 @@ void discover_kubernetes_ended(struct discover_kubernetes *k, const char *error,
         refused(k, now_ms);
     else if (!k->watching)
         end_list(k, error, now_ms);
-    else if (k->settled) /* its time is over, or an API server goes: the next one is asked */
+    else if (k->settled) /* its time is over, or an API server stops: request the next watch */
         ask_in(k, error == NULL ? 0 : some_of(k, DISCOVER_BACKOFF_MS), now_ms);
     else
         fail(k, error != NULL ? error : "each watch ends at once", now_ms);

@@ -38,7 +38,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
     return true;
 }
 
-/* An entry with its place: of several of one name the first one counts. */
+/* An entry with its position: of entries of one name the first counts. */
 struct placed {
     const struct discover_entry *entry;
     unsigned place;

@@ -1,4 +1,4 @@
-/* A Kubernetes service as the setting has it. */
+/* Parses a Kubernetes service as written in the setting. */
 #include "node/discover/kubernetes.h"
 
 static bool is_lower(char c)

@@ -1,4 +1,4 @@
-/* The sources as JSON and as metrics. */
+/* Writes the sources as JSON and as metrics. */
 #include "base/check.h"
 #include "node/discover/discover_internal.h"
 
@@ -40,7 +40,7 @@ static unsigned draining_of(const struct discover_origin *s)
     return draining;
 }
 
-/* NULL: null. */
+/* Writes null for NULL. */
 static void put_why(struct json_writer *w, const char *key, const char *why)
 {
     json_key(w, key);
@@ -62,11 +62,11 @@ void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_
         json_put_u64(w, "entries", s->list.count);
         json_put_u64(w, "draining", draining_of(s));
         json_put_u64(w, "failures", s->failures);
-        json_key(w, "age_s"); /* since it was last heard of well; null: never */
+        json_key(w, "age_s"); /* since its last success; null: never */
         json_double(w, s->listed ? age_s(s, now_ms) : 0.0 / 0.0);
         put_why(w, "error", s->failing ? s->why : NULL);
         put_why(w, "lacks", s->lacks[0] != '\0' ? s->lacks : NULL);
-        /* Why it lists nothing now; null: it lists some. */
+        /* Why its list is empty now; null: not empty. */
         put_why(w, "empty", discover_says_empty(s) ? discover_why_empty(s) : NULL);
         json_key(w, "removed"); /* listed, and removed by an operator */
         write_removed(s, removed, context, w);

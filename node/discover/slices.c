@@ -16,7 +16,7 @@ static int index_of(const struct discover_slices *s, struct slice name)
     return -1;
 }
 
-/* One block of memory: the slice, its ports, its endpoints. NULL: none is left. */
+/* One block of memory: the slice, its ports, its endpoints. NULL: no memory. */
 static struct discover_slice *copy_of(const struct discover_slice *slice)
 {
     size_t ports = slice->port_count * sizeof slice->ports[0];
@@ -94,7 +94,7 @@ static void name_ports(const struct discover_slice *slice, char *out, size_t siz
     }
 }
 
-/* The port of the slice's endpoints. 0: it has none that is wanted. */
+/* The port of the slice's endpoints. 0: no port matches. */
 static uint16_t port_of(const struct discover_slice *slice, struct slice wanted)
 {
     uint64_t number;
@@ -135,7 +135,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Of one name the serving one comes first. */
+/* Sorts by name, and serving entries first. */
 static int compare(const void *a, const void *b)
 {
     const struct discover_listed *x = a;
@@ -172,8 +172,8 @@ static void add_endpoints(const struct discover_slice *slice, const char *scheme
     }
 }
 
-/* An endpoint that moves between slices stands in both. Where they differ, it serves: its address
- * may have passed from a pod that ends to one that begins. */
+/* An endpoint that moves between slices is in both. If they differ, the endpoint serves: its
+ * address may have passed from a pod that ends to a pod that begins. */
 static void sort_each_once(struct discover_endpoint_list *list)
 {
     if (list->count == 0)
@@ -210,7 +210,7 @@ int discover_slices_list(const struct discover_slices *s, struct slice port,
         else
             without = slice;
     }
-    /* While a port of the service is renamed, some slices have it and some have not. */
+    /* While a service's port is renamed, some slices have the port and others do not. */
     if (without != NULL && (!any || port.len == 0)) {
         free(out.at);
         return no_port(without, port, why);

@@ -1,19 +1,18 @@
-/* The EndpointSlices (discovery.k8s.io/v1) of one Kubernetes service, and the replicas that follow
- * from them.
+/* The EndpointSlices (discovery.k8s.io/v1) of one Kubernetes service, and the resulting list of
+ * replicas.
  *
- * A slice lists endpoints of one family of addresses, all with the same ports. A service has as
- * many slices as it needs, and an endpoint that moves from one to another stands in both for a
- * moment.
+ * A slice lists endpoints of one address family, all with the same ports. A service has as many
+ * slices as it needs. An endpoint that moves from one to another is in both for a moment.
  *
  *   the pod is             conditions                       is listed as
  *   ---------------------  -------------------------------  ------------------------------
  *   starting               ready false, never seen ready    not at all
- *   ready                  ready true, or nothing said      serving
+ *   ready                  ready true, or missing      serving
  *   not ready any more     ready false, was listed before   as it was: probes judge
  *   being deleted          terminating true                 draining, if it was listed
  *
- * Of a pod with an IPv4 and an IPv6 address only the IPv4 one counts: IPv6 slices are used where no
- * IPv4 slice has an endpoint. Slices of names (addressType FQDN) are passed over.
+ * If a pod has an IPv4 and an IPv6 address, only the IPv4 address counts: IPv6 slices are used if
+ * no IPv4 slice has an endpoint. Slices of names (addressType FQDN) are ignored.
  */
 #ifndef NODE_DISCOVER_SLICES_H
 #define NODE_DISCOVER_SLICES_H
@@ -26,7 +25,7 @@
 
 enum {
     DISCOVER_SLICES_MAX = 256,           /* of one service */
-    DISCOVER_ENDPOINTS_MAX = 8192,       /* in all of them, of both families */
+    DISCOVER_ENDPOINTS_MAX = 8192,       /* of all slices together, of both families */
     DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* of one slice; the API allows no more */
     DISCOVER_SLICE_PORTS_MAX = 100,      /* of one slice; the API allows no more */
     DISCOVER_SLICE_NAME_MAX = 253,       /* bytes */
@@ -49,7 +48,7 @@ struct discover_port {
     uint16_t number;                       /* 0: none was given */
 };
 
-/* One slice; where it is read to, and where it is kept, which has no more room than is used. */
+/* One slice, as read and as stored. A stored slice has no more memory than it needs. */
 struct discover_slice {
     char name[DISCOVER_SLICE_NAME_MAX + 1];
     enum discover_family family;
@@ -74,7 +73,7 @@ void discover_slices_remove(struct discover_slices *s, struct slice name);
 void discover_slices_clear(struct discover_slices *s);
 void discover_slices_check(const struct discover_slices *s);
 
-/* What was listed: sorted by name, each name once. */
+/* The previous list: sorted by name, each name once. */
 struct discover_endpoint_list {
     struct discover_listed {
         char name[DISCOVER_ENDPOINT_BYTES]; /* "10.0.0.1:8000", "[fd00::1]:8000" */
@@ -83,11 +82,11 @@ struct discover_endpoint_list {
     unsigned count;
 };
 
-/* Lists the replicas that the slices name. `port` is a number, the name of a port, or empty: the
- * only TCP port that a slice has. `list` holds what was listed before (nothing: all zero) and is
- * replaced. After an error it is what it was, and `why` (DISCOVER_SLICES_WHY_MAX bytes) is for
- * people: ERR_NOT_FOUND: no slice with endpoints has such a port, or one has several and `port` is
- * empty; ERR_NOMEM. */
+/* Lists the replicas in the slices. `port` is a number, the name of a port, or empty: the only TCP
+ * port that a slice has. `list` is the previous list (empty: all zero) and is replaced. After an
+ * error `list` is unchanged, and `why` (DISCOVER_SLICES_WHY_MAX bytes) is for people.
+ * ERR_NOT_FOUND: no slice with endpoints has such a port, or one has several and `port` is empty;
+ * ERR_NOMEM. */
 MUST_USE int discover_slices_list(const struct discover_slices *s, struct slice port,
                                   struct discover_endpoint_list *list, char *why);
 void discover_endpoint_list_free(struct discover_endpoint_list *list);

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* What an open container is. */
+/* The role of an open container. */
 enum role {
     ROLE_NONE,
     ROLE_LIST,
@@ -21,7 +21,7 @@ enum role {
 
 enum { KEY_ROOM = 32, TEXT_ROOM = DISCOVER_CONTINUE_MAX + 1 };
 
-/* Which containers are read; in arrays the key is "". */
+/* The containers that are read; in arrays the key is "". */
 static const struct {
     enum role in;
     const char *key;
@@ -41,14 +41,14 @@ static const struct {
     {ROLE_PORTS, "", false, ROLE_PORT},
 };
 
-/* Which strings are kept as they are, and where. */
+/* The strings that are stored, and where. */
 #define KEPT(field)                                                                                \
     offsetof(struct discover_reader, field), sizeof((struct discover_reader *)0)->field
 static const struct {
     enum role in;
     const char *key;
     size_t offset, size;
-    bool cut; /* what does not fit is cut; elsewhere it is an error */
+    bool cut; /* too long text is cut; elsewhere it is an error */
 } strings[] = {
     {ROLE_LIST_META, "resourceVersion", KEPT(list_version), false},
     {ROLE_LIST_META, "continue", KEPT(next), false},
@@ -128,7 +128,7 @@ static void open_container(struct discover_reader *r, bool array)
         r->endpoint = (struct discover_endpoint){0};
     } else if (role == ROLE_PORT) {
         r->port = (struct discover_port){0};
-        r->port_is_tcp = true; /* where nothing is said */
+        r->port_is_tcp = true; /* the default if there is no protocol */
     }
 }
 
@@ -191,7 +191,7 @@ static enum discover_read_what close_container(struct discover_reader *r)
 
 /* --- values --------------------------------------------------------------------------------- */
 
-/* Digits, letters of hexadecimal numbers, dots and colons: what an address may be made of. */
+/* True for digits, hexadecimal letters, dots and colons, the characters of an address. */
 static bool is_address(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -211,8 +211,7 @@ static const char *take_string(struct discover_reader *r, enum role in)
         bool fits = slice_to_cstr(text, (char *)r + strings[i].offset, strings[i].size) && whole;
         return fits || strings[i].cut ? NULL : "a name in it is too long";
     }
-    /* The API says of several addresses that they are the same, and that the first is to be used.
-     */
+    /* The API says that several addresses are equivalent, and that the first is to be used. */
     if (in == ROLE_ADDRESSES && r->endpoint.ip[0] == '\0' && is_address(text))
         (void)slice_to_cstr(text, r->endpoint.ip, sizeof r->endpoint.ip);
     else if (in == ROLE_OBJECT && key_is(r, "addressType"))
@@ -247,7 +246,7 @@ static void take_bool(struct discover_reader *r, enum role in, bool value)
 
 /* --- tokens --------------------------------------------------------------------------------- */
 
-/* Draws what has arrived of a text; what does not fit is counted and dropped. */
+/* Draws the part of a text that has arrived; bytes beyond the room are counted and dropped. */
 static void draw(struct discover_reader *r, struct slice *in)
 {
     char *out = r->is_key ? r->key : r->text;
@@ -294,7 +293,8 @@ static enum discover_read_what take_token(struct discover_reader *r, enum http_j
     return r->depth == 0 && r->skipped == 0 ? fail(r, "it is no JSON object") : DISCOVER_READ_MORE;
 }
 
-/* The next whole token; MORE if it is not there yet. Text of a key is drawn and passed over. */
+/* The next complete token; MORE if it has not arrived yet. Text of an unused key is drawn and
+ * dropped. */
 static enum http_json_token next_token(struct discover_reader *r, struct slice *in)
 {
     for (;;) {
@@ -319,7 +319,7 @@ enum discover_read_what discover_read_next(struct discover_reader *r, struct sli
 {
     if (r->error != NULL)
         return DISCOVER_READ_ERROR;
-    if (r->done) { /* what follows is nobody's */
+    if (r->done) { /* bytes behind the end are ignored */
         *in = slice_skip(*in, in->len);
         return DISCOVER_READ_MORE;
     }

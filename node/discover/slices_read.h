@@ -1,4 +1,4 @@
-/* Reads what the API server sends of EndpointSlices, in pieces of any size:
+/* Reads the API server's answers about EndpointSlices, in pieces of any size:
  *
  *   LIST    one EndpointSliceList, a page of it: each slice as it ends, then the page's end
  *   WATCH   one event after the other: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
@@ -8,8 +8,8 @@
  *     struct slice in = bytes that just arrived;
  *     while ((what = discover_read_next(r, &in)) > DISCOVER_READ_MORE) ...
  *
- * Members may come in any order; what is not known is passed over. Strict JSON is wanted, and a
- * slice within the limits of slices.h: anything else is an error that sticks.
+ * Members may come in any order; unknown members are ignored. Anything but strict JSON, or a slice
+ * beyond the limits of slices.h, is an error. After an error every further call returns it.
  */
 #ifndef NODE_DISCOVER_SLICES_READ_H
 #define NODE_DISCOVER_SLICES_READ_H
@@ -21,7 +21,7 @@
 enum {
     DISCOVER_OBJECT_BYTES_MAX = 4 << 20, /* of one slice or event as JSON */
     DISCOVER_VERSION_MAX = 127,          /* bytes of a resource version */
-    DISCOVER_CONTINUE_MAX = 2047,        /* bytes of what fetches the next page */
+    DISCOVER_CONTINUE_MAX = 2047,        /* bytes of the token that fetches the next page */
     DISCOVER_MESSAGE_MAX = 255,          /* bytes of an error's text; the rest is cut */
 };
 
@@ -30,14 +30,14 @@ enum discover_read_kind { DISCOVER_READ_LIST, DISCOVER_READ_WATCH, DISCOVER_READ
 enum discover_read_what {
     DISCOVER_READ_ERROR, /* `error` says which */
     DISCOVER_READ_MORE,  /* the input is used up */
-    DISCOVER_READ_SLICE, /* of a list: `slice` */
+    DISCOVER_READ_SLICE, /* one slice of a list: `slice` */
     DISCOVER_READ_PAGE,  /* the list has ended: `list_version`, `next` */
-    DISCOVER_READ_EVENT, /* `type` and `slice`, `version`; of ERROR `code` and `message` */
+    DISCOVER_READ_EVENT, /* `type`, `slice` and `version`; for ERROR `code` and `message` */
     DISCOVER_READ_DONE,  /* the status has ended: `code` and `message` */
 };
 
 struct discover_reader {
-    /* What was read; good until the next call. */
+    /* The results; valid until the next call. */
     struct discover_slice slice;
     char version[DISCOVER_VERSION_MAX + 1]; /* of the object */
     char list_version[DISCOVER_VERSION_MAX + 1];
@@ -47,13 +47,13 @@ struct discover_reader {
     unsigned code;     /* of a status; 0: none */
     const char *error; /* a literal */
 
-    /* The rest is the reader's own. */
+    /* Private to the reader. */
     enum discover_read_kind kind;
     struct http_json json;
     uint8_t roles[8]; /* of the open containers that are read */
     unsigned depth;
-    unsigned skipped; /* open containers that are not */
-    bool is_key;      /* the text being drawn is one */
+    unsigned skipped; /* open containers that are not read */
+    bool is_key;      /* the text being drawn is a key */
     bool drawing;
     bool done;
     size_t bytes; /* of this object */

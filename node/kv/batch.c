@@ -13,7 +13,7 @@
 
 enum { DEPTH_MAX = MSGPACK_EMBED_STACK_SIZE };
 
-/* --- where a value stands -------------------------------------------------------------------- */
+/* --- places of values ------------------------------------------------------------------------ */
 
 enum place {
     PLACE_BATCH,
@@ -21,7 +21,7 @@ enum place {
     PLACE_EVENT,
     PLACE_HASHES,
     PLACE_TOKENS,
-    PLACE_TOKEN, /* two tokens as one: speculative decoding of SGLang */
+    PLACE_TOKEN, /* two tokens as one: SGLang's speculative decoding */
     PLACE_EXTRAS,
     PLACE_EXTRA, /* of one block, at any depth */
     PLACE_SKIP,
@@ -29,10 +29,10 @@ enum place {
 
 struct frame {
     enum place place;
-    bool is_map, has_key; /* the next value is the key's */
-    enum kv_field field;  /* of an event: of the next value */
-    uint32_t number;      /* of the next element */
-    uint64_t left;        /* values: two a pair of a map */
+    bool is_map, has_key; /* the next value belongs to a key that was read */
+    enum kv_field field;  /* of an event: the field of the next value */
+    uint32_t number;      /* index of the next element */
+    uint64_t left;        /* values left: two per pair of a map */
 };
 
 struct numbers {
@@ -40,15 +40,15 @@ struct numbers {
     uint32_t count, room;
 };
 
-/* Of the event that is being read. */
+/* The event being read. */
 struct reading {
     enum kv_tag tag;
     struct kv_event event;
     struct numbers hashes, digests, extras;
-    bool has_tokens; /* the event has them */
+    bool has_tokens; /* the event has token ids */
     uint64_t tokens;
-    uint32_t in_block;       /* tokens of the unfinished one, */
-    struct kv_digest digest; /* and theirs */
+    uint32_t in_block;       /* tokens of the unfinished block, */
+    struct kv_digest digest; /* and their digest */
 };
 
 struct kv_decoder {
@@ -56,7 +56,7 @@ struct kv_decoder {
     struct numbers sizes; /* block_size of each event, found by the first reading */
     struct reading now;
     struct kv_batch batch;
-    bool first;  /* reading: nothing is hashed or kept but sizes */
+    bool first;  /* first reading: only sizes are stored, nothing is hashed */
     bool paused; /* behind the head of a list of tokens */
     int err;
     unsigned depth;
@@ -66,7 +66,7 @@ struct kv_decoder {
     void *context;
 };
 
-/* A value without what it contains. */
+/* A value without its contents. */
 struct value {
     enum { VALUE_NIL, VALUE_NUMBER, VALUE_BYTES, VALUE_ARRAY, VALUE_MAP, VALUE_OTHER } kind;
     uint64_t number; /* two's complement */
@@ -111,7 +111,7 @@ static void block_ended(struct kv_decoder *d)
 {
     struct reading *r = &d->now;
     uint64_t digest = kv_digest_end(&r->digest, d->secret);
-    if (r->digests.count < r->digests.room) /* else tokens do not fit the blocks */
+    if (r->digests.count < r->digests.room) /* otherwise the tokens do not fit the blocks */
         r->digests.at[r->digests.count++] = digest;
     r->in_block = 0;
 }
@@ -127,7 +127,7 @@ static void token_ended(struct kv_decoder *d)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* Integers as they are; of bytes the last eight, as vLLM shortens its digests itself. */
+/* Integers unchanged; the last eight bytes of byte strings, as vLLM itself shortens its digests. */
 static uint64_t handle_of(const struct value *v)
 {
     uint64_t handle = 0;
@@ -159,7 +159,7 @@ static void event_begin(struct kv_decoder *d)
     r->digest.so_far = 0;
 }
 
-/* The blocks' digests, if tokens fill them evenly; each with its extra keys. */
+/* The blocks' digests, if tokens fill the blocks evenly; each with its extra keys. */
 static const uint64_t *digests_of(struct kv_decoder *d)
 {
     struct reading *r = &d->now;
@@ -233,14 +233,14 @@ static void event_field(struct kv_decoder *d, enum kv_field field, const struct 
         if (v->bytes.len > 0)
             e->space = mix(d, e->space, mix(d, field, digest_of(d, v)));
         break;
-    default: /* lora_id is a number of this engine's own, and lists have been entered */
+    default: /* lora_id is a number of this engine's own; lists have been entered already */
         break;
     }
 }
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
-/* What is inside of an array or a map that stands there. */
+/* The place of the contents of an array or a map in that place. */
 static enum place place_within(struct kv_decoder *d, const struct frame *f, enum kv_field field,
                                const struct value *v)
 {
@@ -271,7 +271,7 @@ static enum place place_within(struct kv_decoder *d, const struct frame *f, enum
     }
 }
 
-/* Something without contents stands there. */
+/* Handles a value without contents. */
 static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
                    const struct value *v)
 {
@@ -283,7 +283,7 @@ static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
         else if (f->number == 2)
             d->batch.rank = (int32_t)bounded(v, INT32_MAX, (uint32_t)-1);
         break;
-    case PLACE_EVENTS: /* an event that is none */
+    case PLACE_EVENTS: /* not an event */
         event_begin(d);
         event_ended(d);
         break;
@@ -314,14 +314,14 @@ static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
     }
 }
 
-/* A value begins there. */
+/* Handles the begin of a value. */
 static void value_begins(struct kv_decoder *d, struct frame *f)
 {
     if (f->place == PLACE_EXTRAS)
         append(d, &d->now.extras, 0, KV_EVENT_BLOCKS_MAX);
 }
 
-/* A value, and with it what it is the last one of, is complete. */
+/* A value is complete, and so are the containers that end with it. */
 static void value_ended(struct kv_decoder *d)
 {
     while (d->depth > 0) {
@@ -379,8 +379,8 @@ static int value(struct kv_decoder *d, const struct value *v)
     return d->err == 0 ? 0 : -1;
 }
 
-/* A token as nearly all are: a number that is not below 0, of which five bytes may be read. Returns
- * how many it has; 0: it is something else. Without a branch for its size, which is by chance. */
+/* Reads a token as nearly all are: a number not below 0, with five readable bytes. Returns its
+ * length; 0: something else. Has no branch for the size, which is random. */
 static inline size_t token_read(const unsigned char *p, uint32_t *id)
 {
     uint32_t size = p[0] - 0xccu; /* of the number: 1, 2 or 4 bytes, as a power of 2 */
@@ -389,8 +389,8 @@ static inline size_t token_read(const unsigned char *p, uint32_t *id)
     return p[0] < 0x80 ? 1 : size <= 2 ? 1 + (1u << size) : 0;
 }
 
-/* Nearly all values are tokens: they are read here in one go, but for a list's last one and others,
- * which are left to msgpack-c. Returns how many bytes they took. */
+/* Nearly all values are tokens. This reads them in one go, except for a list's last token and
+ * unusual ones, which are left to msgpack-c. Returns the number of bytes read. */
 static size_t tokens_read(struct kv_decoder *d, struct slice rest)
 {
     const unsigned char *p = (const unsigned char *)rest.at, *end = p + rest.len;
@@ -413,7 +413,7 @@ static size_t tokens_read(struct kv_decoder *d, struct slice rest)
 
 /* --- msgpack-c's reader ---------------------------------------------------------------------- */
 
-/* It keeps an object for each value that it is within. Where values stand is known here already. */
+/* msgpack-c stores an object for each open container. This decoder tracks their places itself. */
 typedef char nothing;
 
 #define msgpack_unpack_struct(name)    struct kv_unpack##name
@@ -527,8 +527,8 @@ static int read_all(struct kv_decoder *d, struct slice payload, bool first)
     d->batch = (struct kv_batch){.rank = -1};
     int done = kv_unpack_execute(&c, payload.at, payload.len, &at);
     for (; d->paused; done = kv_unpack_execute(&c, payload.at, payload.len, &at)) {
-        /* It stopped at the last byte of an array's head. As it would itself, it enters the array,
-         * which has only those elements by now that are left to it. */
+        /* msgpack-c stopped at the last byte of an array's head. As msgpack-c would, this enters
+         * the array, which has only the elements left for msgpack-c by now. */
         at += 1 + tokens_read(d, slice_skip(payload, at + 1));
         c.cs = MSGPACK_CS_HEADER;
         c.stack[c.top].ct = MSGPACK_CT_ARRAY_ITEM;
@@ -536,7 +536,7 @@ static int read_all(struct kv_decoder *d, struct slice payload, bool first)
         d->paused = false;
     }
     if (done <= 0 && d->err == 0)
-        d->err = ERR_SYNTAX; /* cut short, too deep, or no MessagePack */
+        d->err = ERR_SYNTAX; /* cut short, too deep, or not MessagePack */
     return d->err;
 }
 

@@ -1,7 +1,8 @@
-/* Which prompts an engine is asked the tokens of: a share of the bytes of all. The bytes of every
- * prompt fill the budget, up to KV_BUDGET_BYTES; one that is asked takes its own, if need be on
- * credit. A prompt whose text is known to find no tie may take all that is there, another one what
- * would overflow. So the share holds in the long run, and those that need it come first. */
+/* Decides for which prompts an engine is asked for the tokens: a share of all prompt bytes. Every
+ * prompt's bytes fill the budget, up to KV_BUDGET_BYTES. A prompt with a request for tokens takes
+ * its own bytes out, if need be on credit. A prompt whose text is known to find no tie may take the
+ * whole budget; any other one only the overflow. So the share holds in the long run, and the
+ * prompts that need it come first. */
 #ifndef NODE_KV_BUDGET_H
 #define NODE_KV_BUDGET_H
 
@@ -16,7 +17,8 @@ struct kv_budget {
     double bytes;
 };
 
-/* A prompt of so many bytes comes, and `share` of all bytes may be asked for. Whether it may be. */
+/* A prompt of so many bytes arrives; `share` is the part of all bytes that may be asked for.
+ * Returns true if the tokens may be requested. */
 static inline bool kv_budget_ask(struct kv_budget *b, double share, uint64_t bytes,
                                  enum kv_want want)
 {
@@ -27,7 +29,7 @@ static inline bool kv_budget_ask(struct kv_budget *b, double share, uint64_t byt
     return want == KV_WANT_SURE ? b->bytes > 0 : want == KV_WANT_MAYBE && full;
 }
 
-/* It is asked. */
+/* The tokens were requested. */
 static inline void kv_budget_spend(struct kv_budget *b, uint64_t bytes)
 {
     b->bytes -= (double)bytes;

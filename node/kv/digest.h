@@ -1,5 +1,5 @@
-/* The digest of one block's tokens, as they pass: the same of what an engine's events say of a
- * block (batch.h) and of what an answer says of a prompt (asked.h).
+/* The digest of one block's tokens as they pass. It is the same for an engine's events about a
+ * block (batch.h) and for an answer about its prompt (asked.h).
  *
  *     struct kv_digest d = {0};
  *     for each token of the block:
@@ -13,10 +13,10 @@
 
 #include "base/hash.h"
 
-enum { KV_DIGEST_TOKENS = 256 }; /* are hashed in one go; longer blocks in several */
+enum { KV_DIGEST_TOKENS = 256 }; /* hashed at once; longer blocks in several parts */
 
 struct kv_digest {
-    uint64_t so_far;  /* of what was hashed */
+    uint64_t so_far;  /* digest of the tokens hashed so far */
     uint32_t waiting; /* tokens that are not hashed yet */
     uint32_t ids[KV_DIGEST_TOKENS];
 };

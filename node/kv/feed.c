@@ -18,17 +18,18 @@ struct kv_feed {
     bool has_replay;
     enum kv_feed_state state;
     uint64_t next;            /* number */
-    uint64_t last_hash;       /* of the message before; 0: not known */
+    uint64_t last_hash;       /* of the message before; 0: unknown */
     uint64_t live, live_hash; /* number and hash of the last message of the subscription, */
-    bool has_live;            /* if there was one since it opened */
-    uint64_t replayed;        /* the number behind the last replay's; 0: none since it opened */
-    bool asked;               /* for the replay; else it has to wait */
-    bool verifies;            /* its first message should be the last one that is known */
-    bool unproven;            /* that one is of an earlier life */
-    bool heard;               /* some message of this process, by what anybody said of it */
-    uint64_t due_ms;          /* of the replay: to ask for it, or to give it up, */
-    uint64_t end_ms;          /* whatever it brings not later than then */
-    uint64_t pause_ms;        /* none before that */
+    bool has_live;            /* if there was one since the subscription opened */
+    uint64_t replayed;        /* the number behind the replay's last one; 0: none since the
+                                 subscription opened */
+    bool asked;               /* the replay was requested; false: it has to wait */
+    bool verifies;            /* the replay's first message should be the last known one */
+    bool unproven;            /* the last known message is from an earlier life */
+    bool heard;               /* a message came in this process, whatever was announced before */
+    uint64_t due_ms;          /* of the replay: when to request it, or to give up, */
+    uint64_t end_ms;          /* and at the latest, whatever it brings */
+    uint64_t pause_ms;        /* no request before this time */
     struct buf held;
     struct kv_feed_stats stats;
 };
@@ -86,7 +87,8 @@ static void replay_begin(struct kv_feed *f, uint64_t now_ms)
         ask(f, now_ms);
 }
 
-/* What does not fit is missed: its number will be missing. */
+/* Stores a message that has to wait. One that does not fit is missed: its number will be
+ * missing. */
 static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
 {
     const struct held h = {number, payload.len};
@@ -96,7 +98,7 @@ static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
     CHECK(buf_append_slice(&f->held, payload) == 0);
 }
 
-/* Goes on with what came meanwhile. */
+/* Continues with the messages that waited. */
 static void replay_end(struct kv_feed *f)
 {
     f->state = KV_FEED_LIVE;
@@ -108,9 +110,9 @@ static void replay_end(struct kv_feed *f)
         memcpy(&h, rest.at, sizeof h);
         struct slice payload = slice_of(rest.at + sizeof h, h.len);
         rest = slice_skip(rest, sizeof h + h.len);
-        if (h.number < f->next && !f->verifies) /* the replay had it, too */
+        if (h.number < f->next && !f->verifies) /* the replay had the message, too */
             continue;
-        if (h.number != f->next || f->verifies) /* no replay showed that it is the same engine */
+        if (h.number != f->next || f->verifies) /* no replay showed that the engine is the same */
             missed(f);
         f->verifies = false;
         hand_over(f, h.number, payload);
@@ -120,7 +122,7 @@ static void replay_end(struct kv_feed *f)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* Messages before this one are not known. */
+/* Messages before this one are missing. */
 static void gap(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
 {
     f->stats.gaps++;
@@ -149,7 +151,7 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
         hold(f, number, payload);
         return;
     }
-    if (number < f->replayed && !falls) { /* the replay overtook it */
+    if (number < f->replayed && !falls) { /* the replay overtook the message */
         f->stats.twice++;
         return;
     }
@@ -160,7 +162,7 @@ void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint
         hand_over(f, number, payload);
         return;
     }
-    if (number <= f->next) { /* another engine, or one message late: all is in doubt */
+    if (number <= f->next) { /* another engine, or a late message: all is in doubt */
         missed(f);
         f->next = 0;
         f->last_hash = 0;
@@ -172,12 +174,12 @@ void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, 
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    if (f->verifies || number >= f->next) { /* not one that came already */
+    if (f->verifies || number >= f->next) { /* a new message */
         f->due_ms = now_ms + KV_REPLAY_TIMEOUT_MS;
         f->due_ms = f->due_ms < f->end_ms ? f->due_ms : f->end_ms;
     }
     if (f->verifies && (number != f->next - 1 || hash_of(f, payload) != f->last_hash)) {
-        missed(f); /* it may be another engine, and what it sent before is not known */
+        missed(f); /* maybe another engine, with unknown earlier messages */
         f->next = number;
     }
     f->verifies = f->unproven = false;
@@ -194,7 +196,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    if (f->verifies) { /* another engine: that one would have its last message */
+    if (f->verifies) { /* another engine: the former one would have its last message */
         missed(f);
         f->next = 0;
         f->last_hash = 0;
@@ -209,7 +211,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 void kv_feed_connected(struct kv_feed *f, uint64_t now_ms)
 {
     f->has_live = false;
-    if (f->has_replay) /* again, if one was awaited: another engine may answer it */
+    if (f->has_replay) /* even if one was awaited: another engine may answer */
         replay_begin(f, now_ms);
 }
 
@@ -235,7 +237,7 @@ void kv_feed_tick(struct kv_feed *f, uint64_t now_ms)
     if (now_ms < kv_feed_due_ms(f))
         return;
     if (f->asked)
-        replay_end(f); /* it answers no more */
+        replay_end(f); /* the engine no longer answers */
     else
         ask(f, now_ms);
 }

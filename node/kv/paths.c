@@ -73,8 +73,8 @@ static void drop(struct kv_paths *p, uint32_t at)
     p->stats.dropped++;
 }
 
-/* Makes room: the next one that nobody used since the last lap, and that ends a prompt. `keep` is
- * in use just now. */
+/* Makes room: drops the next point at a prompt's end that was not used since the last lap. `keep`
+ * is in use just now. */
 static void make_room(struct kv_paths *p, uint32_t keep)
 {
     for (uint32_t step = 0; step < 2 * p->max; step++) {
@@ -163,7 +163,7 @@ void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
-/* The checkpoints of a prompt, from its last one to its first. */
+/* The checkpoints of a prompt, from the last to the first. */
 struct path {
     uint32_t at[KV_PATH_LENGTH_MAX];
     unsigned length;
@@ -180,7 +180,7 @@ static bool path_of(const struct kv_paths *p, uint64_t end, struct path *out)
     return out->length > 0;
 }
 
-/* Where two prompts part: blocks that both have. */
+/* The number of blocks that two prompts have in common before they part. */
 static uint32_t common_depth(const struct kv_tree *tree, struct kv_tree_place a,
                              struct kv_tree_place b)
 {
@@ -194,7 +194,7 @@ static uint32_t common_depth(const struct kv_tree *tree, struct kv_tree_place a,
     return a.depth > 0 && b.depth > 0 ? a.depth : 0;
 }
 
-/* A known position: bytes of text, and tokens: about, and at least. */
+/* A known position: bytes of text, and tokens: estimate, and lower bound. */
 struct mark {
     double bytes, tokens, surely;
 };
@@ -210,7 +210,8 @@ struct tie {
     const struct kv_tree *tree;
     struct kv_tree_place place; /* of the last anchor that was set, from the prompt's end on */
     uint32_t block_tokens;
-    uint32_t whole; /* blocks of the prompt; as far as others with the same last checkpoint */
+    uint32_t whole; /* blocks of the prompt, as far as others with the same last checkpoint have
+                       them */
     int anchored;
 };
 
@@ -219,7 +220,7 @@ static void agreed(struct kv_point *b, uint32_t by)
     b->by = b->by == by ? by : 0;
 }
 
-/* Tokens and blocks from the prompt's beginning. */
+/* Sets the anchor of a point with so many tokens and blocks from the prompt's beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
     struct kv_point *b = &t->p->points[at];
@@ -245,9 +246,10 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
         u->anchored(u->context, b->id, b->code, b->chain);
 }
 
-/* Checkpoints path.at[from .. to - 1] stand between the marks, `low` in front of them. A token has
- * one byte at least. Who goes on behind a prompt's last checkpoint goes on behind the prompt, so
- * that one counts as there if all of the prompt is. */
+/* Sets the anchors of the checkpoints path.at[from .. to - 1], which are between the marks, `low`
+ * in front of them. A token has at least one byte. A prompt that goes on behind another's last
+ * checkpoint goes on behind that whole prompt. So the last checkpoint counts as present if the
+ * whole prompt is. */
 static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
                            struct mark low, struct mark high)
 {
@@ -296,18 +298,18 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
         return ERR_NOT_FOUND;
     p->block_tokens = block_tokens;
     struct mark high = {bytes_at(p, path.at[0]) + tail_bytes, tokens, tokens}, low = {0};
-    /* The last checkpoint whose anchor is on this prompt's way; those behind it that have another
-     * anchor are shared, so the prompts part before these anchors. */
+    /* Finds the last checkpoint with an anchor on this prompt's path. Checkpoints behind it with
+     * other anchors are shared, so the prompts part before these anchors. */
     uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
-    struct kv_tree_place on = place; /* the prompt's block where that anchor stands */
+    struct kv_tree_place on = place; /* the prompt's block at that anchor */
     for (; base < path.length; base++) {
         const struct kv_point *b = &p->points[path.at[base]];
         if (b->chain == 0)
             continue;
-        if (b->depth <= on.depth) { /* else it is none of this prompt's already */
+        if (b->depth <= on.depth) { /* otherwise the anchor is not on this path already */
             struct kv_tree_place up = kv_tree_up(tree, on, b->depth);
             on = up.depth > 0 ? up : on;
-            if (up.depth == 0 || on.chain == b->chain) /* or the tree knows nothing of it */
+            if (up.depth == 0 || on.chain == b->chain) /* or the tree does not know */
                 break;
         }
         p->stats.moved++;
@@ -347,7 +349,7 @@ void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by)
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
                    struct kv_tree_place place)
 {
-    uint32_t certain = 0; /* tokens that are this text's, as far as was seen from the end on */
+    uint32_t certain = 0; /* tokens that are certainly this text's, as seen from the end on */
     for (uint32_t at = kv_points_find(p, end); at != KV_NO_POINT; at = p->points[at].parent) {
         const struct kv_point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;

@@ -4,9 +4,9 @@
 #include "base/wire.h"
 #include "node/kv/reader_internal.h"
 
-/* --- saying ---------------------------------------------------------------------------------- */
+/* --- reporting -------------------------------------------------------------------------------- */
 
-/* Of a checkpoint there are only so many words a while (crdt/marks.h). */
+/* Remembers a refused report: each checkpoint has only so many words at a time (crdt/marks.h). */
 static void refused(struct kv_reader *r, uint64_t chain)
 {
     for (unsigned i = 0; i < r->refused_count; i++) {
@@ -43,7 +43,8 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
-/* Its reach changed, some chains ago: one that is in the tree no more has gone since. */
+/* The chain's reach changed some chains ago: a chain that is not in the tree any more has gone
+ * since. */
 static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -51,8 +52,8 @@ static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, known ? kv_tree_reach(r->tree, chain) : KV_GONE);
 }
 
-/* What is gone is said when it goes, or when this reader begins to speak: an observation since may
- * be of a prompt that is on its way. */
+/* Sweeps report no gone checkpoints. These are reported when they go, or when this reader begins to
+ * report: a later observation may be of a prompt in transit. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -60,7 +61,8 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
         say(r, id, code, chain, KV_THERE);
 }
 
-/* While nothing is said they wait: they may still be gone when it is again. */
+/* Repeats refused reports. They wait while this reader may not report, and may still be true
+ * later. */
 static void say_refused(struct kv_reader *r)
 {
     if (r->paths == NULL)
@@ -69,7 +71,7 @@ static void say_refused(struct kv_reader *r)
     if (!may_say(r))
         return;
     r->refused_count = 0;
-    for (unsigned i = 0; i < count; i++) /* some come in again, at their place or before it */
+    for (unsigned i = 0; i < count; i++) /* some are added again, at their index or before it */
         kv_paths_at(r->paths, r->refused[i], &r->sayer);
 }
 
@@ -173,8 +175,8 @@ static void on_began(void *context, bool again)
     r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
 }
 
-/* After a gap the tree fills with blocks that may have a second copy, for good where the cache
- * turns over before that is settled. */
+/* After a gap the tree fills with blocks that may have a second copy. If the cache turns over
+ * before that is settled, they stay for good. */
 static void make_room(struct kv_reader *r)
 {
     struct kv_tree_stats t = kv_tree_stats(r->tree);
@@ -185,7 +187,7 @@ static void make_room(struct kv_reader *r)
     kv_tree_make_room(r->tree);
 }
 
-/* It may cost as much again. */
+/* Starts a new window of the cost limit. */
 static void window_next(struct kv_reader *r)
 {
     if (r->now_ms < r->window_ms)
@@ -219,9 +221,9 @@ static void tie_waiting(struct kv_reader *r)
     }
 }
 
-/* The engine began its feed anew while it answered that, so it did not restart. The first requests
- * of a new one are under way as well when number 0 comes, but were not when the one before spoke.
- */
+/* True if the engine restarted its feed while it ran that request, so the process did not restart.
+ * The first requests of a new process are also in flight when number 0 arrives, but they were not
+ * when the former process sent its last message. */
 static bool outlived_zero(const struct kv_reader *r, const struct kv_told *told)
 {
     return told->sent_ms + KV_TOLD_SLACK_MS < r->former_ms &&
@@ -233,7 +235,7 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     r->now_ms = now_ms;
     r->stats.told++;
     r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
-    /* At once, if its blocks are there: the next turn's come behind them. */
+    /* At once, if its blocks are there: the next turn's blocks follow them. */
     struct kv_waiting w = {
         .told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS, .outlived_zero = outlived_zero(r, told)};
     if (kv_reader_tie(r, &w, false))
@@ -270,7 +272,7 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     kv_feed_tick(r->feed, now_ms);
     if (kv_trust_again(&r->trust, now_ms)) {
         if (kv_tree_is_whole(r->tree))
-            kv_reader_doubt(r); /* by number 0, which was not believed either */
+            kv_reader_doubt(r); /* because of number 0, which was not trusted either */
         kv_reader_catch_up(r);
     }
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {

@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "node/kv/reader_internal.h"
 
-/* --- what is known --------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------------------- */
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r)
 {
@@ -85,23 +85,23 @@ bool kv_reader_sheds(struct kv_reader *r)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
-/* A request's part of a run, and where its prompt's whole blocks end. */
+/* A request's part of a run, and the end of its prompt's whole blocks. */
 struct match {
     struct kv_run *run;
     unsigned stop;
-    struct kv_tree_place place; /* of depth 0: there is none, */
+    struct kv_tree_place place; /* depth 0: none, */
     bool unclear;               /* or several */
 };
 
-/* So many blocks towards the root are looked at. False: the feed costs too much. */
+/* Charges a walk of so many blocks towards the root. False: the feed costs too much. */
 static bool walks(struct kv_reader *r, uint32_t blocks)
 {
     kv_tree_spend(r->tree, blocks / KV_WALK_BLOCKS);
     return !kv_reader_sheds(r);
 }
 
-/* The blocks of the prompt, if they can be no others: by what is known of its text up to the
- * checkpoint `text`, or by its chain, if that is not 0. */
+/* The blocks of the prompt, if no others match. Matches the known part of its text, up to the
+ * checkpoint `text`, or its chain, if that is not 0. */
 static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                               uint64_t text, uint64_t chain)
 {
@@ -131,7 +131,7 @@ static bool is_live(const struct kv_reader *r)
     return kv_reader_state(r) == KV_READER_LIVE;
 }
 
-/* It tells what it found, and nothing was missed since it was sent. */
+/* True if the answer has its cached tokens, and nothing was missed since the request was sent. */
 static bool may_judge(const struct kv_reader *r, const struct kv_told *told)
 {
     return is_live(r) && r->tells_cached && told->cached_tokens != KV_UNTOLD &&
@@ -145,18 +145,19 @@ static void judged(struct kv_reader *r)
     r->stats.disbelieved++;
     if (r->paths != NULL)
         kv_paths_disown(r->paths, &r->listener);
-    kv_reader_forget(r); /* it is tried again with what it says from now on */
+    kv_reader_forget(r); /* the next attempt starts from new events */
     kv_reader_doubt(r);
 }
 
-/* Whether all blocks that were stored since it was sent, and could be its own, have a place. */
+/* True if all blocks that were stored since the request was sent, and could be its own, have a
+ * place. */
 static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {
     uint64_t unknown_ms = cached > 0 ? r->placeless_ms : r->roomless_ms;
     return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
 }
 
-/* It said where it went on: that block came, whatever its place, or not. */
+/* The answer says where the prompt went on. True if that block arrived, with or without a place. */
 static bool front_came(struct kv_reader *r, const struct kv_told *told)
 {
     uint64_t slack_ms = KV_TOLD_SLACK_MS;
@@ -164,9 +165,10 @@ static bool front_came(struct kv_reader *r, const struct kv_told *told)
     return kv_tree_fronts(r->tree, &told->fronts, since_ms);
 }
 
-/* It has no blocks, and should have: a whole block of its prompt was not in the cache, by what it
- * tells, so it was stored. That says nothing of its answer's: those may be there already. Nor where
- * the prompt's came meanwhile, by what is known of its text: for another one like it. */
+/* The answer has no blocks and should have: a whole block of its prompt was not cached, by its
+ * usage, so it was stored. This does not hold for the blocks of its output, which may be cached
+ * already. Nor does it hold if the prompt's blocks came meanwhile for a similar prompt, by the
+ * known part of its text. */
 static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32_t block,
                          struct kv_tree_place known)
 {
@@ -180,8 +182,8 @@ static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32
         kv_tally_add(&r->trust.blocks, false);
 }
 
-/* What it found in the cache, against what was there all the time: `place` is on its way. What was
- * unsure is settled. */
+/* Compares the cached part in the answer with the blocks that were present all the time. `place` is
+ * on the prompt's path. Settles unsure blocks. */
 static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                          struct kv_tree_place place)
 {
@@ -201,7 +203,7 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
     kv_tally_add(&r->trust.cached, agreed);
 }
 
-/* It computed what stands behind what it found, up to its answer's last block. */
+/* The engine computed the blocks behind the cached part, up to the output's last block. */
 static void computed(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                      uint64_t chain)
 {
@@ -220,8 +222,8 @@ static void place(struct kv_reader *r, const struct kv_told *told, uint32_t bloc
     r->stats.unmatched += !tied;
 }
 
-/* It said the chain: that block is its prompt's end, as soon as it is there. Its run may come
- * later, and is no other's. */
+/* The answer has the chain: that block is the prompt's end, as soon as it is in the tree. Its run
+ * may come later, and belongs to no other answer. */
 static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
 {
     const struct kv_told *told = &w->told;
@@ -251,7 +253,7 @@ static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
     return m.run != NULL;
 }
 
-/* By structure. One that never told what was cached may say 0 of all. */
+/* By structure. An engine that never reported cached tokens may say 0 always. */
 static struct match blocks_found(struct kv_reader *r, const struct kv_told *told, uint32_t block)
 {
     struct match m = blocks_of(r, told, block, told->end, 0);
@@ -262,7 +264,7 @@ static struct match blocks_found(struct kv_reader *r, const struct kv_told *told
     return blocks_of(r, &untold, block, told->end, 0);
 }
 
-/* Whether there is no more to do. */
+/* Returns true if the answer is done. */
 bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
 {
     const struct kv_told *told = &w->told;

@@ -15,13 +15,13 @@ static unsigned number_of(const struct kv_readers_feed *f)
     return (unsigned)(f - f->all->feeds);
 }
 
-/* --- what a reader says ---------------------------------------------------------------------- */
+/* --- a reader's reports ---------------------------------------------------------------------- */
 
 static void on_replay(void *context, uint64_t from)
 {
     struct kv_readers_feed *f = context;
     const struct kv_readers_shell *shell = f->all->shell;
-    /* Without memory for it the replay does not answer, and what is missing is missed. */
+    /* Without memory for the request the replay does not answer, and the messages are missed. */
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
@@ -48,11 +48,12 @@ static void on_cleared(void *context)
     struct kv_readers_feed *f = context;
     if (!f->news)
         return;
-    f->began_ms = f->now_ms; /* a new rkey that follows is due to it */
+    f->began_ms = f->now_ms; /* a new rkey that follows belongs to this restart */
     f->all->user->cleared(f->all->user->context, f->slot);
 }
 
-/* An rkey that follows is due to this word; one more, of /metrics or a probe, to began_ms. */
+/* An rkey that follows belongs to this report; a further one, from /metrics or a probe, to
+ * began_ms. */
 static void on_began(void *context)
 {
     struct kv_readers_feed *f = context;
@@ -90,7 +91,7 @@ static uint64_t address_of(const struct kv_readers *rs, const struct kv_wanted *
     return hash_mix(address ^ hash64(rs->secret, want->topic.at, want->topic.len));
 }
 
-/* Twice as many as it holds: blocks that went keep their places while others stand behind them. */
+/* Twice the cache's size: blocks that went keep their places while there are others behind them. */
 static uint32_t blocks_wanted(const struct kv_wanted *want)
 {
     if (!(want->blocks > 0))
@@ -101,7 +102,7 @@ static uint32_t blocks_wanted(const struct kv_wanted *want)
                                     : (uint32_t)blocks;
 }
 
-/* What one may have beside the others; 0: too little. */
+/* The blocks that a tree may have beside the others; 0: too few. */
 static uint32_t blocks_left(const struct kv_readers *rs, uint32_t wanted)
 {
     uint32_t left = KV_BLOCKS_ALL_MAX - rs->stats.blocks;
@@ -189,7 +190,7 @@ static struct kv_readers_feed *feed_open(struct kv_readers *rs, unsigned slot,
     return &rs->feeds[i];
 }
 
-/* --- what is wanted -------------------------------------------------------------------------- */
+/* --- the user's wishes ----------------------------------------------------------------------- */
 
 static bool lately(uint64_t at_ms, uint64_t now_ms)
 {
@@ -201,7 +202,7 @@ static void follow_restart(struct kv_readers_feed *f, uint32_t rkey, uint64_t no
     if (rkey == f->rkey)
         return;
     f->rkey = rkey;
-    if (!lately(f->began_ms, now_ms)) /* else the feed has begun anew already */
+    if (!lately(f->began_ms, now_ms)) /* otherwise the feed has restarted already */
         kv_reader_restarted(f->reader, now_ms);
     if (!f->told_began)
         kv_reader_restart_is_seen(f->reader);
@@ -244,7 +245,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
 {
     struct kv_readers_feed *f = feed_of(rs, slot);
     bool other = f != NULL && f->address != address_of(rs, want);
-    /* The size of its cache was not known when it was opened, or is another now. */
+    /* The cache's size was unknown when the feed was opened, or is much larger now. */
     uint32_t blocks = blocks_wanted(want);
     bool small = f != NULL && want->blocks > 0 && blocks / 2 >= f->blocks &&
                  blocks_left(rs, blocks) == blocks;
@@ -280,7 +281,7 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 {
-    /* Behind one that nobody knows here it says nothing. */
+    /* Does nothing if the parent is unknown here. */
     kv_sizes_join(&rs->sizes, path->parent, path->ids, path->codes, path->count);
 }
 
@@ -359,7 +360,7 @@ void kv_readers_replay_ended(struct kv_readers *rs, unsigned feed, uint64_t now_
     kv_reader_replay_ended(feed_at(rs, feed)->reader, now_ms);
 }
 
-/* --- what is to be seen ---------------------------------------------------------------------- */
+/* --- for operators --------------------------------------------------------------------------- */
 
 const char *kv_reading_text(enum kv_reading reading)
 {
@@ -374,7 +375,7 @@ const char *kv_reading_text(enum kv_reading reading)
     return texts[reading];
 }
 
-/* Of one whose messages come in order. */
+/* The use of a feed with messages in order. */
 static enum kv_reading use_of(const struct kv_readers_feed *f)
 {
     if (kv_reader_is_odd(f->reader))

@@ -1,4 +1,4 @@
-/* What an earlier life of the process knew of its feeds. */
+/* Saves the feeds' state over a restart, and loads an earlier life's. */
 #include "base/wire.h"
 #include "node/kv/readers_internal.h"
 

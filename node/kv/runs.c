@@ -36,7 +36,7 @@ static void order_unlink(struct kv_runs *r, uint32_t at)
     *(run->older != NONE ? &r->run[run->older].newer : &r->oldest) = run->newer;
 }
 
-/* In front of those whose last stop is older: it is nearly always the newest. */
+/* Inserts a run in front of those with an older last stop: it is nearly always the newest. */
 static void order_link(struct kv_runs *r, uint32_t at)
 {
     struct kv_run *run = &r->run[at];
@@ -65,7 +65,7 @@ uint64_t kv_run_last_ms(const struct kv_run *run)
     return run->stop[run->stops - 1].at_ms;
 }
 
-/* The run that ends with that block: of several the one that did not go on for longest. */
+/* The run that ends with that block; of several, the one that stopped growing first. */
 static uint32_t run_at(struct kv_runs *r, uint64_t tip)
 {
     uint32_t found = NONE;
@@ -101,7 +101,7 @@ void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t
     struct kv_run *run = &r->run[at];
     run->tip = tip;
     if (run->stops > 0 && kv_run_last_ms(run) == now_ms)
-        run->stops--; /* it did not stop there: engines may tell each block by itself */
+        run->stops--; /* not a stop: engines may report each block separately */
     if (run->stops == KV_STOPS_MAX)
         memmove(run->stop, run->stop + 1, --run->stops * sizeof run->stop[0]);
     run->stop[run->stops++] = (struct kv_stop){.chain = chain, .at_ms = now_ms, .end = end};
@@ -137,9 +137,9 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* From where on the run is what a request computed that found so many blocks: the number of its
- * first stop, if it began there, or at one of its stops; -1: at neither. A conversation's turns are
- * one run as long as nobody's answer was found in it. */
+/* The stop from which the run is the work of a request with so many cached blocks. This is the
+ * first stop, if the run began there, or one of its stops; -1: neither. A conversation's turns
+ * are one run as long as no answer was found in it. */
 static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
     if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)

@@ -17,7 +17,8 @@ bool kv_sizes_is_open(const struct kv_sizes *s)
     return s->of[0] != NULL;
 }
 
-/* Those of that size, or of none yet; else a copy; else those that nobody uses. */
+/* Finds the paths with that size, or without a size yet; else makes a copy; else takes unused
+ * ones. */
 struct kv_paths *kv_sizes_find(struct kv_sizes *s, uint32_t block_tokens, uint64_t now_ms)
 {
     struct kv_paths *unused = NULL;
@@ -46,7 +47,8 @@ void kv_sizes_join(struct kv_sizes *s, uint64_t parent, const uint64_t *ids, con
         (void)kv_paths_join(s->of[i], parent, ids, codes, count);
 }
 
-/* Where one size has its end nobody needs to ask: its own engines answered it. */
+/* If one size has an anchor at the end, no request is needed: that size's engines gave the
+ * answer. */
 enum kv_want kv_sizes_want(const struct kv_sizes *s, const uint64_t *ids, unsigned count)
 {
     enum kv_want all = KV_WANT_MAYBE;

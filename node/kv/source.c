@@ -6,7 +6,7 @@
 
 enum { TEXT_MAX = 320, SGLANG_RANKS_MAX = UINT16_MAX };
 
-/* One object of sources: a rank of vLLM, or all of SGLang. */
+/* An object with sources: a rank of vLLM, or all of SGLang. */
 struct told {
     bool is_object;
     bool is_off; /* events are not enabled */
@@ -19,8 +19,8 @@ struct reader {
     struct http_json json;
     struct slice in;
     unsigned depth;
-    bool ended;                            /* the outermost object */
-    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* of the string that was read last, cut */
+    bool ended;                            /* the outermost object ended */
+    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string, cut */
     char key[3][TEXT_MAX];                 /* by depth */
     struct told told;
     struct kv_source *out;
@@ -33,21 +33,21 @@ static void read_text(struct reader *r)
     size_t len = http_json_text(&r->json, &r->in, r->text, TEXT_MAX - 1);
     r->text[len] = '\0';
     if (strlen(r->text) < len)
-        r->text[0] = '\0'; /* nothing here has a NUL */
+        r->text[0] = '\0'; /* no relevant text has a NUL */
     while (http_json_in_text(&r->json) && r->in.len > 0) {
         r->text[0] = '\0'; /* too long */
         (void)http_json_text(&r->json, &r->in, rest, 64);
     }
 }
 
-/* --- what they say --------------------------------------------------------------------------- */
+/* --- interpretation -------------------------------------------------------------------------- */
 
 static uint16_t port_of(uint64_t number)
 {
     return number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
 }
 
-/* Of an endpoint that the engine binds. 0: it is none. */
+/* The port of an endpoint that the engine binds; 0: not bound. */
 static uint16_t port_bound(const char *endpoint)
 {
     struct slice at = slice_of_cstr(endpoint);
@@ -60,7 +60,7 @@ static uint16_t port_bound(const char *endpoint)
     return port_of(port);
 }
 
-/* Replay endpoints are always bound. */
+/* The port of a replay endpoint, which is always bound. */
 static uint16_t port_replay(const char *endpoint)
 {
     uint64_t port;
@@ -105,7 +105,7 @@ static bool number_is_port(struct slice text, uint16_t *port)
     return *port != 0;
 }
 
-/* libzmq's own signs are none of ours: '*' binds, and ';' has an address to send from in front. */
+/* Excludes libzmq's own signs: '*' binds, and ';' separates a source address in front. */
 static bool is_host(struct slice host)
 {
     bool brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
@@ -198,7 +198,7 @@ static void value(struct reader *r, enum http_json_token token)
     }
 }
 
-/* False: it is no object. */
+/* False: not an object. */
 static bool take(struct reader *r, enum http_json_token token)
 {
     bool opens = token == HTTP_JSON_OBJECT_BEGIN || token == HTTP_JSON_ARRAY_BEGIN;

@@ -22,7 +22,7 @@ uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, 
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* An engine may tell many blocks of the same tokens, which all stand in one place. */
+/* An engine may report many blocks with the same tokens, all in one place. */
 static void chain_drop(struct kv_tree *t, uint32_t at)
 {
     if (!t->blocks[at].listed)
@@ -34,7 +34,7 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
     t->blocks[at].listed = false;
 }
 
-/* By its chain, or by the digest of its tokens. */
+/* Lists a block by its chain, or by the digest of its tokens. */
 static void chain_list(struct kv_tree *t, uint32_t at)
 {
     uint32_t *place = &t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)];
@@ -51,7 +51,7 @@ void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain)
     chain_list(t, at);
 }
 
-/* Three steps, KV_AHEAD / 2 blocks apart: each needs what the one before asked for. */
+/* Three steps, KV_AHEAD / 2 blocks apart: each needs the memory that the one before prefetched. */
 void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
 {
     unsigned group = t->main_group < KV_GROUPS_MAX ? t->main_group : 0;
@@ -60,7 +60,8 @@ void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
     uint32_t at = *kv_tree_hash_place(t, group, t->ahead.hashes[middle]);
     if (at != KV_NONE) {
         __builtin_prefetch(&t->blocks[at]);
-        __builtin_prefetch((const char *)(&t->blocks[at] + 1) - 1); /* it may be of two lines */
+        __builtin_prefetch((const char *)(&t->blocks[at] + 1) - 1); /* the block may lie across two
+                                                                       cache lines */
     }
     at = *kv_tree_hash_place(t, group, t->ahead.hashes[oldest]);
     if (at != KV_NONE)
@@ -103,7 +104,7 @@ static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
     return at;
 }
 
-/* Frees it, and those above it that only it kept. */
+/* Frees the block, and blocks in front that were kept only for it. */
 static void release(struct kv_tree *t, uint32_t at)
 {
     while (at != KV_NONE && !kv_tree_is_kept(&t->blocks[at]) && t->blocks[at].child == KV_NONE) {
@@ -132,7 +133,7 @@ static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
     return own < before ? own : before;
 }
 
-/* The block changed: what stands behind it follows. */
+/* The block changed: updates the blocks behind it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top)
 {
     bool tells = t->user != NULL && !t->several;
@@ -155,7 +156,7 @@ void kv_tree_follow(struct kv_tree *t, uint32_t top)
     }
 }
 
-/* Of all blocks, after many changed. */
+/* Computes the reach of all blocks, after many changed. */
 static void reach_anew(struct kv_tree *t)
 {
     for (uint32_t at = 0; at < t->used; at++) {
@@ -166,7 +167,7 @@ static void reach_anew(struct kv_tree *t)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* `surely`: it is no announcement of what was there. */
+/* `surely`: the event is no repeated announcement. */
 static void copy_stored(const struct kv_tree *t, struct kv_copies *c, bool surely)
 {
     if (c->most == 0) {
@@ -186,13 +187,13 @@ static void copy_removed(struct kv_copies *c)
     c->most -= c->most > 0 && c->most < COPIES_MAX;
 }
 
-/* A block on the GPU is surely held now, or no longer is. */
+/* Counts a block that is now surely on the GPU, or no longer is. */
 static void held_note(struct kv_tree *t, bool before, const struct kv_block *b)
 {
     t->stats.held += (b->gpu.least > 0) - before;
 }
 
-/* vLLM announces again from the beginning of a prompt on, never from its middle. */
+/* vLLM repeats announcements from the beginning of a prompt on, never from its middle. */
 static void stored_at(struct kv_tree *t, struct kv_block *b, const struct kv_event *e)
 {
     enum kv_medium medium = e->medium;
@@ -247,7 +248,7 @@ static void group_told(struct kv_tree *t, unsigned number, struct kv_group told)
     kv_tree_groups_anew(t);
 }
 
-/* Whether `at` may stand somewhere in front of `below`: then it cannot stand behind it. */
+/* True if `at` may be somewhere in front of `below`, and so cannot be behind that block. */
 static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
     if (t->blocks[at].child == KV_NONE)
@@ -275,8 +276,8 @@ void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root
     }
 }
 
-/* The block in front of the event's first one; made if it is not known, so that what comes behind
- * it has a place if it returns. KV_NONE: the first one begins a prompt. */
+/* The block in front of the event's first one. If unknown, the block is added, so that those behind
+ * it have a place when the block returns. KV_NONE: the first block begins a prompt. */
 static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned group, uint32_t *parent)
 {
     *parent = KV_NONE;
@@ -292,7 +293,7 @@ static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned grou
     return *parent != KV_NONE;
 }
 
-/* Whether a block may stand behind `parent`: its place is not known, or that one. */
+/* True if a block may be behind `parent`: its parent is unknown, or is that one. */
 static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint32_t parent,
                         const uint64_t *digest)
 {
@@ -303,12 +304,12 @@ static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint3
            kv_chain(t->secret, p->chain, *digest) == b->chain;
 }
 
-/* The event's block number `i`, of the group that has chains, behind `parent`. */
+/* Adds the event's block number `i`, of the group that has chains, behind `parent`. */
 static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_t at,
                 uint32_t parent)
 {
     struct kv_block *b = &t->blocks[at];
-    /* A tier that tells hashes alone tells no parents either. */
+    /* A tier that reports only hashes reports no parents either. */
     bool is_root = i == 0 && !e->has_parent && e->block_tokens > 0;
     const uint64_t *digest = e->digests != NULL ? &e->digests[i] : NULL;
     if (!b->chained && !b->listed && digest != NULL)
@@ -334,7 +335,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
     struct kv_group *g = group_of(t, e, &number);
     if (g == NULL || e->count == 0)
         return;
-    if (e->medium == KV_GPU || !g->seen) /* other tiers tell hashes alone */
+    if (e->medium == KV_GPU || !g->seen) /* other tiers report only hashes */
         group_told(t, number, (struct kv_group){true, e->kind, e->block_tokens, e->window});
     bool is_main = number == t->main_group;
     bool room = !is_main || parent_of(t, e, number, &parent);
@@ -350,7 +351,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
         kv_tree_run(t, at);
         parent = is_main ? at : KV_NONE;
     }
-    if (i < e->count) { /* they are held, and not known */
+    if (i < e->count) { /* the rest are cached, and unknown */
         t->stats.full += e->count - i;
         t->stats.whole = false;
     }
@@ -375,14 +376,14 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
     }
 }
 
-/* Nothing is on the GPU. Nobody tells what becomes of other tiers. */
+/* Nothing is on the GPU. No event says what becomes of other tiers. */
 static void cleared(struct kv_tree *t)
 {
     if (!t->has_tiers) {
         kv_tree_clear(t);
         return;
     }
-    kv_tree_spend(t, t->used / 4); /* several blocks of a walk in their order are one step */
+    kv_tree_spend(t, t->used / 4); /* several blocks of a walk in memory order are one step */
     for (uint32_t at = 0; at < t->used; at++) {
         t->blocks[at].gpu = (struct kv_copies){0, 0};
         t->blocks[at].host.least = 0;
@@ -441,13 +442,13 @@ void kv_tree_settle(struct kv_tree *t)
     t->settled = true;
 }
 
-/* Whether nothing is lost without it, where what is not known may be held. */
+/* True if the block can be dropped without loss while unknown blocks may be cached. */
 static bool is_nothing(const struct kv_block *b)
 {
     return b->in_use && b->child == KV_NONE && b->gpu.least == 0 && b->host.most == 0 && !b->disk;
 }
 
-/* Children were stored after their parents, mostly, so they go first. */
+/* Children were mostly stored after their parents, so they go first. */
 uint32_t kv_tree_make_room(struct kv_tree *t)
 {
     uint32_t before = t->count;
@@ -478,7 +479,7 @@ bool kv_tree_is_tired(const struct kv_tree *t)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* As much work as was done to fill them, at most. */
+/* At most as much work as filling them was. */
 static void tables_clear(struct kv_tree *t)
 {
     if (t->used >= t->max / 16) {

@@ -1,7 +1,7 @@
-/* What answers tell of a tree: which blocks are there for sure, and where they stand. */
+/* Applies facts from answers to a tree: which blocks are surely present, and their places. */
 #include "node/kv/tree_internal.h"
 
-/* It is on the GPU for sure, by an answer. */
+/* An answer shows that the block is surely on the GPU. */
 static void found_at(struct kv_tree *t, struct kv_block *b)
 {
     t->stats.held += b->gpu.least == 0;
@@ -28,8 +28,8 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
     return known;
 }
 
-/* A second store of a prompt's first blocks raises the upper bound alone. So of these only the
- * doubt goes that no second store has raised. */
+/* A second store of a prompt's first blocks raises the upper bound alone. So for these only a doubt
+ * without a second store is removed. */
 void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
                       uint64_t since_ms)
 {
@@ -42,19 +42,20 @@ void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t de
     }
 }
 
-/* Whether nothing is known of it but what stands behind it. */
+/* True if nothing is known of the block except the blocks behind it. */
 static bool is_empty_place(const struct kv_block *b)
 {
     return b->parent == KV_NONE && b->depth == 0 && b->chain == 0;
 }
 
-/* Whether the prompt may have gone on there: it came since then, and has no place. */
+/* True if the prompt may have gone on there: the block arrived since then, and has no place. */
 static bool may_be(const struct kv_block *b, const struct kv_front *front, uint64_t since_ms)
 {
     return !b->chained && b->chain == front->digest && !kv_tree_is_since(b, since_ms);
 }
 
-/* Up from there to what is not known: the front that stands there. NULL: none is known. */
+/* Goes up from `from` to an unknown block, and returns the front at that point. NULL: none
+ * matches. */
 static const struct kv_front *front_above(struct kv_tree *t, const struct kv_fronts *fronts,
                                           uint32_t from, uint32_t *top)
 {

@@ -2,13 +2,13 @@
 
 #include "base/check.h"
 
-enum { RUN_MAX = UINT8_MAX }; /* counted so far: of a longer window the last blocks count */
+enum { RUN_MAX = UINT8_MAX }; /* counted up to this: of a longer window the last blocks count */
 
 /* --- runs ------------------------------------------------------------------------------------ */
 
-/* Of the block of a group that stands where that one of the first group does. Where blocks of other
- * groups stand is known by their hashes alone: a sliding window's events name the blocks that it
- * keeps, behind a parent that is far in front of them (seen with vLLM 0.32). */
+/* The run of a group at the position of that block of the first group. The positions of other
+ * groups' blocks follow from their hashes alone. A sliding window's events name the blocks that the
+ * engine keeps, behind a parent that is far in front of them (seen with vLLM 0.32). */
 static struct kv_copies run_of(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     uint32_t beside = kv_tree_beside(t, group, at), parent = t->blocks[at].parent;
@@ -24,7 +24,7 @@ static struct kv_copies run_of(const struct kv_tree *t, unsigned group, uint32_t
     return run;
 }
 
-/* True: it changed. */
+/* True: the run changed. */
 static bool run_set(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     uint32_t beside = kv_tree_beside(t, group, at);
@@ -65,9 +65,9 @@ void kv_tree_run(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* --- what is served -------------------------------------------------------------------------- */
+/* --- blocks that prompts are served from ----------------------------------------------------- */
 
-/* So many blocks a group needs that end there. */
+/* The number of blocks up to there that a group needs. */
 static uint32_t needed(const struct kv_group *g, uint32_t depth)
 {
     uint32_t window = kv_group_window_blocks(g);
@@ -95,7 +95,7 @@ static uint8_t serves_of(const struct kv_tree *t, uint32_t at)
     return serves;
 }
 
-/* Takes `steps`. */
+/* Computes `alive`; takes `steps`. */
 static uint8_t alive_of(const struct kv_tree *t, const struct kv_block *b, uint64_t *steps)
 {
     uint8_t alive = b->serves;

@@ -1,6 +1,6 @@
-/* The blocks of a tree, for its five files: tree.c changes them, tree_groups.c follows where a
- * model has several groups of layers, tree_ask.c answers questions, tree_found.c applies what
- * answers say, and tree_keep.c takes the tree over a restart. */
+/* The blocks of a tree, for its five files. tree.c changes them, tree_groups.c handles models with
+ * several groups of layers, tree_ask.c answers questions, tree_found.c applies facts from answers,
+ * and tree_keep.c saves the tree over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 
@@ -12,32 +12,33 @@ enum {
     COPIES_MAX = UINT8_MAX, /* counted so high, a block stays unsure until all is cleared */
 };
 
-/* Between two bounds. */
+/* The number of copies, between two bounds. */
 struct kv_copies {
     uint8_t least, most;
 };
 
 struct kv_block {
     uint64_t hash;  /* the engine's */
-    uint64_t chain; /* if it is `chained`; else the digest of its tokens; 0: not known */
+    uint64_t chain; /* if `chained`; else the digest of its tokens; 0: unknown */
     uint32_t parent, child, next,
-        previous;               /* KV_NONE: there is none; `next` of siblings and of free ones */
-    uint32_t by_hash, by_chain; /* the next one in the same place of a table */
-    /* Blocks up to this one; 0: not known. More than 1 of one without a parent: an answer told, of
-     * what stands in front nothing is in the tree, and it is there as long as this one. */
+        previous;               /* KV_NONE: none; `next` links siblings, and free blocks */
+    uint32_t by_hash, by_chain; /* the next block in the same slot of a table */
+    /* Blocks up to this one; 0: unknown. More than 1 without a parent: the depth comes from an
+     * answer. The blocks in front are not in the tree, and count as present as long as this one. */
     uint32_t depth;
-    uint32_t since; /* ms: when it was surely held again, or one that was held went; wraps */
+    uint32_t since; /* ms: when it was last surely cached again, or went; wraps */
     struct kv_copies gpu, host;
-    bool disk : 1; /* disks tell what they store, never what they remove */
+    bool disk : 1; /* disks report what they store, never what they remove */
     bool chained : 1;
     bool listed : 1;   /* in the table of chains */
-    bool in_use : 1;   /* else it is free */
-    uint8_t reach : 2; /* enum kv_reach, by its own group */
-    /* With several groups (tree_groups.c), of the group that has chains: whether a prompt that ends
-     * here is found, and whether this one is part of a prompt that is. */
+    bool in_use : 1;   /* false: free */
+    uint8_t reach : 2; /* enum kv_reach, by its own group alone */
+    /* With several groups (tree_groups.c), in the group that has chains: is a prompt that ends here
+     * found, and is this block part of a prompt that is found? */
     uint8_t serves : 2, alive : 2;
     uint8_t group : 4;
-    struct kv_copies run; /* of another group: how many of its blocks stand up to here, in a row */
+    struct kv_copies run; /* in another group: how many of its blocks up to here are present, in a
+                             row */
 };
 
 struct kv_group {
@@ -49,17 +50,17 @@ struct kv_group {
 struct kv_tree {
     const struct kv_tree_user *user; /* or NULL */
     const struct hash_secret *secret;
-    uint64_t salt;      /* engines choose their hashes, and not where these stand in the tables */
-    uint32_t max, used; /* blocks of the array; those that were ever used */
+    uint64_t salt;      /* engines choose their hashes, but not the slots in the tables */
+    uint32_t max, used; /* blocks of the array; blocks that were ever used */
     uint32_t free;      /* the first of a list */
     uint32_t count;
-    uint32_t main_group; /* whose blocks have chains; KV_GROUPS_MAX: none was seen */
-    bool several;        /* groups have a say */
-    bool settled;        /* a block that is new is the only copy */
+    uint32_t main_group; /* the group that has chains; KV_GROUPS_MAX: none so far */
+    bool several;        /* several groups count */
+    bool settled;        /* a new block is the only copy */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
-    bool has_pool;       /* of the engine, whatever is cleared */
-    uint64_t steps;      /* that it may still take */
-    uint32_t now_ms;     /* of what is applied */
+    bool has_pool;       /* of the engine; not reset when the tree is cleared */
+    uint64_t steps;      /* left */
+    uint32_t now_ms;     /* of the events that are applied */
     struct kv_tree_stats stats;
     struct kv_group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -67,7 +68,7 @@ struct kv_tree {
     struct {
         uint64_t hashes[KV_AHEAD];
         unsigned next;
-    } ahead; /* the last ones that were announced */
+    } ahead; /* the last announced ones */
 };
 
 /* --- tables --- */
@@ -98,7 +99,7 @@ static inline uint32_t kv_tree_find_chain(const struct kv_tree *t, uint64_t chai
     return at;
 }
 
-/* Whether its place does not follow from a parent's. */
+/* True if its place does not follow from a parent's. */
 static inline bool kv_tree_is_first(const struct kv_tree *t, uint32_t at)
 {
     const struct kv_block *b = &t->blocks[at];
@@ -117,13 +118,13 @@ static inline bool kv_tree_is_sure(const struct kv_block *b)
     return b->gpu.least > 0 || b->host.least > 0;
 }
 
-/* Whether its events are of before then. Of one that is older than 24 days it may say no. */
+/* True if its last event was before `since_ms`. May be false for a block older than 24 days. */
 static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
 {
     return (int32_t)((uint32_t)since_ms - b->since) >= 0;
 }
 
-/* So many steps from block to block. False: they were the last ones. */
+/* Takes so many steps from block to block. False: none are left. */
 static inline bool kv_tree_steps(struct kv_tree *t, uint64_t steps)
 {
     t->steps -= steps < t->steps ? steps : t->steps;
@@ -135,8 +136,8 @@ static inline bool kv_tree_step(struct kv_tree *t)
     return kv_tree_steps(t, 1);
 }
 
-/* The block of a group that stands where that one of the first group stands: engines give both the
- * same hash. KV_NONE: there is none. */
+/* The block of a group at the position of that one of the first group: engines give both the same
+ * hash. KV_NONE: none. */
 static inline uint32_t kv_tree_beside(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     return group == t->main_group ? at : kv_tree_find_block(t, group, t->blocks[at].hash);
@@ -154,8 +155,7 @@ static inline uint32_t kv_group_window_blocks(const struct kv_group *g)
                : 0;
 }
 
-/* The block after `at` in the subtree of `top`, but for what stands behind `at`. KV_NONE: it was
- * the last one. */
+/* The block after `at` in the subtree of `top`, without those behind `at`. KV_NONE: none. */
 static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint32_t top)
 {
     while (at != top && t->blocks[at].next == KV_NONE)
@@ -163,13 +163,13 @@ static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint
     return at != top ? t->blocks[at].next : KV_NONE;
 }
 
-/* The same, parents first. */
+/* The same, including those, parents first. */
 static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint32_t top)
 {
     return t->blocks[at].child != KV_NONE ? t->blocks[at].child : kv_tree_beyond(t, at, top);
 }
 
-/* Its parent no longer has it. */
+/* Removes it from its parent's list. */
 static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -189,16 +189,16 @@ static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 void kv_tree_serve(struct kv_tree *t, uint32_t at);
 /* A block changed, of any group, or got a place. */
 void kv_tree_run(struct kv_tree *t, uint32_t at);
-/* Groups have another meaning, or all blocks changed. */
+/* The meaning of groups changed, or all blocks did. */
 void kv_tree_groups_anew(struct kv_tree *t);
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);
 
-/* Its chain is known now. */
+/* Sets its chain, which is known now. */
 void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain);
-/* Gives depth and chain, where they follow from what is in front, to `top` and all behind it.
- * `depth` and `chain` are those in front of `top`; 0: not known. */
+/* Gives depth and chain, if they follow from the blocks in front, to `top` and all blocks behind
+ * it. `depth` and `chain` are those in front of `top`; 0: unknown. */
 void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain);
-/* The block changed in another way than by an event: what stands behind it follows. */
+/* The block changed other than by an event: updates the blocks behind it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "node/kv/tree_internal.h"
 
-/* As it is in memory: the file stays on this machine, and a version in front of it says when these
- * change (node/cluster/keep.h). */
+/* As in memory: the file stays on this machine, and a version in front of it changes with these
+ * members (node/cluster/keep.h). */
 struct kept_head {
     uint32_t used, main_group;
     uint8_t settled, has_tiers, whole, has_pool, spare[4];
@@ -118,9 +118,8 @@ static bool block_recall(struct kv_tree *t, uint32_t at, struct slice kept)
             (k.chained == 0 || (k.depth > 0 && k.group == t->main_group && k.chain != 0)));
 }
 
-/* Where depth is known it grows from parent to child, so there is no circle. Where it is not the
- * parent must have come first; a link that does not is left out, and found again with the next
- * store. */
+/* A known depth grows from parent to child, so there is no circle. With an unknown depth the parent
+ * must come first; another link is left out, and restored by the next store. */
 static bool link_recall(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -142,8 +141,8 @@ static bool link_recall(struct kv_tree *t, uint32_t at)
     return true;
 }
 
-/* One that is not held keeps a place for those behind it. False: there are none, and it should not
- * have been there. */
+/* A block that is not cached keeps a place for those behind it. False: there are none, so the block
+ * is invalid. */
 static bool is_needed(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -204,7 +203,7 @@ bool kv_tree_recall(struct kv_tree *t, struct slice kept)
     const struct kv_tree_user *user = t->user;
     uint64_t steps = t->steps;
     t->user = NULL;
-    t->steps = UINT64_MAX; /* this router wrote it */
+    t->steps = UINT64_MAX; /* this router wrote the bytes */
     for (uint32_t at = 0; at < t->used; at++) {
         if (kv_tree_is_first(t, at))
             kv_tree_follow(t, at);

@@ -7,7 +7,7 @@ void kv_tally_add(struct kv_tally *t, bool agreed)
     t->all = t->all * fade + 1;
 }
 
-/* Of `all` answers that are drawn with one half so many agree, but for sqrt(all) / 2. */
+/* Half of `all` random answers would agree, with a standard deviation of sqrt(all) / 2. */
 bool kv_tally_contradicts(const struct kv_tally *t)
 {
     double below = t->all / 2 - t->agreed;

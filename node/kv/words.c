@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* Maps name their fields; `extra_key` is SGLang's, in the format "dynamo". */
+/* Maps have field names; `extra_key` is SGLang's, in the format "dynamo". */
 static const struct {
     const char *name;
     enum kv_field field;
@@ -25,7 +25,7 @@ static const struct {
     {"extra_key", KV_FIELD_SALT},
 };
 
-/* Arrays have them in the order in which vLLM declares them. */
+/* Arrays have the fields in the order in which vLLM declares them. */
 static const enum kv_field stored_fields[] = {
     KV_FIELD_TYPE,       KV_FIELD_HASHES,  KV_FIELD_PARENT, KV_FIELD_TOKENS,
     KV_FIELD_BLOCK_SIZE, KV_FIELD_LORA_ID, KV_FIELD_MEDIUM, KV_FIELD_LORA_NAME,

@@ -8,7 +8,7 @@ enum state {
     GREETING,
     HEAD, /* of a frame */
     BODY,
-    ENDED, /* of a message or a command: what came of it is dropped with the next call */
+    ENDED, /* of a message or a command: its content is dropped with the next call */
 };
 
 enum { TOPIC, NUMBER, PAYLOAD, PARTS };
@@ -18,7 +18,7 @@ enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4, FLAGS_UNKNOWN = 0xf8 };
 
 enum { VERSION_AT = 10, MECHANISM_AT = 12, MECHANISM_BYTES = 20, PING_CONTEXT_MAX = 16 };
 
-enum { KEPT_BYTES = 64 << 10 }; /* more memory is given back after each message */
+enum { KEPT_BYTES = 64 << 10 }; /* memory beyond this is freed after each message */
 
 static const char greeting[KV_ZMTP_GREETING + 1] = "\xff\0\0\0\0\0\0\0\0\x7f"
                                                    "\x03\0"
@@ -70,7 +70,8 @@ void kv_zmtp_free(struct kv_zmtp *z)
 
 /* --- commands -------------------------------------------------------------------------------- */
 
-/* Cuts what a length of `width` bytes says off the front. False: it is longer than all. */
+/* Cuts a field with a length of `width` bytes off the front. False: the field is longer than the
+ * rest. */
 static bool cut(struct slice *s, size_t width, struct slice *out)
 {
     size_t len = 0;
@@ -115,7 +116,7 @@ static bool pong(struct kv_zmtp *z, struct slice rest)
     return true;
 }
 
-/* The first one says what the peer is. */
+/* The first command identifies the peer. */
 static int command(struct kv_zmtp *z)
 {
     struct slice rest = buf_slice(&z->body), name;
@@ -144,7 +145,7 @@ static int greeted(struct kv_zmtp *z)
     return KV_ZMTP_REPLY;
 }
 
-/* The head of a frame is whole. */
+/* The head of a frame is complete. */
 static int body_begin(struct kv_zmtp *z)
 {
     unsigned flags = (unsigned char)z->head[0];
@@ -163,7 +164,7 @@ static int body_begin(struct kv_zmtp *z)
     return ERR_OK;
 }
 
-/* What is too much of a topic or a number makes the message odd. */
+/* Bytes beyond the limit of a topic or a number make the message odd. */
 static int body_take(struct kv_zmtp *z, struct slice s)
 {
     if (z->part == PAYLOAD || (z->flags & FLAG_COMMAND) != 0)
@@ -204,7 +205,7 @@ static void message_begin(struct kv_zmtp *z)
         buf_free(&z->body);
 }
 
-/* Takes up to `want` bytes of a head. True: it is whole. */
+/* Takes up to `want` bytes of a head. True: the head is complete. */
 static bool head_take(struct kv_zmtp *z, struct slice *in, size_t want)
 {
     while (z->have < want && in->len > 0) {
@@ -214,7 +215,7 @@ static bool head_take(struct kv_zmtp *z, struct slice *in, size_t want)
     return z->have >= want;
 }
 
-/* True: a frame's head is whole, or the greeting. */
+/* True: a frame's head, or the greeting, is complete. */
 static bool head_read(struct kv_zmtp *z, struct slice *in)
 {
     if (z->state == GREETING)
@@ -224,7 +225,7 @@ static bool head_read(struct kv_zmtp *z, struct slice *in)
     return head_take(z, in, (z->head[0] & FLAG_LONG) != 0 ? KV_ZMTP_HEAD : 2);
 }
 
-/* At most one step: the rest of a head, or what is there of a body. */
+/* Takes at most one step: the rest of a head, or the available bytes of a body. */
 static int step(struct kv_zmtp *z, struct slice *in)
 {
     if (z->state == GREETING || z->state == HEAD) {

@@ -1,10 +1,10 @@
-/* The bytes of one connection with an engine that publishes KV events and connects to the router:
+/* The bytes of one connection from an engine that publishes KV events and connects to the router:
  * ZMTP 3.0 (https://rfc.zeromq.org/spec/23), mechanism NULL, as a SUB that listens. libzmq would
- * accept any number of connections, and does not tell over which one a message came.
+ * accept any number of connections, and does not tell on which one a message came.
  *
  * A message has three parts: a topic, a number of eight bytes in network order, and a payload.
- * Others are passed over (KV_ZMTP_ODD). The peer is a stranger: a connection keeps what came of one
- * message, KV_ZMTP_MESSAGE_MAX bytes at most, and nothing of a length that is only announced.
+ * Others are skipped (KV_ZMTP_ODD). The peer is not trusted: a connection stores the received bytes
+ * of one message, KV_ZMTP_MESSAGE_MAX bytes at most, and reserves nothing for an announced length.
  *
  * Pure: bytes go in, messages and replies come out.
  */
@@ -23,11 +23,11 @@ enum {
     KV_ZMTP_MESSAGE_MAX = 16 << 20, /* bytes of a payload */
     KV_ZMTP_COMMAND_MAX = 1024,
     KV_ZMTP_GREETING = 64,
-    KV_ZMTP_HEAD = 9, /* of a frame, at most: flags and its length */
+    KV_ZMTP_HEAD = 9, /* of a frame, at most: flags and the length */
 };
 
 enum kv_zmtp_event {
-    KV_ZMTP_MORE, /* all was read */
+    KV_ZMTP_MORE, /* all input was read */
     KV_ZMTP_REPLY,
     KV_ZMTP_MESSAGE,
     KV_ZMTP_ODD, /* a message of another shape ended */
@@ -35,33 +35,34 @@ enum kv_zmtp_event {
 
 struct kv_zmtp {
     uint8_t state, part, flags;
-    bool ready;   /* the peer said what it is */
-    bool odd;     /* this message has another shape */
+    bool ready;   /* the peer has identified itself */
+    bool odd;     /* the current message has another shape */
     uint8_t have; /* bytes of `head` */
     char head[KV_ZMTP_GREETING];
-    uint64_t left; /* bytes of this frame that are still to come */
+    uint64_t left; /* bytes of this frame still to come */
     size_t topic_len, number_len;
     char topic[KV_TOPIC_MAX];
     char number[8];
     struct buf body;     /* a payload, or a command */
-    struct slice reply;  /* with KV_ZMTP_REPLY: to be sent; until the next call */
-    char reply_text[64]; /* where it is no literal */
+    struct slice reply;  /* with KV_ZMTP_REPLY: bytes to send; valid until the next call */
+    char reply_text[64]; /* the reply if it is no literal */
 };
 
 void kv_zmtp_begin(struct kv_zmtp *z);
 void kv_zmtp_free(struct kv_zmtp *z);
-/* What the router sends first. */
+/* The first bytes that the router sends. */
 struct slice kv_zmtp_greeting(void);
-/* Reads from the front of `in` up to the next event: enum kv_zmtp_event. ERR_SYNTAX: it is no PUB
- * that speaks ZMTP 3; ERR_LIMIT: a frame is too long; ERR_NOMEM: then it is of no more use. */
+/* Reads from the front of `in` up to the next event: enum kv_zmtp_event. After an error the
+ * connection is unusable. ERR_SYNTAX: the peer is no PUB with ZMTP 3; ERR_LIMIT: a frame is too
+ * long; ERR_NOMEM. */
 MUST_USE int kv_zmtp_take(struct kv_zmtp *z, struct slice *in);
-/* The peer said what it is, and is subscribed to. */
+/* True if the peer has identified itself and the subscription was sent. */
 bool kv_zmtp_is_ready(const struct kv_zmtp *z);
-/* With KV_ZMTP_MESSAGE, until the next call. */
+/* With KV_ZMTP_MESSAGE; valid until the next call. */
 struct slice kv_zmtp_topic(const struct kv_zmtp *z);
 uint64_t kv_zmtp_number(const struct kv_zmtp *z);
 struct slice kv_zmtp_payload(const struct kv_zmtp *z);
-/* Bytes of memory for what has not come whole. */
+/* Bytes of memory for incomplete messages. */
 size_t kv_zmtp_held(const struct kv_zmtp *z);
 
 #endif
