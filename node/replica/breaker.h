@@ -2,8 +2,8 @@
  * in trouble reports this, and the others avoid the replica too. When the back-off is over, one
  * router makes one trial for all (docs/adr/0021).
  *
- *   phases that a router reports, from its own observations: CLOSED ──failures──> OPEN ──back-off
- *     over──> DUE ──its request──> TRYING ──answer──> CLOSED
+ *   phases that a router reports, from its own observations:
+ *     CLOSED ──failures──> OPEN ──back-off over──> DUE ──its request──> TRYING ──answer──> CLOSED
  *                           ^                                              │
  *                           └───────────────────── failed ─────────────────┘
  *

@@ -1,11 +1,11 @@
 /* A replica's believed speed: the fleet's, until the replica's own samples outvote the fleet
  * (docs/adr/0010, docs/adr/0042, docs/adr/0070).
  *
- *   fleet the replicas of the same model. Its figure is the upper median of theirs, with one vote
- *   for the configured prior replica the value that a third of its own samples reach, with the
- *   fleet's figure as one more sample; with one or two timed prompts, between its own value and
- *   the fleet's nearly equal is equal: small differences, and those that rest on few samples, are
- *   ignored.
+ *   fleet     the replicas of the same model. Its figure is the upper median of theirs, with one
+ *             vote for the configured prior
+ *   replica   the value that a third of its own samples reach, with the fleet's figure as one more
+ *             sample; with one or two timed prompts, between its own value and the fleet's
+ *   nearly equal is equal: small differences, and those that rest on few samples, are ignored.
  *
  * Samples fade when no new ones come (learn.h). So an idle replica has a second, optimistic
  * belief. A replica without any sample counts as fast as the best of its fleet. A replica without

@@ -6,10 +6,10 @@
  * token counts in its metrics rise, for any client. It stands still when requests wait for tokens
  * and, for longer than `watchdog_ms`,
  *
- *   SILENT the engine sent not one byte, not even an answer to a probe that any live server
- *   answers in milliseconds. Time in which this router could send no probe does not count
- *   COUNTERS the engine answers scrapes but counts no token, beyond what its longest prompt
- *   explains; longer if the evidence is weak
+ *   SILENT    the engine sent not one byte, not even an answer to a probe that any live server
+ *             answers in milliseconds. Time in which this router could send no probe does not count
+ *   COUNTERS  the engine answers scrapes but counts no token, beyond what its longest prompt
+ *             explains; longer if the evidence is weak
  *   STARVED   the engine may move, but no request of this router gets its first token: its health
  *             check hangs as well, or its metrics show that it does not have these requests
  *

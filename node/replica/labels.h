@@ -3,17 +3,21 @@
  *
  *   http://10.0.0.1:8000#engine=vllm#weight=2#model=Qwen/Qwen3-8B
  *
- *   engine vllm, sglang or other; default: by probing weight 0.1 to 100: its share of the work;
- *   default 1 model a served model, if its /v1/models does not list it health path of its health
- *   check, if it differs from the setting cache-tokens cache size of each rank, with all its
- *   tiers (host memory, disks); default: the engine's report of its own memory context the
- *   longest prompt with its answer, in tokens; overrides its model list ranks number of
- *   data-parallel ranks (node/replica/rank.h), if its metrics do not show them; 1: one cache,
- *   whatever the metrics show adapters on-demand: it loads requested adapters that its /v1/models
- *   does not list host-header replica or client: whose name the Host header carries, if it
- *   differs from the setting kv-events address of its KV events, if not discovered, or on another
- *   host: tcp://HOST:PORT?replay=PORT&topic=TEXT (node/kv/source.h); with ranks the first rank's
- *   role any; prefill and decode are rejected: nothing treats them differently yet */
+ *   engine   vllm, sglang or other; default: by probing
+ *   weight   0.1 to 100: the share of the work; default 1
+ *   model    a served model, if /v1/models does not list it
+ *   health   path of the health check, if it differs from the setting
+ *   cache-tokens  cache size of each rank, with all tiers (host memory, disks); default: the
+ *            engine's report of its own memory
+ *   context  the longest prompt with its answer, in tokens; overrides the model lists
+ *   ranks    number of data-parallel ranks (node/replica/rank.h), if the metrics do not show them;
+ *            1: one cache, whatever the metrics show
+ *   adapters on-demand: the replica loads requested adapters that /v1/models does not list
+ *   host-header  replica or client: whose name the Host header carries, if it differs from the
+ *            setting
+ *   kv-events  address of the KV events, if not discovered, or on another host:
+ *            tcp://HOST:PORT?replay=PORT&topic=TEXT (node/kv/source.h); with ranks the first rank's
+ *   role     any; prefill and decode are rejected: nothing treats them differently yet */
 #ifndef NODE_REPLICA_LABELS_H
 #define NODE_REPLICA_LABELS_H
 

@@ -5,10 +5,10 @@
  *
  * Before the router asks another replica, two beliefs predict the chance of a contradiction:
  *
- *   own that this replica rejects good requests. Low once the replica accepted a request, or
- *   another replica agreed with it; a rejection multiplies its odds. bad the share of a client's
- *   requests that deserve a rejection with that status. A prompt that the client sends again and
- *   again has a share of its own.
+ *   own      of a replica: the chance that it rejects good requests. Low once the replica accepted
+ *            a request, or another replica agreed with it; a rejection multiplies its odds.
+ *   bad      of a client: the share of its requests that deserve a rejection with that status. A
+ *            prompt that the client sends again and again has a share of its own.
  *
  * A contradiction counts against one *kind* of request at the replica (API, with tools or media,
  * or streamed), and against kinds that use more of the same API. Two count against all kinds, or

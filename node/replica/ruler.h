@@ -6,9 +6,10 @@
  * cached tokens of a new prompt are mostly known exactly: by the last checkpoint that the prompt
  * shares with the cache.
  *
- *   end of a prompt its tokens and its answer's: the extent that the engine computed. The router
- *   learns if the next prompt repeats an answer (most templates leave reasoning out). a fork
- *   cached tokens of a prompt that left the cached path there
+ *   end of a prompt   the tokens of the prompt and its answer: the extent that the engine
+ *                     computed. The router learns if the next prompt repeats an answer (most
+ *                     templates leave reasoning out).
+ *   a fork            cached tokens of a prompt that left the cached path there
  *
  * Memory is bounded: each place has NODE_RULER_WAYS marks, and a new one replaces the oldest. The
  * model is part of a checkpoint's id (base/chain.h). */

@@ -1,9 +1,10 @@
 /* One replica's speed by observation. Each function takes one kind of evidence; the believed
  * speed follows from all replicas together (fleet.h).
  *
- *   a streamed answer the time of its prefill, and its pace the engine's metrics  sums of its
- *   histograms, between two readings a whole answer its duration, its tokens of prefill and of
- *   decode: the two speeds that explain the last answers best
+ *   a streamed answer     the time of its prefill, and its pace
+ *   the engine's metrics  sums of its histograms, between two readings
+ *   a whole answer        its duration, its tokens of prefill and of decode: the two speeds that
+ *                         explain the last answers best
  *
  * The better evidence counts: the other two are ignored if an answer was streamed within
  * RULE(HALF_LIFE_MS), and whole answers are ignored if the metrics taught within that time. */
