@@ -175,7 +175,7 @@ void node_replica_keep(struct node_replica *k, bool kept);
  * Returns true if it counted. */
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
 /* The engine's own answers show its type (AUTO: they do not). The engine may have changed since.
- * The setting takes precedence, and OTHER in a report is kept. Returns true if the type changed. */
+ * The setting takes precedence, and OTHER in a report is kept. Returns true if the type changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
 /* Context length: tokens of a prompt with its answer; 0: unknown. */

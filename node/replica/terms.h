@@ -105,7 +105,7 @@ enum node_outcome {
     NODE_OUTCOME_NOT_SENT, /* chosen, but a router limit or a better replica intervened: says
                             * nothing of the replica */
     NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
-                              accepts the same (node/replica/reject.h) */
+                            * accepts the same (node/replica/reject.h) */
 };
 enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
