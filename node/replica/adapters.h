@@ -7,13 +7,13 @@
  * (node/route/adapters.c).
  *
  * An adapter's demand, 0 to 1, is its recent rate of requests, relative to the *marginal*
- * adapter: the last one that gets a slot when the fleet's slots go to the adapters with the most
+ * adapter. That is the last one with a slot if the fleet's slots go to the adapters with the most
  * demand. Like goes to like: rare adapters share the slots of few replicas, so that they evict no
  * popular one elsewhere.
  *
  * The seconds of a load are the extra time of prompts whose adapter had to be loaded, compared
- * with prompts whose adapter had a slot: medians of the last samples, per replica, or of the
- * fleet if the replica has few. They count while they are above zero.
+ * with prompts whose adapter had a slot. Both are medians of the last samples, per replica, or of
+ * the fleet if the replica has few. They count while they are above zero.
  *
  * Adapters are named by keyed hashes, never 0. Times are milliseconds of the router's clock. */
 #ifndef NODE_REPLICA_ADAPTERS_H

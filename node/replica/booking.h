@@ -70,9 +70,9 @@ struct node_work {
     uint32_t tier_tokens;   /* part of the above that has to be loaded from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
-    double ttft_s;         /* predicted time to the first token, and its part */
-    double line_tokens;    /* itself included, */
-    double tokens_per_s;   /* computed at this rate */
+    double ttft_s;         /* predicted time to the first token */
+    double line_tokens;    /* in the line at that time, this prompt included; */
+    double tokens_per_s;   /* the rate that computes these */
     uint32_t beside;       /* requests that were in flight there then, of all routers, */
     double context_beside; /* and context tokens of those requests */
     uint32_t generation;   /* the index's, in which the prompt was recorded */

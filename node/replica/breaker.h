@@ -13,7 +13,7 @@
  *   and reports its cures.
  *
  * When another router's back-off begins, this router also avoids the replica until the health
- * check succeeds, for WARNED_MS at most: a replica that just died may have answered here a moment
+ * check succeeds, for WARNED_MS at most. A replica that just died may have answered here a moment
  * before. Otherwise own observations outweigh reports: a router that has lately seen the replica
  * answer, and not fail since, ignores others' back-offs. So a router cut off from the engines
  * does not take them away from the others.

@@ -67,7 +67,7 @@ struct node_cache {
     double evicted_seen, evicted_idle_seen_s; /* already used; -1: nothing */
     bool tells_cached[2];     /* streamed and whole answers report cached tokens: missing means 0 */
     unsigned told_block;      /* greatest common divisor of all reported counts; 0: none reported */
-    unsigned told_block_seen; /* number of times when the divisor changed */
+    unsigned told_block_seen; /* number of reports that differed from the one before, capped */
     uint64_t told_last;
     struct node_evidence evidence; /* of the cache size, by this router's requests */
     uint64_t usage_impossible;     /* answers with impossible usage (node/replica/usage.h) */

@@ -75,7 +75,7 @@ struct node_signs {
     uint64_t stalled_ms;        /* since when */
     uint64_t stalls_total;
     uint64_t moved_ms;     /* a token of ours, or of its counters */
-    uint64_t worked_ms;    /* as worked here or at another router: seconds late */
+    uint64_t worked_ms;    /* moved_ms, or another router's sign: seconds late */
     uint64_t told_ms;      /* the last token of ours that was reported */
     uint64_t explained_ms; /* the longest prompt may take so long without a sign */
     struct node_work_seen work;

@@ -13,10 +13,10 @@
  * question sent after the 404. A second 404 for the model within that time counts for
  * NODE_MODELS_DENIED_MS, whatever the replica lists.
  *
- * If a replica denies a model, lists it again and denies it again, with no success in between,
- * the denial is *held* against the replica. This ends when the model is off the list, by a
- * success NODE_MODELS_DENIED_MS after the last denial, or by a success after a list lifted that
- * denial.
+ * If a replica denies a model, lists the model again and denies a request again, with no success
+ * in between, the denial is *held* against the replica. This ends when the model is off the list,
+ * by a success NODE_MODELS_DENIED_MS after the last denial, or by a success after a list lifted
+ * that denial.
  *
  * A replica may load adapters on demand. The router may ask such a replica for adapters of its
  * base that others list, and for names that no replica lists; a 404 counts there as well.
@@ -135,8 +135,8 @@ bool node_models_denied(const struct node_models *m, unsigned replica, struct sl
 bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
                       struct slice *name);
 
-/* The replicas that may be asked for the model: those that serve it, those that have not listed
- * their models, and those that may load it on demand. All replicas serve an empty name. */
+/* The replicas that may be asked for the model: those that serve it, those without a list of
+ * models, and those that may load the model on demand. All replicas serve an empty name. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
 /* The replicas known to serve the model; valid until a row is made. */

@@ -198,8 +198,8 @@ struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *
 void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from);
 /* A request was rejected. Either another replica rejected it too (`own` 0), or none was asked. The
- * latter says something about the client if asking was not worth the cost at that belief; it says
- * nothing if no other replica could be asked, or the budget was spent. */
+ * latter counts for the client only if asking was not worth the cost at that belief. It does not
+ * count if no other replica could be asked, or the budget was spent. */
 void node_reject_client_rejected(struct node_reject_clients *c, struct node_reject_from from,
                                  unsigned status, double own);
 

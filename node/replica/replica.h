@@ -16,7 +16,7 @@
  * Answers never take a replica down, because a client could provoke them at a whole fleet. But
  * bad answers make the replica *avoided*: requests go there only if no other replica of the model
  * will do (node/replica/standing.h has all reasons). Three 5xx answers with no success between do
- * so, for example: a draining server passes its health check but fails each request at once, and
+ * so. A draining server, for example, passes its health check but fails each request at once, and
  * its empty queue would attract all requests.
  *
  * A back-off is 1 s at first and doubles up to 30 s if another one follows soon, for any reason.
@@ -163,8 +163,8 @@ void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name,
  * counters and name. Bookings in flight stay. */
 void node_replica_present(struct node_replica *k, bool present,
                           const struct node_replica_config *config);
-/* `vanishing`: its source removed it. `wished`: an operator drains it. `added`: an operator added
- * it, so no source can remove it. */
+/* `vanishing`: its source removed the replica. `wished`: an operator drains it. `added`: an
+ * operator added the replica, so no source can remove it. */
 void node_replica_drain(struct node_replica *k, bool vanishing, bool wished, bool added);
 struct slice node_replica_name(const struct node_replica *k);
 /* The replica is kept for a request that may be poison. Each call with true needs one with

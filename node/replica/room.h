@@ -1,7 +1,7 @@
 /* Room at an engine that does not report its limits. More work than was ever seen to run at once
- * may have to wait: the cost assumes that the most that ran at any replica of the model is the
- * limit. The number of running requests is a setting, usually the same at all of them. Contexts
- * count as booked: prefixes that several requests share do no harm.
+ * may have to wait. The cost takes the most that ran at any replica of the model as the limit.
+ * The number of running requests is a setting, usually the same at all of them. Contexts count as
+ * booked: prefixes that several requests share do no harm.
  *
  * A streamed answer runs from its first token on. An answer that is not streamed shows only its
  * duration: the requests beside it ran if it took no longer than the engine needs. */

@@ -39,7 +39,7 @@ enum node_standing_why {
     NODE_STANDING_FOUND,    /* another router found it standing still */
     NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
     NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
-    NODE_STANDING_TRIED,    /* it stood still, and one request tries it */
+    NODE_STANDING_TRIED,    /* it stood still, and one request is the trial */
     NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
     NODE_STANDING_REPORTED, /* another router has it in a back-off, or on trial */
     NODE_STANDING_REJECTS,  /* it rejects all or some requests that others accept. If too many

@@ -7,10 +7,10 @@
  * computed: an engine that has such a series and does not move it stands still. Other signs move
  * when a request begins or ends: they may be constant for long.
  *
- * A counter counts as moved when it is above its greatest reading, because the counters of a
- * process that is read in parts go down and up again without any work. A counter that stays below
- * is a new count from then on. A gauge moves when it changes. Rounded gauges are signs as well,
- * but no STEP. */
+ * A counter counts as moved when it is above its greatest reading. The counters of a process that
+ * is read in parts go down and up again without any work. A counter that stays below is a new
+ * count from then on. A gauge moves when it changes. Rounded gauges are signs as well, but no
+ * STEP. */
 #ifndef NODE_REPLICA_WORK_H
 #define NODE_REPLICA_WORK_H
 

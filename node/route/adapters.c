@@ -1,6 +1,6 @@
-/* LoRA adapters: the adapter of a request, the replicas that have it (node/replica/adapters.h), and
- * the use by other routers. A router's report of its load at a replica includes the adapter that it
- * last used there. */
+/* LoRA adapters: the adapter of a request, the replicas that have it (node/replica/adapters.h),
+ * and the use by other routers. A router's report of its load at a replica includes the last used
+ * adapter. */
 #include "base/check.h"
 #include "base/hash.h"
 #include "node/replica/constants.h"

@@ -10,8 +10,8 @@
  * ones among them. Only answers that reported both count. */
 void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached);
 
-/* An object with counts since the start for each replica in use: requests that it was chosen for,
- * failed attempts, and tokens as above. */
+/* An object with counts since the start for each replica in use: choices, failed attempts, and
+ * tokens as above. */
 void node_router_counts_write(const struct node_router *r, struct json_writer *w);
 
 struct node_router_brief {

@@ -16,7 +16,7 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) + others / rate;
 }
 
-/* The size of foreign requests is unknown: it counts as the mean of the requests sent there from
+/* Foreign requests have an unknown size, so each counts as the mean of the requests sent there from
  * here. */
 static double foreign_queue_s(const struct node_slot *s, const struct node_under_way *all,
                               double rate)
@@ -28,8 +28,7 @@ static double foreign_queue_s(const struct node_slot *s, const struct node_under
 }
 
 /* True if the optimistic belief of an idle replica applies (node/replica/fleet.h): while the
- * replica computes no prompt, or, if it has few samples, while nothing at all is under way
- * there. */
+ * replica computes no prompt, or, with few samples, while nothing at all is under way there. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
@@ -51,10 +50,10 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice its time, and this much more, is late for another reason, and
- * for an unknown time: as long again, like all waits of unknown cause. An engine needs some time
- * beside its computing, such as for a tokenizer, and other routers' earlier prompts are reported a
- * moment later. */
+/* A prompt that takes more than twice its time, and this much more, is late for another reason,
+ * and for an unknown time. The guess is as long again, as for all waits of unknown cause. An
+ * engine needs some time beside its computing, such as for a tokenizer, and other routers'
+ * earlier prompts are reported a moment later. */
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))

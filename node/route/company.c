@@ -1,5 +1,5 @@
-/* Replicas that are kept for a suspect: the router places a suspect where it has nothing else under
- * way, and places other requests elsewhere if possible. */
+/* Replicas that are kept for a suspect: the router places a suspect where nothing else of its own
+ * is under way, and places other requests elsewhere if possible. */
 #include <limits.h>
 
 #include "base/check.h"

@@ -33,7 +33,7 @@ struct node_cost_input {
     double queue_s;
     double prompt_tokens;
     double cached_tokens;   /* at most prompt_tokens */
-    double restored_tokens; /* tokens that it could compute while a tier loads some of those */
+    double restored_tokens; /* tokens computable while a tier loads some of those */
     double output_tokens;
     double displaced_tokens;
     double requests;         /* n */

@@ -4,9 +4,9 @@
  * ring keeps a sample, and all retries. Of a prompt only the size is kept. Request ids and model
  * names are cut at their limits.
  *
- * Each entry has a number, from 1 on. An entry gets a new `change`, from one counter, when it is
- * made and when it ends. A reader that asks for all changes beyond the last one seen misses no
- * entry that is still here. */
+ * Each entry has a number, from 1 on. A new entry gets a `change` from one counter, and another
+ * one when its attempt ends. A reader that asks for all changes beyond the last one seen misses
+ * no entry that is still here. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 

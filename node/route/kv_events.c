@@ -158,7 +158,7 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
-/* Of two or more computed blocks one was new: a prompt's last block is computed again although it
+/* One of two or more computed blocks was new: a prompt's last block is computed again although it
  * is cached, and a partial block is not stored. */
 static bool stored_a_block(const struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)

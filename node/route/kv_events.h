@@ -4,8 +4,8 @@
  * router reports that it reads them and that they count.
  *
  * All routers tell the reader which prompts they placed and what became of these
- * (node/kv/told.h), so that the reader can locate checkpoints in the engine's cache; its own
- * router does so too. This happens only while some replica's events are live.
+ * (node/kv/told.h), so that the reader can locate checkpoints in the engine's cache. The reader's
+ * own router does so too. This happens only while some replica's events are live.
  *
  *   this router's prompts and answers  -->  user, tidings of the shared state
  *   tidings of the others              -->  user

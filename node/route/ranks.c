@@ -39,9 +39,9 @@ static bool is_renamed(const struct node_replica *k, const struct node_replica *
            !slice_equal(name.address, node_replica_name(server));
 }
 
-/* True if a rank that this router named should go: its address has fewer ranks or another name,
- * or the router knew the ranks by metrics that another router now reads, and that router names
- * them. */
+/* True if a rank that this router named should go. That is so if its address has fewer ranks or
+ * another name. It is also so if the router knew the ranks by metrics that another router now
+ * reads, and that router names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_replica *server = &r->replicas[k->rank.server];

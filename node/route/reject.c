@@ -132,7 +132,7 @@ static bool is_before(const struct node_router *r, unsigned a, unsigned b)
     return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
 }
 
-/* The number of replicas before it in the order: from the half on they are beyond. */
+/* The number of replicas before this one in the order: from the half on they are beyond. */
 static unsigned place_of(const struct node_router *r, const struct halves *h, unsigned slot)
 {
     unsigned before = 0;
@@ -141,7 +141,7 @@ static unsigned place_of(const struct node_router *r, const struct halves *h, un
     return before;
 }
 
-/* For a replica beyond the half: it gets one request in as many as there are replicas. Retries, and
+/* A replica beyond the half gets one request in as many as there are replicas. Retries, and
  * requests that cannot be retried, go where they are accepted. */
 static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
                          const struct node_request *request)
@@ -190,7 +190,7 @@ static bool is_within(const struct node_router *r, unsigned server, struct slice
     return place_of(r, &h, server) < h.all / 2;
 }
 
-/* True if the replica is within the half for each model that it is known to serve. */
+/* True if the replica is within the half for each of its known models. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
     struct slice model = slice_of("", 0); /* if no served model is known: all replicas */

@@ -30,7 +30,7 @@ static void tell(struct node_router *r, struct node_client_kind *k)
 {
     if (k->replica >= r->replica_count || r->replicas[k->replica].absent)
         return;
-    /* Without room for it the others learn for themselves. */
+    /* Without room the others learn for themselves. */
     DISCARD(crdt_state_bind(r->crdt, binding_id(r, k, rendering_code(k->rendering)), k->replica));
     k->generation = crdt_index_now(r->index);
 }
@@ -65,7 +65,7 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-/* Adopts the newest rendering that any router published, if it differs. */
+/* Adopts the newest published rendering, if different. */
 static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t now_ms)
 {
     uint8_t own = rendering_code(k->rendering), newest = own;

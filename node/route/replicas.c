@@ -91,7 +91,7 @@ static void slot_take(struct node_router *r, unsigned slot, const struct crdt_re
     crdt_state_hold(r->crdt, slot, true);
 }
 
-/* Clears everything tied to the slot, and frees it for another name. */
+/* Clears everything tied to the slot, and frees the slot for another name. */
 static void slot_leave(struct node_router *r, unsigned slot)
 {
     node_models_forget(r->models, slot);
@@ -355,7 +355,7 @@ static void name_anew(struct node_router *r, unsigned slot)
     }
     crdt_state_unname(r->crdt, name);
     if (ours)
-        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers it again */
+        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers the name again */
 }
 
 void node_router_apart_follow(struct node_router *r)
@@ -421,7 +421,7 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
 {
     struct node_replica *k = node_router_replica_at(r, replica);
     int err = node_models_set(r->models, replica, ids, count);
-    /* Engines list the base first, adapters behind it. */
+    /* Engines list the base first, then the adapters. */
     node_fleet_join(k, &r->common->secret, count > 0 ? ids[0] : SLICE(""));
     r->fleet_stale = true;
     if (k->said.model.len > 0 && err == ERR_OK)

@@ -16,7 +16,7 @@ static void put_text(struct wire_writer *w, struct slice text)
     wire_write_bytes(w, text.at, len);
 }
 
-/* The prompt's content comes last: older routers skip it, and omit it. */
+/* The prompt's content comes last: older routers skip and omit the content. */
 static void put_content(struct wire_writer *w, const struct chain *chain)
 {
     const struct chain_content *c = &chain->content;
@@ -74,7 +74,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
-    put_text(&w, request->lora); /* older routers omit it, and still older ones */
+    put_text(&w, request->lora); /* older routers omit this, and still older ones */
     wire_write_varint(&w, request->kind);
     wire_write_varint(&w, request->again);
     if (w.bad)

@@ -51,7 +51,7 @@ struct node_router_config {
     struct node_replica_config prior; /* initial beliefs about each replica */
     bool all_down_refuse;             /* if all are down: tries no replica */
     bool probes_have_key;             /* probes carry an API key: only shown to operators */
-    const char *name;                 /* of this router, borrowed; NULL: it has no peers */
+    const char *name;                 /* of this router, borrowed; NULL: no peers */
     bool apart;                       /* its settings show that the routers are on several
                                        * machines */
 };
@@ -73,7 +73,7 @@ struct node_request {
     uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
     uint32_t output_tokens_max; /* 0: not given by the client */
     int replica_wanted;         /* >= 0: only this replica (stored responses); -1: any */
-    bool sent;                  /* another replica got it: not sent again if all are down */
+    bool sent;                  /* sent to another replica before: not again if all are down */
     bool model_likely; /* leave out replicas that lately denied the model, even if no other is left
                         * (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
@@ -88,11 +88,11 @@ struct node_request {
     bool answer_whole;     /* not streamed: the first byte comes with the end, so the end of prefill
                             * is not visible */
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;            /* it can be sent again if rejected, */
-    bool rejected;         /* and was rejected: the router asks whether another replica accepts
-                            * it */
+    bool again;            /* can be sent again if rejected, */
+    bool rejected;         /* and was rejected: the router asks if another replica accepts this
+                            * request */
     enum node_company company;
-    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
+    int kept_for_it; /* with ALONE: the replica kept for this request (node_router_keep), or -1 */
     bool may_wait;   /* if only replicas kept for others are left: ERR_AGAIN */
     struct node_rendered rendered; /* the rendering of its chain */
     struct slice id;               /* operators' id, for display only (decisions.h); empty: none */
@@ -142,18 +142,18 @@ const struct node_policy *node_router_policy(const struct node_router *r);
  * its index; ERR_RANGE: the name is empty or longer than NODE_NAME_MAX; ERR_FULL: the name waits
  * for a free slot and then comes into use by itself. `engine` counts if the type is unknown. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
-/* Its source removes the replica: no new requests from here, unless operators added it, and other
- * routers no longer count it as named by this router. No effect on a replica that this router does
- * not name. */
+/* Its source removes the replica: no new requests from here, unless operators added the replica,
+ * and other routers no longer count it as named by this router. No effect on a replica that this
+ * router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
 /* This router no longer names the replica, which goes unless another router names it or operators
- * added it. A waiting name goes too. */
+ * added the name. A waiting name goes too. */
 void node_router_unname(struct node_router *r, struct slice name);
 /* True if an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
 /* True if a replica of exactly that name is listed, or waits to be. */
 bool node_router_replica_listed(const struct node_router *r, struct slice name);
-/* True if the replica is in use although no living router names it and no operator added it. */
+/* True if the replica is in use without a living namer, and no operator added the name. */
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
@@ -162,8 +162,8 @@ const struct node_replica *node_router_replica(const struct node_router *r, unsi
 /* Its answers use a coding that the router cannot read, as long as the replica is in use. */
 void node_router_replica_packs_set(struct node_router *r, unsigned replica);
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
-/* True if the replica failed lately, with no answer begun since, so that it is avoided if others
- * will do (node/replica/standing.h). */
+/* True if the replica failed lately, with no answer begun since: avoided if others will do
+ * (node/replica/standing.h). */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
@@ -195,7 +195,7 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
 /* The engine at that address has emptied its cache: this router, and all others, forget its
  * believed contents, as after a restart. */
 void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
-/* True if the replica is known to serve the model: it listed the model, or answered for it. */
+/* True if the replica is known to serve the model, by its list or by an answer. */
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
 /* True if the replica is in use. Others are never chosen and appear in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
@@ -205,8 +205,8 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when a replica appears, goes or comes back: its probes begin or end. Never
  * from within node_router_place(). `forgotten` (or NULL) is called for a replica whose name is
- * forgotten, again and again until it returns true: the caller no longer refers to the index, which
- * may become another replica's. */
+ * forgotten, again and again until it returns true. The caller then no longer refers to the
+ * index, which may become another replica's. */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
@@ -254,7 +254,7 @@ enum node_longer { NODE_LONGER_NONE, NODE_LONGER_IF_ANEW, NODE_LONGER_MAYBE, NOD
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
 /* True if the replica reported that the request exceeds its context, although the known context
- * fits the request by all that is known: the context has changed, or was never that long. */
+ * fits the request. Then the context has changed, or was never that long. */
 bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
                                  unsigned replica);
 /* Before node_router_models(): the time when the replica was asked for that list. */
@@ -267,15 +267,16 @@ void node_router_models_stale(struct node_router *r, unsigned replica, bool stal
  * answers, if its process may be another one. Returns true if this is news, and no label names its
  * model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
-/* True if a replica in use, up or not, is known to serve the model: it listed the model, or
- * answered for it. */
+/* True if a replica in use, up or not, is known to serve the model, by its list or by an answer. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
-/* True if the model exists although no replica known to serve it is up: a label names the model, a
- * replica that serves it is down, or a source of replicas has not answered yet. */
+/* True if the model exists although no replica known to serve the model is up. Then a label
+ * names the model, a replica that serves the model is down, or a source of replicas has not
+ * answered yet. */
 bool node_router_model_away(const struct node_router *r, struct slice model);
-/* True if the choice of this replica (the server of its ranks) is a guess: it has not listed its
- * models, and no replica is known to serve the request's model, but another replica that is up has
- * a known list and may serve the model by now. An answer of the replica for the model ends that. */
+/* True if the choice of this replica (the server of its ranks) is a guess: the replica has not
+ * listed its models, and no replica is known to serve the request's model. But another replica
+ * that is up has a known list, and may serve the model by now. An answer of the replica for the
+ * model ends the guess. */
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
@@ -284,8 +285,8 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status);
 
-/* The replica served a client's request for the model: counts if it has not listed its models. Only
- * this router learns from it, and nothing from SGLang, which accepts any name. */
+/* The replica served a client's request for the model: counts only for a replica without a list.
+ * Only this router learns from this, and nothing from SGLang, which accepts any name. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
 /* The replica denied a listed model, and another replica answered the request. */
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
@@ -309,7 +310,8 @@ bool node_router_replica_tells(const struct node_router *r, unsigned replica);
 /* True if an answer that has begun there is lost (node_signs_lost()). */
 bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint64_t since_ms,
                              uint64_t heard_ms, uint64_t stall_cut_ms, uint64_t now_ms);
-/* True if a replica that is down should be probed often: it went down lately, or none is up. */
+/* True if a replica that is down should be probed often: because of a recent failure, or because
+ * none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* True if the request would go to another replica, not in `excluded`, that is up and not avoided.
  * With `failing` that replica may be in a back-off or in slow start, or have no room yet for one
@@ -319,7 +321,7 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
                            uint64_t now_ms);
 
 /* True if a request that was booked there a while ago may still be sent there: the replica does not
- * leave, and if it went down or came into trouble since, there is no better one. */
+ * leave. If the replica went down or came into trouble since, there is also no better one. */
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
                             const struct node_replica_set *excluded, unsigned replica,
                             uint64_t now_ms);
@@ -333,13 +335,13 @@ bool node_router_ready(const struct node_router *r);
 /* Chooses among the replicas that may serve the model and are not in `excluded` (or NULL), books
  * the work and records the prompt's checkpoints there. Replicas not probed yet are used only when
  * no healthy one is left, avoided ones only when no other is. If all are down, the replica that
- * failed least and was tried longest ago is chosen all the same, if the settings allow this and
- * the request was sent to none before. ERR_NOT_FOUND: no replica serves the model.
- * ERR_UNREACHABLE: some do, none can be chosen now. ERR_AGAIN: all that would be considered are
- * full (replica_requests_max): there is room when a booking is released. An avoided replica is
- * not chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: other
- * requests are there now, but maybe not for long; ERR_LIMIT: they are, because only one replica
- * is left, which is in use.
+ * failed least and was tried longest ago is chosen, if the settings allow this and the request
+ * was sent to none before. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do,
+ * none can be chosen now. ERR_AGAIN: all that would be considered are full
+ * (replica_requests_max): there is room when a booking is released. An avoided replica is not
+ * chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: other requests
+ * are there now, but maybe not for long; ERR_LIMIT: they are, because only one replica is left,
+ * which is in use.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
@@ -368,7 +370,7 @@ struct node_client {
     const char *form;
 };
 /* Sets the engines' rendering of a prompt of this client, whose points are not joined yet; before
- * http_prompt_join(). Keeps the prompt if the router can learn from it. */
+ * http_prompt_join(). Keeps prompts that the router can learn from. */
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);
@@ -383,9 +385,8 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
  * request that the engine computed and that did not break. */
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
                       uint64_t now_ms);
-/* `usage` is NULL if the engine computed nothing (it rejected the request, or was not reached):
- * then the router learns nothing from the timing. Any other answer has a usage, with -1 for missing
- * figures. */
+/* `usage` is NULL if the engine computed nothing (a rejection, or no connection): then the router
+ * learns nothing from the timing. Any other answer has a usage, with -1 for missing figures. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 

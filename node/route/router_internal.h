@@ -22,25 +22,25 @@
 
 /* The replicas that serve a request's model, by the rows of their addresses. */
 struct node_servers {
-    struct node_replica_set surely; /* known to serve it, or its base */
+    struct node_replica_set surely; /* known to serve the model, or its base */
     struct node_replica_set may;    /* these, and those that may */
     struct node_replica_set asked;  /* those to ask now */
 };
 
 /* Evidence from other routers that a replica is in use (node/route/share.c has the transitions). */
 enum node_naming_state {
-    NODE_NAMING_NONE,        /* no other router ever named or used it */
+    NODE_NAMING_NONE,        /* no other router ever named or used the replica */
     NODE_NAMING_LOST,        /* no router does any more */
-    NODE_NAMING_NAMED,       /* another router names it. From here on it is in use, from the next on
-                              * *held*: no living router names it. */
-    NODE_NAMING_LENT,        /* another router uses it, and nothing else is known */
+    NODE_NAMING_NAMED,       /* another router names it. The replica is in use from this state on,
+                              * and *held* from the next on: no living router names it. */
+    NODE_NAMING_LENT,        /* another router uses the replica, and nothing else is known */
     NODE_NAMING_AWAY,        /* the last namer no longer reports, or did not for a while */
-    NODE_NAMING_LENDER_AWAY, /* the same for the router that used it */
+    NODE_NAMING_LENDER_AWAY, /* the same for the router that used the replica */
 };
 struct node_naming {
     enum node_naming_state state;
     uint64_t router;    /* that last named or used it */
-    uint64_t silent_ms; /* since when that router is back without naming it; 0: it is not */
+    uint64_t silent_ms; /* since when that router is back without naming it; 0: not back */
     uint64_t down_ms;   /* since when its probes fail; 0: they do not */
 };
 static inline bool node_naming_in_use(const struct node_naming *n)
@@ -56,7 +56,7 @@ static inline bool node_naming_held(const struct node_naming *n)
 enum { NODE_EVENTS_TOLD_BUCKETS = 16384, NODE_EVENTS_TOLD_WAYS = 4 };
 struct node_events_bucket {
     uint64_t id_stamp[NODE_EVENTS_TOLD_WAYS]; /* low 48 bits of a checkpoint, low 16 bits of the
-                                               * time it was told */
+                                               * time of its tiding */
     uint32_t next;                            /* next to replace */
 };
 struct node_events {
@@ -72,7 +72,7 @@ struct node_events {
  * name. */
 struct node_slot {
     struct node_naming naming; /* by other routers: share.c */
-    bool adopted; /* this router names it because its own sources have not answered yet: share.c */
+    bool adopted; /* named by this router because its own sources have not answered yet: share.c */
     unsigned ranks_read; /* ranks in the metrics that this router read; 0: none. ranks.c */
 
     /* Restarts: restarts.c, share.c */
@@ -101,7 +101,7 @@ struct node_slot {
     /* Requests: book.c, state.c, serving.c, adapters.c */
     uint64_t used_ms;      /* last time when this router placed a request, or others had some there;
                             * 0: never */
-    uint64_t guessed_ms;   /* last time when it was chosen on a guess; 0: never */
+    uint64_t guessed_ms;   /* last choice on a guess; 0: never */
     uint32_t adapter_last; /* last used by this router there; 0: none */
     uint32_t adapter_uses; /* by this router; begins again at CRDT_LOAD_USES_MAX */
     uint32_t adapter_uses_heard; /* sum of the same of all others */
@@ -124,7 +124,7 @@ struct node_router {
     const struct node_state_config *common; /* with its settings, */
     struct crdt_state *crdt;                /* and its parts, until the state is rewound */
     struct crdt_index *index;
-    uint32_t generation; /* of the index, when the beliefs were last marked stale for it */
+    uint32_t generation; /* of the index, at the last marking of beliefs as stale */
     struct node_adapters *adapters;
     uint64_t now_ms;         /* at the last call that said the time */
     uint64_t adapters_taken; /* version of the loads */
@@ -149,13 +149,13 @@ struct node_router {
     const struct discover *sources;       /* NULL: none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
-    uint64_t learned_ms;             /* last report of learned figures */
-    bool apart;                      /* routers are on several machines, for good */
-    bool starts_wait;                /* start times were read before this router had joined */
-    bool adopts;                     /* some replica is adopted (node/route/share.c) */
-    bool names_held;                 /* some replica is in use although no living router names it */
-    struct node_replica_set touched; /* load or sight may be other than reported */
-    struct node_replica_set lined;   /* replicas that may have prefill going on */
+    uint64_t learned_ms;                 /* last report of learned figures */
+    bool apart;                          /* routers are on several machines, for good */
+    bool starts_wait;                    /* start times were read before this router had joined */
+    bool adopts;                         /* some replica is adopted (node/route/share.c) */
+    bool names_held;                     /* some replica is in use without a living namer */
+    struct node_replica_set touched;     /* load or sight may be other than reported */
+    struct node_replica_set lined;       /* replicas that may have prefill going on */
     struct node_replica_set backing_off; /* replicas whose reports change by time alone */
 
     /* Living routers: their number, and the place of this one in their order. */
@@ -282,7 +282,7 @@ void node_router_others_take(struct node_router *r, unsigned replica, uint64_t n
 void node_router_state_take(struct node_router *r);
 /* True if the replica's address means the same here as at the routers that name it. */
 bool node_router_may_use(const struct node_router *r, unsigned slot);
-/* The registry's row of a replica; NULL: its name is forgotten, or it has none. */
+/* The registry's row of a replica; NULL: its name is forgotten, or missing. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
 /* The operators' wish in that row, REMOVED if there is no row; and true if this router names the
  * replica. */
@@ -340,7 +340,7 @@ void node_router_measure(const struct node_router *r, const struct node_request 
 /* An answer reported the positions of checkpoints in tokens. */
 void node_router_measured(struct node_router *r, const struct node_work *work,
                           const struct node_usage *usage, bool complete);
-/* The prompt is sent where the work is booked. It counts as cached there from now on, so that the
+/* The prompt is sent where the work is booked, and counts as cached there from now on, so that the
  * next router with the same prompt knows at once. */
 void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work);
@@ -362,8 +362,8 @@ static inline bool node_router_has_events(const struct node_router *r, unsigned 
     return s->events.live ||
            (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey);
 }
-/* The oldest generation evicted there lately; 0: none. Blocks last used before it count as gone,
- * even without a mark. */
+/* The oldest generation evicted there lately; 0: none. Blocks last used before that generation
+ * count as gone, even without a mark. */
 static inline uint32_t node_router_events_floor(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
@@ -387,11 +387,11 @@ void node_router_events_hear(struct node_router *r);
 
 /* --- rendering.c --- */
 
-/* A watched kind adopts others' renderings even if no client asks for it, so that its prompts are
- * recorded the way the others read them. */
+/* A watched kind adopts others' renderings even without requests, so that its prompts are recorded
+ * the way the others read them. */
 void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
 /* Notes, for all routers, that the replica is sent the prompt's late system messages, and whether
- * it had them before. */
+ * they are new to the replica. */
 void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k);
 /* Learns the rendering of a prompt from its answer. */
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
@@ -415,12 +415,12 @@ static inline bool node_router_reject_avoids(const struct node_router *r, unsign
 {
     return r->rejected_any && node_replica_set_has(&r->rejected, server);
 }
-/* True if a rejecting replica is avoided for each model that it is known to serve; no more than
- * half of any model's replicas are. */
+/* True if a rejecting replica is avoided for each of its known models; no more than half of any
+ * model's replicas are. */
 bool node_router_reject_within(const struct node_router *r, unsigned server);
-/* True if the replica rejects, and is avoided for it. */
+/* True if the replica rejects, and is avoided for that. */
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server);
-/* All reasons against it, for this request too (node/replica/standing.h). After
+/* All reasons against a replica, for this request too (node/replica/standing.h). After
  * node_router_reject_find(). */
 unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms);
 
@@ -451,7 +451,7 @@ struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, u
                                                   const struct node_size *size, uint64_t now_ms);
 /* True if some candidate has the adapter in a slot. */
 bool node_router_adapter_held(const struct node_router *r, uint32_t adapter);
-/* A request for the adapter is placed there; node_adapters_release() ends it. */
+/* A request for the adapter is placed there, until node_adapters_release(). */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
                              uint64_t now_ms);
 void node_router_adapters_scraped(struct node_router *r, unsigned replica,
@@ -460,17 +460,17 @@ void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- restarts.c --- */
 
-/* Start times that were read before this router had joined count from now on, if it has joined. */
+/* After the join: start times read before count from now on. */
 void node_router_starts_take(struct node_router *r);
 
 /* --- serving.c --- */
 
 /* Sets r->servers, for the calls below. Asked are replicas that serve the model, or have neither
- * listed their models nor denied it; else SGLang, which accepts any name; else those that denied
- * the model, in case that has changed. */
+ * listed their models nor denied it. If there are none, SGLang is asked, which accepts any name;
+ * else those that denied the model, in case that has changed. */
 void node_router_servers_find(struct node_router *r, const struct node_request *request,
                               uint64_t now_ms);
-/* None of the set can be chosen: adds replicas that list the model and lately denied it. False:
+/* None of the set can be chosen: adds replicas that list and lately denied the model. False:
  * none. */
 bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
                             struct node_replica_set *set);
@@ -478,8 +478,8 @@ bool node_router_denied_too(const struct node_router *r, const struct node_reque
  * would serve the model, now or after its return. */
 bool node_router_is_unknown(const struct node_router *r, const struct node_request *request);
 /* True if the replica may serve the model, now or after its return. A replica that has never listed
- * its models may serve any, except one that is down while another with a known list is up: that is
- * no reason to let clients wait for a name that they may have misspelt. */
+ * its models may serve any. The exception is one that is down while another with a known list is
+ * up: clients should not wait for a name that they may have misspelt. */
 bool node_router_may_come(const struct node_router *r, unsigned replica);
 /* Tokens of a request with its answer. All 0: fits every known context. */
 struct node_need {
@@ -491,16 +491,16 @@ struct node_need node_router_need(const struct node_router *r, const struct node
 enum node_fit { NODE_FIT_NOT, NODE_FIT_MAYBE, NODE_FIT_UNKNOWN, NODE_FIT_WELL };
 enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
                               const struct node_need *need);
-/* Keeps only the replicas of the set that the request may fit. False: no change, since it fits all,
- * or none that is present. */
+/* Keeps only the replicas of the set that the request may fit. False: no change, since the request
+ * fits all, or none that is present. */
 bool node_router_fit_keep(const struct node_router *r, const struct node_need *need,
                           struct node_replica_set *set);
 /* If some candidate lists the model, keeps those that are known to serve it, and those without a
  * list that are due for a guess. */
 void node_router_candidates_sure(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms);
-/* True if the replica (the server of its ranks) may serve the model only because it may serve any,
- * while some candidate lists it. */
+/* True if the replica (the server of its ranks) may serve the model only because it may serve any
+ * model, while some candidate lists the name. */
 bool node_router_is_unsure(const struct node_router *r, unsigned server);
 /* Keeps the candidates that the request fits; else those of unknown context; else the longest. */
 void node_router_candidates_fit(struct node_router *r, const struct node_need *need);

@@ -1,10 +1,10 @@
 /* The replicas to ask for a request, by their models; and which of them have a context that is
  * long enough (docs/adr/0052).
  *
- * The router does not have the tokenizer. It knows a prompt's tokens only approximately, with a
- * standard deviation (node/replica/tokens.h). So each replica with a known context length is in
- * one of three cases: the request fits; the request may fit; or the request is too long even at
- * its lowest possible number of tokens. */
+ * The router does not have the tokenizer. A prompt's tokens are known only approximately, with a
+ * standard deviation (node/replica/tokens.h). So a replica with a known context length has one of
+ * three cases: the request fits; it may fit; it is too long even at its lowest possible number of
+ * tokens. */
 #include <math.h>
 
 #include "base/number.h"
@@ -149,7 +149,7 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
 }
 
 /* Milliseconds between two guessed requests to one replica. If the replica is no engine, each guess
- * costs another attempt; if it serves the model, its first good answer says so. */
+ * costs another attempt. If the replica serves the model, its first good answer says so. */
 enum { GUESS_EVERY_MS = 1000 };
 
 static bool may_guess(const struct node_slot *s, const struct node_request *request,

@@ -141,8 +141,8 @@ struct heard {
     unsigned slot;
     uint64_t rank;  /* of this router at the replica */
     uint64_t last;  /* last known namer */
-    uint64_t namer; /* a router that names it; 0: none */
-    uint64_t user;  /* a router that uses it; 0: none */
+    uint64_t namer; /* a router that names the replica; 0: none */
+    uint64_t user;  /* a router that uses the replica; 0: none */
     enum word last_word;
     unsigned up, down;
     enum node_engine engine;
@@ -379,7 +379,7 @@ static uint64_t bind_key(const struct node_router *r, struct slice id)
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica)
 {
     CHECK(replica < r->replica_count);
-    /* Without room for it the other routers ask the replicas in turn. */
+    /* Without room the other routers ask the replicas in turn. */
     DISCARD(crdt_state_bind(r->crdt, bind_key(r, id), replica));
 }
 

@@ -63,8 +63,8 @@ double sim_cache_displaced(struct sim_cache *c, const uint64_t *names, size_t hi
 
 /* Reports each name that a block loses because the block is reused; `removed` and its context are
  * borrowed. With `copies` a block gets its name even if another block has it, as in vLLM when
- * requests compute the same prompt at once: each block is stored, and removed, by itself (rule 2
- * does not hold then). */
+ * requests compute the same prompt at once. Each block is then stored, and removed, by itself
+ * (rule 2 does not hold). */
 void sim_cache_watch(struct sim_cache *c, void (*removed)(void *context, uint64_t name),
                      void *context, bool copies);
 

@@ -108,7 +108,7 @@ void sim_server_run(struct sim_server *s);
 /* --- for the carrier ------------------------------------------------------------------------- */
 
 struct sim_conn *sim_conn_open(struct sim_server *s, void *stream);
-/* Where the next bytes are read to (empty: no memory), and their number. */
+/* The place for the next bytes (empty: no memory), and their number. */
 struct slice sim_conn_room(struct sim_conn *c);
 void sim_conn_received(struct sim_conn *c, size_t n);
 /* A write under way is over, or (false) failed. */

@@ -43,8 +43,8 @@ struct net_node {
 struct net {
     struct world world; /* time, chance and the network */
     struct net_node nodes[NET_NODES_MAX];
-    /* Latency of items: for item i of origin 0, the number of nodes that have it, and the time when
-     * the last got it. */
+    /* Latency of items: for each item of origin 0, the number of nodes that have the item, and the
+     * time when the last got it. */
     uint64_t *latencies; /* of each item at each node, microseconds */
     size_t latencies_len, latencies_cap;
     struct gossip_config config; /* a template: name, epoch and address are filled in */

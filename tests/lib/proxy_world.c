@@ -67,8 +67,8 @@ static void note_bookings(struct proxy_world *w)
 static void on_log(void *context, struct slice line)
 {
     struct proxy_world *w = context;
-    /* Time, level, event: the name is enough, what followed of a failure, and of a request that
-     * ended badly why; of poison at whom. */
+    /* Time, level, event. The name is enough, except for the consequence of a failure, the reason
+     * of a request's bad end, and the replicas of poison. */
     (void)slice_cut(&line, ' ');
     line = slice_trim(line);
     (void)slice_cut(&line, ' ');

@@ -73,7 +73,7 @@ struct proxy_world {
     bool stopped;
     char peer[48];     /* address of the next connection; "": 192.0.2.7, at admin 127.0.0.1 */
     int connect_error; /* of the next connect, which fails at once; 0: success */
-    unsigned ports;    /* open connections to one replica, plus one; 0: no limit */
+    unsigned ports;    /* limit of open connections to one replica, plus one; 0: no limit */
     unsigned files;    /* the same of all of them */
     struct slice key;
     unsigned key_version;
@@ -103,7 +103,7 @@ void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err);
 void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes);
 /* The peer sends no more; `broke`: by a reset. */
 void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke);
-/* From now on all writes to it fail, while bytes that it sent can still be read. */
+/* From now on all writes to the wire fail, while bytes from its peer can still be read. */
 void proxy_world_deafen(struct proxy_world *w, struct wire *wire);
 /* The kernel takes so many bytes from now on, queued ones first. */
 void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes);

@@ -23,9 +23,10 @@ uint64_t sim_run_seed(const struct sim_settings *s);
 int sim_seeds(struct sim_settings *s, uint64_t count);
 /* Seeds of s->profile, from s->seed on, until so many steps are done or one fails. */
 int sim_steps(struct sim_settings *s, uint64_t least);
-/* Tests each known bug, or one. Every seed runs without the bug first, and must be clean; then with
- * the bug. Only the rules in the table may catch it, in its share of the seeds. With 0 seeds: one
- * of so many seeds must catch it that this is all but certain, given its share. */
+/* Tests each known bug, or one. Every seed runs without the bug first, and must be clean; then
+ * with the bug. Only the rules in the table may catch it, in its share of the seeds. With 0
+ * seeds: enough seeds to make a catch all but certain, given its share; one of them must catch
+ * the bug. */
 int sim_controls(uint64_t seeds, enum bug only);
 /* Prints the table of base/bug.h, a line each. A test compares tests/sim/README.md with the
  * output. */

@@ -1,5 +1,5 @@
-/* A node's view of the others: packets that it must reject, messages that come once, the addresses
- * that it sends to, members that it no longer hears or has to forget. */
+/* A node's view of the others: packets to reject, messages that come once, addresses to send to,
+ * members that are silent or to be forgotten. */
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/session.h"
@@ -78,7 +78,7 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
         seen->at_since_us = w->world.now_us;
     }
     /* A held hello is not read (seed 65, long). A hello gets no answer if its sender began a life
-     * below the last one. It may get one when that life is forgotten (gossip/stamps.h; seed
+     * below the last one. An answer may come when that life is forgotten (gossip/stamps.h; seed
      * 825326335, long). */
     if (after.hellos_held == before.hellos_held && (answered || d->bytes[0] != GOSSIP_PACKET_HELLO))
         d->delivered_to_life = n->life;
@@ -131,9 +131,8 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
                    (unsigned long long)own.seq_applied);
 }
 
-/* A member that is gone for long is forgotten by each router that ran all the time. Exceptions:
- * another router made it believe that the member is back (after a pause), or that the member died
- * later (after seeing it longer). */
+/* A router forgets a member that is gone for long. Two routers need not: one that was asleep
+ * itself, and one that another router told that the member is back, or died later. */
 static void forgotten_check(struct sim_world *w, const struct world_node *n,
                             const struct world_node *other, const struct gossip_member *m)
 {

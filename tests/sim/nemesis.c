@@ -104,8 +104,8 @@ void sim_clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
-/* For a while some others' observations do not reach a node; it hears from them all the same. Not
- * those of a node that looks for the others: its own introduction is a large packet too. */
+/* For a while some others' observations do not reach a node, while all else does. Not those of a
+ * node that looks for the others: its own introduction is a large packet too. */
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
@@ -195,8 +195,8 @@ void sim_start_again(void *context, struct world_event *e)
     if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
         return;
     w->restarts++;
-    /* A node at another address, with a clock set back by more than the time of the others' next
-     * call, is known not to be found until its clock has caught up (gossip/stamps.h). */
+    /* Known not to be found until its clock has caught up: a node at another address, with a clock
+     * set back by more than the time of the others' next call (gossip/stamps.h). */
     struct world_node *n = &w->world.nodes[e->node];
     bool elsewhere =
         world_chance(&w->world, w->config.elsewhere) && world_wall_ms(n) > sim_of(n)->stamp_ms;
@@ -205,7 +205,7 @@ void sim_start_again(void *context, struct world_event *e)
         translate_anew(w, e->node);
     sim_node_start(w, e->node, elsewhere);
     if (w->config.profile == SIM_STRICT)
-        sim_bad_weather(w); /* so that deltas are lost while it joins */
+        sim_bad_weather(w); /* so that deltas are lost during the join */
 }
 
 /* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */
@@ -383,8 +383,8 @@ static void rejoin_now(void *context, struct world_event *e)
     sim_later(w, away_ms * SIM_MS, sim_start_again, e->node, n->life);
 }
 
-/* A node gets no more requests. It restarts when all others have all its deltas, so that only later
- * events can be lost to it. */
+/* A node gets no more requests, and restarts when all others have its deltas. So only later events
+ * can be lost to the node. */
 void sim_rejoin(struct sim_world *w)
 {
     unsigned i = sim_any_node(w);

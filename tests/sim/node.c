@@ -9,7 +9,7 @@
 
 enum {
     FIRST_OF_STATE = 2, /* chunk of a snapshot; the head comes first */
-    MESSAGES_AGAIN = 3, /* under way to a router when it restarts */
+    MESSAGES_AGAIN = 3, /* under way to a router that restarts */
 };
 
 static void deliver(void *context, struct world_node *n, struct world_datagram *d)
@@ -40,9 +40,9 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
     sim_oracle_event(w, n, event, member.len > 0, value);
 }
 
-/* True if names may be forgotten although routers name them: all routers are away for long, or this
- * node's clock is or was so far off the others' that their recent names are old there (seed 29 of
- * one-seed, seed 215 of storm). */
+/* True if names may be forgotten although routers name them. Either all routers are away for long,
+ * or this node's clock is or was far off the others', so that their recent names are old there
+ * (seed 29 of one-seed, seed 215 of storm). */
 static bool names_go(const struct sim_world *w, const struct world_node *n)
 {
     const struct sim_record *record = sim_of(n);
@@ -138,7 +138,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     for (unsigned i = 0; i < SIM_ENGINES_MAX; i++)
         record->slot_of_engine[i] = -1;
     memset(record->configured, 0, sizeof record->configured);
-    /* A machine's monotonic clock starts anywhere; a restarted process keeps it. */
+    /* A machine's monotonic clock starts anywhere; a restarted process keeps the clock. */
     if (n->life == 0) {
         n->mono_since_us = w->world.now_us;
         n->mono_base_us = SIM_S * (1 + prng_below(&w->world.prng, 100000));

@@ -169,7 +169,7 @@ static bool votes(const struct world_node *n, const struct world_node *other)
     return p == NULL || node_peer_counts(p);
 }
 
-/* A node jumps to the median of all times that it sees, its own time before included. A node that
+/* A node jumps to the median of all visible times, its own time before included. A node that
  * jumped lately may count with its time before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
 {

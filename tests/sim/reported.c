@@ -8,7 +8,7 @@
 
 enum {
     NODES_MAX = 16,      /* clusters that are larger are not watched: memory */
-    AGREED_US = 2000000, /* two reports of a router that reads metrics: it makes one a second */
+    AGREED_US = 2000000, /* two reports of a router that reads metrics: one a second */
 };
 
 /* The last seen number of the row, by router, engine and kind; 0: none. */
@@ -67,8 +67,8 @@ static void row_check(struct sim_world *w, struct world_node *n, unsigned at, un
     }
 }
 
-/* A node that dropped the rows of a router, which it believed dead, may get older ones from a peer
- * that lags (seed 63, join). */
+/* A node that dropped the rows of a router, believed dead, may get older ones from a peer that lags
+ * (seed 63, join). */
 static void dropped_forget(struct sim_world *w, struct world_node *n)
 {
     const struct crdt_reports *reports = crdt_state_reports(world_state(n));
@@ -199,7 +199,7 @@ void sim_reported_rest_check(struct sim_world *w, struct world_node *n)
 {
     const struct crdt_registry *registry = crdt_state_registry(world_state(n));
     if (sim_pure_stream(w))
-        return; /* a joiner ignores reports of members that it does not know yet */
+        return; /* a joiner ignores reports of unknown members */
     for (unsigned i = 0; i < w->config.engines; i++) {
         int slot = crdt_registry_by_name(registry, slice_of_cstr(w->engines[i].name));
         unsigned configured = 0;

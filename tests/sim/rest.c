@@ -137,9 +137,9 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
             first = d;
             continue;
         }
-        /* A joiner ignores reports of members that it does not know yet. Anti-entropy repairs this,
-         * but some profiles have none. Its loads are checked one by one. In a wide network some
-         * report of a scrape is always under way. */
+        /* A joiner ignores reports of members not known yet. Anti-entropy repairs this, but some
+         * profiles have none. Its loads are checked one by one. In a wide network some report of a
+         * scrape is always under way. */
         bool reports =
             d.reports == first.reports || sim_pure_stream(w) || w->config.profile == SIM_WAN;
         const char *what = d.registry != first.registry ? "registry"
@@ -305,7 +305,7 @@ static void last_wishes(struct sim_world *w, int *drained)
         if (a != b)
             DISCARD(node_router_replica_wish(b->node->router, name, NODE_REPLICA_ADD,
                                              NODE_ENGINE_VLLM));
-        /* A router that adds a draining replica wants it used. */
+        /* A router that adds a draining replica wants that replica used. */
         if (crdt_registry_at(crdt_state_registry(world_state(a)), (unsigned)at_a)->draining)
             continue;
         drained[i] = i % 2 == 0;

@@ -86,12 +86,12 @@ struct sim_config {
 /* A node's view of another node, as last seen. */
 struct sim_seen {
     uint64_t epoch, seq;
-    uint64_t suspected_us;      /* since when suspected although it runs; 0: not */
-    uint64_t deaf_seq, deaf_us; /* for so long no news of it came although there was some */
+    uint64_t suspected_us;      /* since when suspected although running; 0: not */
+    uint64_t deaf_seq, deaf_us; /* no news of the node for so long, although there was some */
     struct gossip_address at;   /* its last known address, */
     enum gossip_state state;
     uint64_t incarnation;
-    uint64_t lived_us;    /* when it was last alive to this node, or either of them changed */
+    uint64_t lived_us;    /* last time alive to this node, or last change of either */
     uint64_t at_since_us; /* since when */
     uint64_t
         reports_us; /* when this node last had its reports as they were at the reporter; 0: never */
@@ -99,33 +99,34 @@ struct sim_seen {
 
 /* The oracles' record of a node. */
 struct sim_record {
-    uint32_t generation;                      /* greatest since it lost its observations */
+    uint32_t generation;                      /* greatest since the last loss of its observations */
     bool configured[SIM_ENGINES_MAX];         /* its own configuration names the engine */
-    unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and this is the name that it knows */
+    unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and the name that it knows */
     uint64_t started_us;                      /* this life */
     uint64_t ready_us;                        /* first seen ready in this life; 0: not yet */
     uint64_t message_us;                      /* last message of anti-entropy received; 0: never */
     uint64_t gone_us;                         /* end of its process; 0: up */
     uint64_t resumed_us;                      /* end of its last pause */
-    uint64_t nonsense_us;                     /* when it last sent nonsense; 0: never */
+    uint64_t nonsense_us;                     /* time of its last nonsense; 0: never */
     int64_t off_ms; /* its cluster time minus the world's clock, as last seen */
     struct sim_jump {
         uint64_t at_us;
         int64_t from_ms;
     } jumps[SIM_JUMPS_MAX]; /* and its recent values before jumps */
     unsigned jumps_count;
-    bool behind;                          /* its wall clock is behind what others remember of it */
+    bool behind;                          /* its wall clock is behind what others remember */
     uint64_t messages_out;                /* of this life, */
     uint64_t messages_taken;              /* accepted by the others, */
     uint64_t messages_again;              /* and maybe accepted twice: in two lives of theirs */
     const struct gossip_address *hearing; /* the source of the datagram being read */
-    uint64_t stamp_ms;                    /* the greatest wall-clock time that it ever announced */
+    uint64_t stamp_ms;                    /* the greatest wall-clock time that the node ever
+                                           * announced */
     struct gossip_stats begun;            /* when work began */
     struct sim_seen *seen;                /* per node of the cluster */
     uint64_t *reported;                   /* see reported.c */
     uint32_t floor_seen;
     unsigned bookings_open;
-    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
+    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: missing at this router */
 };
 
 struct sim_engine {
@@ -151,7 +152,7 @@ struct sim_world {
     struct sim_retired {
         char name[32];
         unsigned engine, turn;
-        uint64_t named_us; /* when a router last named it */
+        uint64_t named_us; /* time of the last naming by a router */
     } retired[SIM_RETIRED_MAX];
     unsigned retired_count;
     struct sim_book *book;
@@ -276,13 +277,13 @@ void sim_intruder(struct sim_world *w);
 void sim_node_goes(struct sim_world *w, bool politely);
 void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms);
 void sim_clock_moves(struct sim_world *w);
-/* A node restarts with a clock that is ahead, and is ready before it hears from the others. */
+/* A node restarts with a clock that is ahead, and is ready before any word from the others. */
 void sim_clock_ahead(struct sim_world *w);
 void sim_engine_trouble(struct sim_world *w);
 void sim_rejoin(struct sim_world *w);
 /* A node that holds the key sends frames that make no sense, as a broken build would. */
 void sim_nonsense(struct sim_world *w);
-/* The translator in front of a node gives it another address. */
+/* The translator in front of a node changes the node's address. */
 void sim_translated_anew(struct sim_world *w);
 /* An event: that node is back, if its life still has that number. */
 void sim_start_again(void *context, struct world_event *e);
@@ -298,22 +299,23 @@ void sim_book_started(struct sim_world *w, unsigned engine);
 /* Its later processes belong to another engine. */
 void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
-/* The node's readings count from now on: start times are no news before it has joined. */
+/* The node's readings count from now on: start times are no news before the node has joined. */
 void sim_book_joined(struct sim_world *w, const struct world_node *n);
-/* The node has lost all it had; in a `new_life` it has read no start times either. */
+/* The node has lost all it had; in a `new_life` also the start times read. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
 /* Its clock was set to a wrong time, and observations made at a right time move along. */
 void sim_book_set(struct sim_world *w, const struct world_node *n);
 /* Its clock, which had been in generation `ahead`, was set back: observations from what is now the
  * future may be there, moved back as much. */
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead);
-/* The node may have forgotten the engine's name, which it believes no router named for long. */
+/* The node may have forgotten the engine's name, if no router named the engine for long in its
+ * view. */
 void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* A router has sent the prompt there, now. */
 void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
                        uint8_t code);
 /* A node shows the observation for the process with that start time. Returns true if a router made
- * it. */
+ * this observation. */
 bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned engine,
                    uint64_t started, uint64_t id48, uint8_t code, uint32_t generation);
 /* Checks that the node still has its observations of this life. */
@@ -322,10 +324,10 @@ void sim_book_kept(struct sim_world *w, struct world_node *n);
 void sim_book_spread(struct sim_world *w);
 /* All is known of the engines' last processes. */
 void sim_book_processes(struct sim_world *w, struct world_node *n);
-/* By its cluster time: the present generation, and the oldest that it must keep (under pressure,
- * the oldest that it claims to keep). */
+/* By its cluster time: the present generation, and the oldest to be kept (under pressure, the
+ * oldest that the node claims to keep). */
 struct sim_generations {
-    uint32_t least, most; /* differ if it was set back a moment ago */
+    uint32_t least, most; /* they differ just after a clock was set back */
 } sim_generation(const struct world_node *n);
 uint32_t sim_floor(const struct world_node *n);
 
@@ -344,7 +346,7 @@ void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
 void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation);
 /* Its cluster time was another until now. */
 void sim_oracle_jumped(struct sim_world *w, struct world_node *n, int64_t from_ms);
-/* `of_member`: the node takes over the time of a member that it joins. */
+/* `of_member`: the node takes over a member's time, on joining. */
 void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event,
                       bool of_member, int64_t value);
 /* -1: no node's. */
@@ -366,7 +368,7 @@ void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_u
 
 /* A node's reports of others only move forward, */
 void sim_reported_check(struct sim_world *w, struct world_node *n);
-/* and no report of a router that it believes dead is kept. */
+/* and no report of a router believed dead is kept. */
 void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
 /* Notes whose reports are the same everywhere as at their reporter. */
 void sim_reported_look(struct sim_world *w);
@@ -387,7 +389,7 @@ void sim_rest(struct sim_world *w);
 bool sim_rest_load_of(struct world_node *n, uint64_t router);
 /* Prints all nodes' beliefs, to examine a failed run. */
 void sim_beliefs_say(struct sim_world *w);
-/* To be called repeatedly: for distant routers' reports it remembers what it saw. */
+/* To be called repeatedly: remembers earlier sights of distant routers' reports. */
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
 
 #endif

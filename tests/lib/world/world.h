@@ -80,7 +80,7 @@ struct world_node {
     struct world_datagram **socket; /* while it is paused */
     unsigned socket_count;
 
-    /* Of a router. `config` and `keyring` are set for all, and may be changed until the router
+    /* For a router. `config` and `keyring` are set for all, and may be changed until the router
      * starts; without a keyring in `config` it knows no other router. */
     struct node_config config;
     struct gossip_keyring keyring;

@@ -267,7 +267,7 @@ static void take_answers(struct service_client *c)
                 c->service, "one answer", "client %llu: bytes that nobody asked for: %.*s",
                 (unsigned long long)c->number, (int)(c->in.len > 80 ? 80 : c->in.len), c->in.at);
         struct service_ask *a = c->asks[c->answering];
-        if (!a->begun_us) { /* turned away before it sent anything */
+        if (!a->begun_us) { /* turned away before any byte was sent */
             a->begun_us = c->service->world.now_us;
             ask_left(a);
         }
@@ -327,8 +327,8 @@ static void on_ended(void *owner, bool reset)
         bool whole = c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE && !reset;
         bool race = c->answering > 0 && !a->status && s->world.now_us - a->begun_us < RACE_US;
         bool after_last = c->answering > 0 && c->asks[c->answering - 1]->answer_closes;
-        /* Bytes that it sends behind a request whose answer closes may meet a closed socket. The
-         * reset overtakes the end of that answer. */
+        /* Bytes behind a request whose answer closes may meet a closed socket. The reset overtakes
+         * the end of that answer. */
         bool overtaken = reset && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE &&
                          c->answering + 1 < c->count;
         if (race || after_last || overtaken)

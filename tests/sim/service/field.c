@@ -67,7 +67,7 @@ static void runs_short(void *context, struct world_event *event)
     if (err == ERR_FULL && service_chance(s, 0.5)) /* ports are used up towards one address */
         short_of->engine = (unsigned)service_below(s, s->engine_count);
     for (unsigned i = 0; i < s->engine_count && service_router_up(&s->routers[router]); i++) {
-        /* An engine that owes a probe its answer is avoided for that, if it lets the probe wait. */
+        /* An engine that owes a probe its answer, and lets the probe wait, is avoided for that. */
         if (!service_is_blamed(s, router, i) && !service_owes_answer(s, router, i))
             short_of->used |= UINT64_C(1) << i;
     }
@@ -163,7 +163,7 @@ static void came_late(struct service_host *h)
     s->engines[h->engine].well_since_us = s->world.now_us;
 }
 
-/* A look-up returns the name's addresses; it continues for a while, and reports changes. (The
+/* A look-up returns the name's addresses, continues for a while, and reports changes. (The
  * shell's ends at once, and begins again each 30 s: longer than a run.) */
 static void tells(void *context, struct world_event *event)
 {

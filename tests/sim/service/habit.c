@@ -63,7 +63,7 @@ static void draw_prompt(struct service *s, struct service_habits *h)
     h->changes = (unsigned)service_below(s, 8);
 }
 
-/* When it closes waiting connections, and its message at that or before an answer. */
+/* The end of waiting connections, and the engine's message at that or before an answer. */
 static void draw_closing(struct service *s, struct service_habits *h)
 {
     if ((s->field.far || s->field.odd) && service_chance(s, 0.7))

@@ -68,8 +68,8 @@ static bool gave(const struct service_ask *a, const struct service_attempt *t, s
     return same;
 }
 
-/* After a sign of life of one engine another may have answered: the first one's events before any
- * token, if any, then the other's events, without its own before any token. */
+/* After a sign of life of one engine another may have answered. Then the first one's events before
+ * any token come first, if any. The other's events follow, without its own before any token. */
 static bool went_on(const struct service_ask *a, const struct service_attempt *first,
                     const struct service_attempt *then)
 {
@@ -147,8 +147,8 @@ static bool was_sent(const struct service_ask *a)
     return false;
 }
 
-/* An engine's 408 to a connection that was idle for too long may be the answer to a request that
- * crossed it, if no other engine could be asked. Clients repeat the request. */
+/* An engine's 408 to a connection that was idle for too long may pass for the answer to a crossing
+ * request, if no other engine could be asked. Clients repeat the request. */
 static bool is_unasked_408(const struct service_ask *a)
 {
     const struct service *s = a->service;
@@ -284,9 +284,9 @@ static bool was_without_budget(const struct service_ask *a)
     return false;
 }
 
-/* The request was there when two engines died or their connections broke, which looks the same to a
- * router: it may be poison. Or the request was there when an engine hung whose server lives, and
- * the last well engine is not risked. */
+/* The request was there when two engines died or their connections broke, which looks the same to
+ * a router, so the request may be poison. Or the request was there when an engine hung whose
+ * server lives, and the last well engine is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {
     unsigned died = 0, hung = 0;
@@ -299,8 +299,8 @@ static bool may_be_poison(const struct service_ask *a)
     return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last && hung > 0;
 }
 
-/* Two engines answered 500 to it, and its router did not know of either that it answers so to
- * others. */
+/* Two engines answered 500 to the request, and its router did not know of either that the engine
+ * answers so to others. */
 static bool was_to_blame(const struct service_ask *a)
 {
     unsigned said = 0;
@@ -352,7 +352,7 @@ static void judge_failed(struct service_ask *a)
 }
 
 /* Another engine answered the request well: the engines with 500 are to blame, and the router knows
- * it. */
+ * this. */
 static void errs_note(const struct service_ask *a)
 {
     struct service *s = a->service;

@@ -118,8 +118,8 @@ static bool ill_answer(struct carried *k, struct slice path)
     }
 }
 
-/* An unsolicited answer, on a waiting connection. A request that meets it under way is not
- * answered: behind the first answer, a second one would pass for that to the next request. */
+/* An unsolicited answer, on a waiting connection. A request that meets this answer under way gets
+ * no other: behind the first answer, a second one would pass for that to the next request. */
 static void say_nobody(void *context, struct world_event *event)
 {
     struct service *s = context;

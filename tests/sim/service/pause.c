@@ -6,7 +6,7 @@
 
 enum { GRACE_MS = 500, FAR_MS = 500 };
 
-/* From the options of a day that has it; 0: pauses are not judged. */
+/* From the options of a day that has the setting; 0: pauses are not judged. */
 static uint64_t stall_cut_ms(const struct service *s)
 {
     int option = node_option_find(SLICE("stall-cut"));

@@ -65,7 +65,7 @@ struct service_end {
     const struct service_owner *is; /* NULL: a router's */
     void *owner;
     unsigned router, engine; /* its owner; SERVICE_NOBODY both: a client's */
-    bool open;               /* its process has it */
+    bool open;               /* in use by its process */
     bool connecting;
     int connect_err;
     bool connect_known;
@@ -74,7 +74,7 @@ struct service_end {
     bool finished;
     bool gone;               /* its machine vanished silently */
     uint64_t far_us;         /* one way, beyond the usual */
-    uint32_t address;        /* of its engine's name, that it connected to; 0: of no name */
+    uint32_t address;        /* of its engine's name, used to connect; 0: of no name */
     bool asked;              /* a request went out here, */
     struct service_ask *ask; /* this one, where its engine says odd things */
     bool unasked;            /* its writes are unsolicited */
@@ -181,14 +181,14 @@ enum service_ill {
     SERVICE_REJECTS,             /* requests that its peers accept: another setup */
     SERVICE_LOST_MODEL,          /* lists another model for a while */
     SERVICE_ERROR_LATE,          /* an error event and [DONE], after some text */
-    SERVICE_FAR,                 /* nothing from or to it arrives */
+    SERVICE_FAR,                 /* no bytes from or to the engine arrive */
     SERVICE_USUAL = SERVICE_FAR, /* any run may have those up to here */
-    SERVICE_EARLY,               /* answers before it has read the body, and closes */
+    SERVICE_EARLY,               /* answers before the body is read, and closes */
     SERVICE_ENDLESS,             /* interim heads (1xx), and no other */
     SERVICE_ILLS,
 };
 
-/* One request as it reached an engine. */
+/* One request at an engine. */
 struct service_attempt {
     struct service_attempt *next; /* of the request */
     struct service_ask *ask;
@@ -204,12 +204,12 @@ struct service_attempt {
     uint64_t ills;               /* and all of them, a bit each */
     bool broken;                 /* its connection broke by itself */
     bool rejected;               /* its engine rejected what its peers accept */
-    uint64_t sent_us;            /* when it last had bytes of an answer */
+    uint64_t sent_us;            /* last time of bytes of an answer */
     unsigned writes;
     struct buf sent; /* all of its answer, head and all */
 };
 
-/* An engine's message before it closes a waiting connection. */
+/* An engine's message before the end of a waiting connection. */
 enum service_unasked { SERVICE_SILENT, SERVICE_SAYS_408, SERVICE_SAYS_400, SERVICE_SAYS_200 };
 
 /* The permanent habits of an engine in a run (habit.c): options of the simulator. */
@@ -219,7 +219,7 @@ struct service_habits {
     unsigned at_end, framing, changes;
     const char *missing, *drop, *lead;
     bool named;                   /* behind its name */
-    uint64_t idle_ms;             /* before it closes a connection; 0: SIM_IDLE_MS, */
+    uint64_t idle_ms;             /* idle time of a connection before its end; 0: SIM_IDLE_MS, */
     enum service_unasked unasked; /* with these words */
     unsigned interim;             /* heads (1xx) before each answer */
 };
@@ -309,7 +309,7 @@ struct service_ask {
     uint64_t begun_us; /* the first byte went out; 0: not yet */
     uint64_t sent_us;  /* the last one */
     uint64_t head_us, done_us;
-    bool crossed; /* an unsolicited answer crossed it, and passes for its answer */
+    bool crossed; /* crossed by an unsolicited answer, which passes for its answer */
     bool left;    /* its client left, or broke the rules of HTTP */
     uint64_t left_us;
     bool ended;
@@ -320,9 +320,9 @@ struct service_ask {
     bool answer_closes;
     struct buf body;
     struct service_attempt *attempts;
-    unsigned killed;  /* engines that died of it in its router's view */
+    unsigned killed;  /* engines that the request killed in its router's view */
     unsigned ran;     /* attempts, */
-    uint64_t ills;    /* engines that were ill at some time while it was open, a bit each */
+    uint64_t ills;    /* engines that were ill at some time during the request, a bit each */
     bool routers_ill; /* its router went */
 };
 
@@ -395,7 +395,7 @@ void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
 void service_ill_meets(struct service *s, unsigned engine);
-/* Answers under way from it may suffer from this. */
+/* Answers under way from the engine may suffer from this. */
 void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill);
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
@@ -416,7 +416,7 @@ struct service_shortage {
     int err;
     unsigned engine; /* towards which; SERVICE_NOBODY: all */
     bool late;       /* reported by an event */
-    uint64_t used;   /* engines without blame when it began, a bit each */
+    uint64_t used;   /* engines without blame at its beginning, a bit each */
 };
 
 /* Drawn for a run. */
@@ -449,7 +449,7 @@ uint64_t service_field_far_us(struct service *s, const struct service_end *e);
 /* For a connection to be opened now: 0, or the missing resource, at once (`*late`: by an event). */
 int service_field_short_of(struct service *s, const struct service_host *h, bool *late);
 void service_field_resolve(struct service_host *h);
-/* A request, or more of it, is sent. */
+/* A request, or more of one, is sent. */
 void service_field_writes(struct service_end *e, struct slice bytes);
 /* Writes of an engine's end from now on are unsolicited: requests under way cross them, and the two
  * cannot be told from answers. */
@@ -466,7 +466,7 @@ void service_judge_router(struct service *s, unsigned router);
 void service_judge_all(struct service *s);
 /* The request kills the engine now. */
 void service_judge_poison(const struct service_attempt *t);
-/* True if the client got a part of the answer that it can use. */
+/* True if the client got a usable part of the answer. */
 bool service_has_content(const struct service_ask *a);
 /* A request has its answer, or was cut, or its client left. */
 void service_judge_ask(struct service_ask *a);
@@ -480,7 +480,7 @@ void service_judge_rest(struct service *s);
 bool service_sent(const struct service_attempt *t, unsigned *status, struct buf *body);
 /* True if two bodies are equal except for comments of an event stream. */
 bool service_same(const struct service_attempt *t, struct slice one, struct slice other);
-/* True if usage that the client did not ask for reached it. */
+/* True if the client got usage without asking. */
 bool service_leaked(const struct service_ask *a);
 /* True if a blank line ends here. */
 bool service_between_events(struct slice body, size_t at);
@@ -504,7 +504,7 @@ void service_judge_pause(const struct service_ask *a);
 
 /* True if each router may use each engine; breaks the rule if a router may not for too long. */
 bool service_judge_use(struct service *s);
-/* True if a router believes an engine down, or is in a back-off from it for a charged failure. */
+/* True if a router believes an engine down, or backs off for a charged failure. */
 bool service_is_blamed(const struct service *s, unsigned router, unsigned engine);
 /* The same, by failures that the router saw itself: not by another router's report, nor because the
  * engine was silent for longer than usual with earlier requests. */

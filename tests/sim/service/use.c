@@ -1,5 +1,5 @@
 /* Rule "avoided for good": each router may use each well engine, at the latest after the longest
- * back-off, whether the router or any other has requests for the engine or not. */
+ * back-off. Requests for the engine, from this router or others, make no difference. */
 #include <string.h>
 
 #include "node/proxy/engine/prober.h"
@@ -117,10 +117,10 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     if (most_ms != *before_ms) /* another reason, which has its own time */
         *since_us = now;
     *before_ms = most_ms;
-    /* A router with a request waiting there learns from that request, so it is not judged. */
+    /* A router with a request waiting there learns from that request, and is not judged. */
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
-    /* An unsolicited 400 is taken as the answer to the request that it crosses: a rejection. */
+    /* An unsolicited 400 is taken as the answer to a crossing request: a rejection. */
     bool blurts = e->habits.unasked == SERVICE_SAYS_400 && why && strcmp(why, "rejects") == 0;
     if (why == NULL || waits || blurts || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
