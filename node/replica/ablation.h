@@ -1,13 +1,13 @@
 /* Parts of the routing rule that a bench can leave out, to see what each is worth
- * (docs/routing-evidence.md). Only VARIANT=ablation sets GRAPEVINE_ABLATION; without it LEFT_OUT()
- * is constant and false, and the compiler removes what it guards. No router has an option for it.
- */
+ * (docs/routing-evidence.md). Only VARIANT=ablation sets GRAPEVINE_ABLATION. In other builds
+ * LEFT_OUT() is constant and false, and the compiler removes the code behind it. No router has an
+ * option for it. */
 #ifndef NODE_REPLICA_ABLATION_H
 #define NODE_REPLICA_ABLATION_H
 
 #include <stdbool.h>
 
-/* Name, what goes. In the order of docs/routing.md: what a request finds, what it costs, what is
+/* Names and meanings, in the order of docs/routing.md: what a request finds, what it costs, what is
  * chosen, what is learned. */
 #define NODE_ABLATION_MAP(X)                                                                       \
     X(QUEUE_OTHERS, "the prefill work that other routers placed")                                  \

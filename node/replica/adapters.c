@@ -12,7 +12,7 @@
 
 enum {
     WAYS = 8,    /* places in which the demand for an adapter may stand */
-    SAMPLES = 9, /* of which the median counts */
+    SAMPLES = 9, /* the median of these counts */
 };
 
 struct samples {
@@ -24,16 +24,16 @@ struct held {
     uint32_t adapter;
     uint32_t users;
     uint64_t used_ms;
-    float wanted; /* when it was used, or at the last tick */
+    float wanted; /* demand at the last use, or at the last tick */
 };
 
 struct holder {
     uint16_t slots; /* 0: not said */
     uint16_t count;
-    struct held held[NODE_ADAPTER_SLOTS_MAX]; /* the one used last comes first */
-    float wanted_mean;                        /* of all that are held, at the last tick */
-    struct samples took[2];                   /* what was held, and what had to be loaded */
-    double load_s;                            /* by these, where they are enough */
+    struct held held[NODE_ADAPTER_SLOTS_MAX]; /* most recently used first */
+    float wanted_mean;                        /* over all adapters in the slots, at the last tick */
+    struct samples took[2];                   /* with the adapter in a slot, and with a load */
+    double load_s;                            /* from these, if there are enough */
 };
 
 struct demand {
@@ -77,7 +77,7 @@ static unsigned slots_of(const struct holder *h)
     return h->slots > 0 ? h->slots : NODE_ADAPTER_SLOTS;
 }
 
-/* --- how much each is wanted ---------------------------------------------------------------- */
+/* --- demand for each adapter ---------------------------------------------------------------- */
 
 /* The first of the places in which its demand may stand. */
 static unsigned places_of(uint32_t adapter)
@@ -131,7 +131,7 @@ static unsigned place_of(const struct holder *h, uint32_t adapter)
     return i;
 }
 
-/* The one that gives way; count: all are in use. */
+/* The adapter to be evicted; count: all are in use. */
 static unsigned idle_last(const struct holder *h)
 {
     for (unsigned i = h->count; i > 0; i--) {
@@ -189,7 +189,7 @@ static unsigned used_later(const struct holder *h, uint64_t at_ms)
     return i;
 }
 
-/* `place` is where it stands, or count. */
+/* `place` is the adapter's index, or count if missing. */
 static void put(struct node_adapters *a, struct holder *h, unsigned place, uint32_t adapter,
                 unsigned new_users, uint64_t at_ms)
 {
@@ -218,7 +218,7 @@ void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adap
 {
     struct holder *h = holder_of(a, replica);
     unsigned place = place_of(h, adapter);
-    /* Known, or it had to give way since. */
+    /* Already known, or evicted since. */
     bool late =
         place < h->count ? h->held[place].used_ms >= at_ms : used_later(h, at_ms) >= slots_of(h);
     if (!late)
@@ -229,7 +229,7 @@ void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t a
 {
     struct holder *h = holder_of(a, replica);
     unsigned at = place_of(h, adapter);
-    if (at < h->count && h->held[at].users > 0) /* it may have been forgotten since */
+    if (at < h->count && h->held[at].users > 0) /* may have been forgotten since */
         h->held[at].users--;
 }
 
@@ -239,7 +239,7 @@ unsigned node_adapters_held(const struct node_adapters *a, unsigned replica)
     return a->holders[replica].count;
 }
 
-/* --- what it would mean --------------------------------------------------------------------- */
+/* --- consequences of use -------------------------------------------------------------------- */
 
 bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_t adapter)
 {

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/replica/model.h"
 
-/* One more for each replica, without a name: it always has room. */
+/* Each replica has one extra row without a name, so that row always exists. */
 enum { ROWS = NODE_ANSWERED_ROWS_MAX + NODE_REPLICAS_MAX, SLOTS = ROWS * 2 };
 
 struct sums {
@@ -22,7 +22,7 @@ struct row {
 
 struct node_answered {
     struct hash_secret secret;
-    unsigned count, named; /* rows, and those of them with a name */
+    unsigned count, named; /* rows, and rows with a name */
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
     struct row rows[ROWS]; /* pages that no row needs are never touched */
 };
@@ -52,7 +52,7 @@ static bool is_row_of(const struct row *row, unsigned replica, struct slice mode
     return row->replica == replica && slice_equal(row_model(row), model);
 }
 
-/* The slot of that row, or the empty one where it would go. */
+/* The slot of that row, or the empty slot for it. */
 static unsigned slot_of(const struct node_answered *a, unsigned replica, struct slice model)
 {
     uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + replica);

@@ -2,11 +2,10 @@
  * those that came from the cache. Only answers that reported both count, so the share served from
  * cache, one sum over the other, is never above 1.
  *
- * A row is made for each replica and model that it has answered with, if a replica has listed the
- * model, to the router or to a client (`listed` in node/replica/model.h). There are at most
- * NODE_ANSWERED_ROWS_MAX, given back with their replica. Beyond that, and for names that are known
- * from clients' requests alone, a replica's answers count in its row without a name, which always
- * has room.
+ * Each pair of replica and model has a row, if a replica has listed the model, to the router or
+ * to a client (`listed` in node/replica/model.h). There are at most NODE_ANSWERED_ROWS_MAX rows;
+ * they are freed with their replica. All other answers count in the replica's row without a name,
+ * which always has room: those beyond the limit, and those for names that only clients have used.
  */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H

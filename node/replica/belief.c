@@ -8,7 +8,7 @@
 
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s)
 {
-    const double least = 1e-6; /* of a chance: none */
+    const double least = 1e-6; /* a smaller chance counts as 0 */
     double step = exp(-(double)generation_ms / 1000 / horizon_s), left = 1;
     for (unsigned age = 0; age < NODE_DECAY_MAX; age++) {
         d->by_age[age] = (float)left;
@@ -69,8 +69,9 @@ void node_belief_void_end(struct node_belief *b, uint64_t id)
     }
 }
 
-/* The newest generations that fill `size_blocks`. Returns what they hold of it. `first` is the
- * oldest of them that has anything: the floor, unless all that there is fits. */
+/* Finds the newest generations that fill `size_blocks`, and returns the blocks that they hold.
+ * The floor is the oldest of them; `first` is the oldest generation with any block if everything
+ * fits. */
 static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,
                               double size_blocks, uint32_t *floor, double *floor_share,
                               uint32_t *first)

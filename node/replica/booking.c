@@ -56,7 +56,7 @@ void node_load_remote(struct node_load *l, const struct node_remote_load *remote
     l->remote = *remote;
 }
 
-/* A booking becomes the head, because it came to an empty line or the one before it is done. */
+/* A booking becomes the head: it joined an empty line, or the previous head is done. */
 static void head_begin(struct node_load *l, double since_ms, bool line_was_empty)
 {
     l->head_since_ms = since_ms;
@@ -110,7 +110,8 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
-/* What has begun and has not ended. Requests are in proportion: others do not report how many. */
+/* The load that has begun and not ended. Requests are in proportion: others do not report the
+ * number. */
 static struct node_room_amount running_of(const struct node_load *l)
 {
     struct node_room_amount all = node_load_booked(l);

@@ -5,19 +5,18 @@
  *     prefill_tokens booked
  *     context_tokens and the request itself booked ----|
  *
- * The bookings in prefill at a replica form a line in the order in which they were sent. The head
- * of the line is being computed, since `head_since_ms`. Others' prompts stand in the same line of
- * the engine: those that are computed while one of ours is at the head leave the others' gauges,
- * and the time is shared out among all. But of one of ours that comes to an empty line of our own
- * while others' are computed nobody sees how much of those was done already: it is not timed.
+ * A replica's bookings in prefill form a line in the order of sending. The engine computes the
+ * head of the line, since `head_since_ms`. Other routers' prompts are in the engine's line too.
+ * Those computed while our head waits leave the others' gauges, and the head's time is divided
+ * among all. A booking that enters our empty line while the engine computes others' prompts is
+ * not timed: no router can tell how much of those was done already.
  *
- * An answer that is not streamed begins when it is complete. Its booking leaves the line when its
- * estimated time at the head has passed (node_load_advance).
+ * An answer that is not streamed begins only when complete. Its booking leaves the line after its
+ * estimated time at the head (node_load_advance).
  *
  * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings, in
  * integers, so without bookings it is exactly zero; the line holds exactly its bookings in prefill.
- * A released or foreign handle aborts.
- */
+ * A released or foreign handle aborts. */
 #ifndef NODE_REPLICA_BOOKING_H
 #define NODE_REPLICA_BOOKING_H
 
@@ -28,7 +27,7 @@
 #include "node/replica/room.h"
 #include "node/replica/terms.h"
 
-/* What other routers have in flight at a replica, by their gauges, which are a moment late. */
+/* Other routers' work in flight at a replica, by their gauges, which lag a moment behind. */
 struct node_remote_load {
     uint64_t requests;
     uint64_t prefill_tokens;
@@ -37,22 +36,22 @@ struct node_remote_load {
     uint64_t prefilled_tokens; /* computed so far; only differences mean something */
 };
 
-/* What is in flight at one replica: own bookings, and beside them what others have there. */
+/* Work in flight at one replica: this router's bookings, and beside them the other routers'. */
 struct node_load {
     uint32_t requests;
     uint32_t head, tail;      /* slots of the line, NODE_BOOKING_NONE if empty */
     uint64_t prefill_tokens;  /* uncached prompt tokens not computed yet */
     uint64_t context_tokens;  /* of all requests in flight */
-    uint64_t decoding_tokens; /* of those whose prefill is over */
+    uint64_t decoding_tokens; /* of requests whose prefill is over */
     double head_since_ms;
     double head_prefilled; /* prefilled_tokens then */
     bool head_timed;       /* no work of others was ahead that was partly done already */
     uint32_t streaming;    /* own ones that have begun to answer, and stream */
     struct node_remote_load remote;
-    /* Own ones whose answers are not streamed: how many, */
+    /* Own requests whose answers are not streamed: their number, */
     uint64_t whole_requests;
-    uint64_t whole_chosen_ms;     /* when they were chosen, added up, */
-    uint64_t whole_prompt_tokens; /* and what of their prompts was to be computed */
+    uint64_t whole_chosen_ms;     /* sum of the times when they were chosen */
+    uint64_t whole_prompt_tokens; /* prompt tokens to be computed for them */
     /* Integrals over time, others' work included, to see what a request went through. */
     double decoding_area; /* decoding tokens * seconds */
     double area_at_ms;
@@ -61,43 +60,43 @@ struct node_load {
 
 enum { NODE_BOOKING_NONE = UINT32_MAX };
 
-/* What is booked. */
+/* The work of one booking. */
 struct node_work {
     uint32_t replica;
     uint32_t model; /* row of the model table */
     uint32_t prefill_tokens;
-    uint32_t prompt_tokens; /* estimated; 0: nothing is learned from it */
+    uint32_t prompt_tokens; /* estimated; 0: the router learns nothing from this request */
     uint32_t cached_tokens; /* predicted */
-    uint32_t tier_tokens;   /* of these, to be brought back from a tier */
+    uint32_t tier_tokens;   /* part of the above that has to be loaded from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* as the chain counts them; 0: unknown */
-    double ttft_s;         /* until its first token, predicted; and of what it finds in line, */
-    double line_tokens;    /* itself included, */
-    double tokens_per_s;   /* which are computed at this rate */
+    double ttft_s;         /* predicted time to the first token */
+    double line_tokens;    /* in the line at that time, this prompt included; */
+    double tokens_per_s;   /* the rate that computes these */
     uint32_t beside;       /* requests that were in flight there then, of all routers, */
-    double context_beside; /* and tokens of context of them */
-    uint32_t generation;   /* of the index in which it was recorded */
+    double context_beside; /* and context tokens of those requests */
+    uint32_t generation;   /* the index's, in which the prompt was recorded */
     bool answer_whole;     /* not streamed */
     bool token_ids;        /* the prompt came as token ids */
     bool continues;        /* a stored response, so the prompt is more than was sent */
-    bool several;          /* answers, whose tokens the usage adds up */
+    bool several;          /* answers (n > 1); the usage adds up their tokens */
     struct chain_content content;
-    uint32_t matched_tokens; /* of what is believed to be there, whatever the engine makes of it */
-    uint32_t fresh_blocks;   /* of the index, that it brought */
-    struct {                 /* the last checkpoint that was believed to be there: */
-        uint64_t id;         /* 0: none */
-        uint32_t after, before; /* blocks up to the one in front of it, and up to the next one */
+    uint32_t matched_tokens;    /* matched in the believed cache, before the engine's rounding */
+    uint32_t fresh_blocks;      /* index blocks that the prompt added */
+    struct {                    /* the last checkpoint that was believed to be there: */
+        uint64_t id;            /* 0: none */
+        uint32_t after, before; /* blocks up to the previous checkpoint, and up to the next one */
     } fork;
     uint64_t prompt_id;  /* of its last checkpoint; 0: none */
-    uint32_t tail_bytes; /* of the prompt beyond that, to half a block */
+    uint32_t tail_bytes; /* the prompt's bytes after that checkpoint, up to half a block */
     bool chunks;         /* its checkpoints are of chunks (base/chain.h) */
     struct node_rendered rendered;
-    struct node_reach reach; /* what was recorded there before, believed or not */
-    bool adapter_loads;      /* it is not held there, by what is known */
+    struct node_reach reach; /* parts recorded at the replica before, believed or not */
+    bool adapter_loads;      /* the adapter has no slot there, as far as the router knows */
     uint32_t adapter;        /* 0: none (node/replica/adapters.h) */
-    uint32_t asked_block; /* the engine told the prompt's tokens: those of a block; 0: not yet, */
-    uint64_t asked_chain; /* and the chain of its whole blocks (node/kv/asked.h), */
-    struct kv_fronts fronts; /* and where it went on behind what was cached */
+    uint32_t asked_block;    /* tokens a block, if the engine tokenized the prompt; 0: not yet */
+    uint64_t asked_chain;    /* chain of the prompt's whole blocks (node/kv/asked.h) */
+    struct kv_fronts fronts; /* its continuations behind the cached part */
 };
 
 struct node_booking_entry {
@@ -110,9 +109,9 @@ struct node_booking_entry {
     uint64_t chosen_ms;
     uint64_t first_byte_ms;
     double prefill_s;      /* measured duration of its prefill; < 0: not measured */
-    bool rate_taught;      /* that one taught the rate already, before the answer told its tokens */
+    bool rate_taught;      /* the head already taught the rate, before the answer's token count */
     double prefill_beside; /* tokens of others' prompts that were computed in that time */
-    struct node_room_amount ran_at_first_byte; /* of all routers, itself included */
+    struct node_room_amount ran_at_first_byte; /* of all routers, this request included */
     double area_at_first_byte;                 /* the replica's integrals then */
     double prefilled_at_first_byte;
 };
@@ -136,7 +135,7 @@ static inline struct node_room_amount node_load_booked(const struct node_load *l
         (double)l->context_tokens + (double)l->remote.context_tokens,
     };
 }
-/* What the others have there now. A count that fell began anew, and is ignored. */
+/* The other routers' present load there. A count that fell has restarted and is ignored. */
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 
 /* ERR_FULL beyond NODE_BOOKINGS_MAX. */
@@ -147,8 +146,8 @@ MUST_USE int node_bookings_open(struct node_bookings *p, struct node_load *l,
 /* The entry of an open booking; aborts for any other handle. */
 struct node_booking_entry *node_bookings_get(struct node_bookings *p, struct node_booking b);
 
-/* Prefill is over. Only the first call does something; returns whether this was it. If the booking
- * was at the head of the line, prefill_s is how long it took. */
+/* Prefill is over. Only the first call has an effect; returns true for that one. If the booking was
+ * at the head of the line, prefill_s is the duration of its prefill. */
 bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, struct node_booking b,
                               uint64_t now_ms);
 
@@ -156,7 +155,7 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
 const struct node_booking_entry *node_bookings_close(struct node_bookings *p, struct node_load *l,
                                                      struct node_booking b, uint64_t now_ms);
 
-/* Lets bookings whose answers are not streamed leave the line when their time has passed. */
+/* Removes bookings of answers that are not streamed from the line when their time has passed. */
 void node_load_advance(struct node_bookings *p, struct node_load *l, double tokens_per_s,
                        uint64_t now_ms);
 
@@ -165,19 +164,18 @@ void node_load_advance(struct node_bookings *p, struct node_load *l, double toke
 double node_load_queue_s(const struct node_bookings *p, const struct node_load *l,
                          double tokens_per_s, uint64_t now_ms);
 
-/* What is known of the prompt that is being computed. */
+/* The prompt that is being computed. */
 struct node_head {
-    double tokens;  /* of it, and of others' that were computed meanwhile */
-    double since_s; /* for how long it has been computed; 0: nothing is known */
+    double tokens;  /* of the prompt, and of others' prompts computed meanwhile */
+    double since_s; /* duration so far; 0: unknown */
 };
 
-/* Nothing is known of one that came to a line of others, that is not streamed, or that waits for
- * its adapter. */
+/* Zero for a prompt that joined other routers' line, is not streamed, or waits for its adapter. */
 struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
                                 uint64_t now_ms);
 
-/* How many of the answers that are not streamed should have ended by now. Each takes token_s
- * seconds for a prompt token that is computed, and answer_s seconds from there on. */
+/* Number of answers that are not streamed and should have ended by now. Each takes token_s seconds
+ * for a computed prompt token, then answer_s seconds. */
 double node_load_due_whole(const struct node_load *l, double token_s, double answer_s,
                            uint64_t now_ms);
 

@@ -35,7 +35,7 @@ void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint
     h->ahead += before;
 }
 
-/* How long a back-off was is kept: failing again soon is worse. */
+/* Keeps the length of the last back-off: the next failure soon after makes it longer. */
 static void recover(struct node_replica *k)
 {
     k->trouble.failing.trial = false;
@@ -65,7 +65,7 @@ static bool within(uint64_t since_ms, uint64_t ms, uint64_t now_ms)
     return since_ms != 0 && now_ms < since_ms + ms;
 }
 
-/* Whether own eyes outweigh what the others say. */
+/* True if own observations outweigh the others' reports. */
 static bool works_here(const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_breaker *b = &k->breaker;
@@ -80,14 +80,14 @@ static bool heeds(const struct node_replica *k, uint64_t now_ms)
     return k->breaker.heard != NODE_BREAKER_CLOSED && !works_here(k, now_ms);
 }
 
-/* Whether a trial is due, by own failures or by the others'. */
+/* True if a trial is due, by own failures or by the others'. */
 static bool is_due(const struct node_replica *k, uint64_t now_ms)
 {
     return !runs(k, now_ms) && (k->trouble.failing.trial ||
                                 (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
 }
 
-/* Since when a trial may be made, were it this router's turn. */
+/* Earliest time of a trial, if this router had the first turn. */
 static uint64_t due_since(const struct node_replica *k)
 {
     uint64_t since_ms = k->breaker.heard != NODE_BREAKER_CLOSED ? k->breaker.due_ms : 0;
@@ -138,7 +138,8 @@ void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint6
     struct node_breaker *b = &k->breaker;
     bool failed = outcome == NODE_OUTCOME_ENGINE_ERROR || outcome == NODE_OUTCOME_BROKEN ||
                   outcome == NODE_OUTCOME_CONNECT_FAILED;
-    if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all: it is longer for all */
+    if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all routers: longer for all of
+                                                    * them */
         unsigned level =
             k->trouble.failing.level > b->heard_level ? k->trouble.failing.level : b->heard_level;
         node_backoff_set(&k->trouble.failing, level + 1, NODE_BACKOFF_MIN_MS, now_ms);

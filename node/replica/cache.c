@@ -21,7 +21,7 @@ double node_replica_near_tokens(const struct node_replica *k)
     return (double)(k->told.cache_tokens > 0 ? k->told.cache_tokens : k->told.cache_tokens_heard);
 }
 
-/* Each router has a part of the evidence, so it wants that part of it. */
+/* Each router has a share of the evidence, so the head start has the same share. */
 static double head_start(const struct node_replica *k)
 {
     return RULE(FEW) / (1 + k->cache.others.count);
@@ -83,7 +83,8 @@ static void size_believe(struct node_replica *k)
     node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
 }
 
-/* What came from the cache of `weight` requests, of which `expected` says what would have. */
+/* `weight` requests had `cached` tokens from the cache; `expected` is the prediction for each
+ * size. */
 static void size_learn(struct node_replica *k, const float expected[NODE_SIZES], double cached,
                        double prompt, double weight)
 {
@@ -141,7 +142,7 @@ void node_replica_size_told(struct node_replica *k, double tokens)
     if (tokens <= 0 || (uint64_t)tokens == k->told.cache_tokens)
         return;
     k->told.cache_tokens = (uint64_t)tokens;
-    node_evidence_init(&k->cache.evidence); /* which was in units of another size */
+    node_evidence_init(&k->cache.evidence); /* was in units of another size */
     k->cache.size_held = (struct node_size_held){0};
     node_belief_init(&k->belief);
 }
@@ -183,7 +184,7 @@ void node_replica_void(struct node_replica *k, const struct node_work *work)
     k->cache.sums.void_blocks += work->fresh_blocks;
 }
 
-/* It may have shrunk: what came to nothing is taken back. */
+/* The sum may fall: requests that ended without effect are taken back. */
 static double rise(uint64_t before, uint64_t now)
 {
     return (double)(int64_t)(now - before);

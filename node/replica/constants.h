@@ -1,13 +1,12 @@
-/* The numbers that the routing rule is given. Everything else it learns. One table: name, value,
- * unit, meaning, and what it was chosen by (an ADR of docs/adr, a measurement, or hardware).
- * docs/routing-evidence.md shows how much the bench feels each.
+/* The fixed numbers of the routing rule; everything else is learned. One table: name, value,
+ * unit, meaning, and the source (an ADR of docs/adr, a measurement, or hardware).
+ * docs/routing-evidence.md shows the effect of each on the bench.
  *
- * A number that says "clearly", "few" or "recent" is the same everywhere: a rule with one yardstick
- * can be held in the head. Limits of tables are not here (limits.h), nor what operators set.
+ * The numbers for "clearly", "few" and "recent" are the same everywhere, so that the rule is easy
+ * to remember. Limits of tables are in limits.h; operators' settings are elsewhere.
  *
- * VARIANT=ablation lets the bench multiply each (quality-bench --times NAME=0.5). Elsewhere they
- * are constants.
- */
+ * VARIANT=ablation lets the bench multiply each (quality-bench --times NAME=0.5). In other builds
+ * they are constants. */
 #ifndef NODE_REPLICA_CONSTANTS_H
 #define NODE_REPLICA_CONSTANTS_H
 

@@ -20,7 +20,7 @@ static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t
     return total;
 }
 
-/* A reader of members: where it stands, and the key of the value to come. */
+/* A reader of members: its position, and the key of the next value. */
 struct reader {
     struct http_json json;
     struct slice in;
@@ -59,20 +59,20 @@ static double number_of(const struct reader *r)
     return strtod(text, NULL);
 }
 
-/* A context length; 0: it is none. */
+/* A context length; 0: no valid one. */
 static uint32_t context_of(const struct reader *r)
 {
     double tokens = number_of(r);
     return tokens >= 1 && tokens <= NODE_CONTEXT_TOKENS_MAX ? (uint32_t)tokens : 0;
 }
 
-/* As much of it as the reader keeps. */
+/* The part of the text that the reader keeps. */
 static struct slice text_of(const struct reader *r)
 {
     return slice_of(r->text, r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX);
 }
 
-/* The text of a member, kept in `room`; empty where it is longer. */
+/* The text of a member, copied to `room`; empty if longer. */
 static struct slice whole_text(const struct reader *r, char room[NODE_MODEL_ID_MAX])
 {
     size_t len = r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : 0;
@@ -132,8 +132,9 @@ static bool contains(struct slice text, struct slice word)
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* Of a text, as much as the reader keeps; the words stand behind the model's name. It begins with
- * what is missing: an engine repeats what the client wrote, such as the id of a response. */
+/* Checks a text, as far as the reader keeps it; the words follow the model's name. The text must
+ * begin with the missing thing: an engine repeats what the client wrote, such as the id of a
+ * response. */
 static bool says_unknown(struct slice text)
 {
     static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},
@@ -147,7 +148,7 @@ static bool says_unknown(struct slice text)
     return false;
 }
 
-/* Whether this member says that the model is unknown, rather than a path or something stored. */
+/* True if this member says that the model is unknown, rather than a path or a stored object. */
 static bool says_no_model(const struct reader *r)
 {
     struct slice text = text_of(r);
@@ -164,7 +165,7 @@ static void keep_text(const struct reader *r, char *out, size_t size)
     out[text.len] = '\0';
 }
 
-/* The type of a flat one or of the error object stands deeper than that of an event. */
+/* The type of a flat error or of the error object is nested deeper than an event's type. */
 void node_error_read(struct slice json, struct node_engine_error *out)
 {
     *out = (struct node_engine_error){0};
@@ -189,7 +190,7 @@ void node_error_read(struct slice json, struct node_engine_error *out)
         }
     }
     out->model_unknown &= http_json_finish(&r.json);
-    if (strcmp(out->type, "abort") == 0) /* of a finish reason */
+    if (strcmp(out->type, "abort") == 0) /* the type of a finish reason */
         out->type[0] = '\0';
     if (strcmp(out->type, "overloaded_error") == 0)
         out->status = 503;

@@ -8,9 +8,9 @@
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 
-/* What is the same for all: sizes, and what a size's distance from the reported one takes of the
- * head start. That grows little with the distance: a size that is a hundred times off is no less
- * likely than one that is ten times off. */
+/* Shared by all: the sizes, and each size's share of the head start, by its distance from the
+ * reported size. The share grows little with the distance: a factor of a hundred is no less likely
+ * than a factor of ten. */
 struct sizes {
     float size[NODE_SIZES];
     float distance[NODE_SIZES];
@@ -18,7 +18,7 @@ struct sizes {
 
 static struct sizes sizes;
 
-/* Before main(): no thread sees it half made. */
+/* Runs before main(): no thread sees the table half made. */
 __attribute__((constructor)) static void sizes_make(void)
 {
     for (unsigned i = 0; i < NODE_SIZES; i++) {
@@ -28,8 +28,8 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-/* Of all sizes: what lies between the depths of a part is there in that share. Such loops have no
- * branch and a known end: a compiler takes several turns of them at once. */
+/* For all sizes: a size between the depths of a part holds that share of the part. Such loops have
+ * no branch and a known end, so a compiler vectorises them. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;
@@ -78,13 +78,13 @@ void node_evidence_init(struct node_evidence *e)
 static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
 {
     float share =
-        (e->product[i] + 1) / (e->expected2[i] + 1); /* as if one had shown that all is used */
+        (e->product[i] + 1) / (e->expected2[i] + 1); /* as if one sample had shown full reuse */
     share = share < 0 ? 0 : share;
     return share > 1 ? 1 : share;
 }
 
-/* Of the sizes: squared differences between what each predicts and what was, and the head start of
- * the reported one. */
+/* For each size: the squared difference between prediction and result, and the head start of the
+ * reported size. */
 static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_start,
                                    float *restrict errors)
 {
@@ -96,8 +96,8 @@ static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_sta
     }
 }
 
-/* The first of the least, or NODE_SIZES_BELOW if that is one. Several minima at a time, of every
- * LANES-th size: each waits for the one before only. */
+/* The first of the least, or NODE_SIZES_BELOW if that one is least. Finds several minima in
+ * parallel, of every LANES-th size, so that each waits only for the one before. */
 static WIDE_INLINED unsigned least_of(const float *errors)
 {
     enum { LANES = 8, WHOLE = NODE_SIZES / LANES * LANES };
@@ -111,7 +111,7 @@ static WIDE_INLINED unsigned least_of(const float *errors)
         least = lanes[k] < least ? lanes[k] : least;
     for (unsigned i = WHOLE; i < NODE_SIZES; i++)
         least = errors[i] < least ? errors[i] : least;
-    if (!(least < errors[NODE_SIZES_BELOW])) /* no number is less than what is none */
+    if (!(least < errors[NODE_SIZES_BELOW])) /* no number is less than a NaN */
         return NODE_SIZES_BELOW;
     unsigned best = 0;
     while (errors[best] != least)

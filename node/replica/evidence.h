@@ -1,18 +1,17 @@
-/* Which size of a cache would have predicted best what its engine served from it (docs/adr/0029)?
+/* Estimates a cache's size: the size that would have predicted best what the engine served from
+ * its cache (docs/adr/0029).
  *
- * A prompt whose prefix was recorded at a replica is a test: so much of it was used last before so
- * much else (its depth in the LRU), and so much of it came from the cache. A miss may show a cache
- * that is smaller than believed, or a prefix that is not reused for another reason. The first kind
- * depends on the depth, the second does not. So many sizes are tried side by side, from a
- * thousandth to 64 times what the engine reports (or the settings). For each the sums of a
- * regression through the origin are kept,
+ * Each prompt with a recorded prefix at a replica is a test: the prefix has a depth in the LRU
+ * order, and so many of its tokens came from the cache. A miss means that the cache is smaller
+ * than believed, or that the prefix was not reused for another reason. Only the first kind
+ * depends on the depth. So many sizes are tried in parallel, from a thousandth to 64 times the
+ * reported (or configured) size. Each keeps the sums of a regression through the origin,
  *
  *     cached tokens = share * tokens that a cache of this size would hold
  *
- * and the size that leaves the least error is believed, with its *share*. The reported size has a
- * head start, which evidence must beat, and evidence fades in half an hour. All is in units of the
- * prompt: each request counts as much as any other.
- */
+ * and the size with the least error is believed, with its *share*. The reported size has a head
+ * start that evidence must beat, and evidence fades in half an hour. All sums are in units of the
+ * prompt, so each request counts the same. */
 #ifndef NODE_REPLICA_EVIDENCE_H
 #define NODE_REPLICA_EVIDENCE_H
 
@@ -25,33 +24,33 @@ enum {
     NODE_SIZES = NODE_SIZES_BELOW + 6 * NODE_SIZES_PER_DOUBLING + 1,
 };
 
-/* A part of a prompt that was recorded at the replica. It is there if the cache holds what was used
- * after it; `from` and `to` are the depths of its first and last block, as shares of the size that
- * the engine reports. Between them the answer is not known, and the chance falls evenly. */
+/* A part of a prompt that was recorded at the replica. The part is cached if everything used after
+ * it fits in the cache. `from` and `to` are the depths of its first and last block, as shares of
+ * the size that the engine reports. For sizes between them the chance is linear. */
 struct node_part {
     float tokens;
     float from, to;
 };
 
-/* The parts in the order of the prompt: each is as deep as the one before it, or deeper. */
+/* The parts in the order of the prompt; no part is less deep than the one before. */
 struct node_reach {
     unsigned count;
     struct node_part parts[NODE_PARTS_MAX];
 };
 
-/* Adds the tokens of it that a cache of each size that is tried holds, `times` (which may be -1:
- * taken back). */
+/* Adds `times` the tokens that a cache of each size would hold (-1: takes them back). */
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES]);
 
 struct node_evidence {
     float expected2[NODE_SIZES]; /* sum of squares, each in units of its prompt */
     float product[NODE_SIZES];   /* sum of expected times cached */
     float cached2;
-    float samples; /* that are left of them */
-    /* What follows from these: */
+    float samples; /* faded number of samples */
+    /* Derived from these sums: */
     double size;   /* the best one, in units of the reported one */
-    double weight; /* by how many whole prompts it predicted better than the reported one */
-    double share;  /* of what is held, that is used again */
+    double weight; /* number of whole prompts by which the best size predicts better than the
+                    * reported one */
+    double share;  /* reused share of the tokens in the cache */
 };
 
 void node_evidence_init(struct node_evidence *e);
@@ -59,12 +58,12 @@ void node_evidence_init(struct node_evidence *e);
 /* The size, or the nearest of those that are tried. */
 double node_evidence_size(double size);
 
-/* A request, or `weight` of them summed up: what would have been held at each size and what came
- * from the cache, in tokens, of `prompt` tokens. `head_start` is that of size 1. */
+/* Adds a request, or several summed up with their `weight`: the expected cached tokens at each
+ * size, and the actual ones, out of `prompt` tokens. `head_start` is that of the reported size. */
 void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES], double cached,
                        double prompt, double weight, double head_start);
 
-/* So much time has passed. */
+/* Lets the evidence fade by so much time. */
 void node_evidence_fade(struct node_evidence *e, double seconds, double head_start);
 
 #endif

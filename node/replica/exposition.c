@@ -34,7 +34,7 @@ static struct slice skip_blank(struct slice s)
     return s;
 }
 
-/* The longest front of `s` whose bytes are all of a kind; `s` loses it. */
+/* Removes and returns the longest front of `s` with bytes of this kind. */
 static struct slice take_while(struct slice *s, bool (*is)(char))
 {
     size_t n = 0;
@@ -45,7 +45,7 @@ static struct slice take_while(struct slice *s, bool (*is)(char))
     return front;
 }
 
-/* strtod() knows hexadecimal numbers and more, which are none here. */
+/* strtod() accepts hexadecimal numbers and more, which are invalid here. */
 static int number_parse(struct slice s, double *out)
 {
     static const char decimal[] = "0123456789.eE+-", words[] = "+-infatyINFATY";
@@ -57,8 +57,8 @@ static int number_parse(struct slice s, double *out)
     return *end == '\0' ? ERR_OK : ERR_SYNTAX;
 }
 
-/* Cuts a quoted label value off the front, the quotes off the value. The escapes stay in it:
- * no value that is read here contains one. */
+/* Cuts a quoted label value off the front, and the quotes off the value. Escapes stay: no value in
+ * use contains one. */
 static int take_quoted(struct slice *s, struct slice *value)
 {
     if (s->len == 0 || s->at[0] != '"')
@@ -111,7 +111,7 @@ static bool is_not_blank(char c)
     return !is_blank(c);
 }
 
-/* The value, and behind it a timestamp and an exemplar of OpenMetrics, both of no interest. */
+/* The value. A timestamp behind it and an exemplar of OpenMetrics are ignored. */
 static int value_parse(struct slice rest, double *value)
 {
     rest = skip_blank(rest);

@@ -28,13 +28,13 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
     return k->believed.fleet == fleet && !k->absent;
 }
 
-/* What a fleet shows, and the best that any of it has shown. That is hoped of one that has shown
- * nothing: where most are slow the median would keep the twin of the fastest idle for ever. */
+/* A fleet's median, and its best replica. A replica without samples is assumed to be like the best:
+ * if most are slow, the median would keep the twin of the fastest idle for ever. */
 struct fleet_figure {
     double median, best;
 };
 
-/* Of paces, or of rates. `votes_max`: beside so many votes of replicas the prior has none. */
+/* Paces, or rates. The prior has no vote beside `votes_max` votes of replicas. */
 static struct fleet_figure fleet_figure(const struct node_replica *replicas, unsigned count,
                                         uint64_t fleet, bool pace, double prior, double votes_max,
                                         struct node_vote *votes)
@@ -58,7 +58,7 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
     return (struct fleet_figure){median, number_max(best, median)};
 }
 
-/* How far two equal replicas may seem apart, in logarithms. */
+/* Difference that two equal replicas may show, in logarithms. */
 static double alike(unsigned samples)
 {
     return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
@@ -92,7 +92,8 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
     return fleet * pow(own / fleet, spread / (spread + RULE(NOISE) * RULE(NOISE) / samples));
 }
 
-/* The fleet's where it is alike, its own from twice that on, with a steady transition. */
+/* The fleet's value if the own one is close to it, the own value from twice that distance on, with
+ * a steady transition. */
 static double apart(double own, unsigned samples, double fleet)
 {
     double off = log(own / fleet), step = alike(samples);
@@ -103,9 +104,9 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* While something is under way there, and while nothing is: then one that has shown nothing is
- * hoped to be like the best, and one that has shown nothing lately is believed to be at least as
- * `tried`. The first samples of one that proves as fast do not count against the fleet yet. */
+/* Speeds for a busy and an idle replica. An idle replica that has shown nothing counts as the best;
+ * one that has shown nothing lately counts at least as `tried`. The first samples of a replica that
+ * proves as fast do not count against the fleet yet. */
 struct belief {
     double busy, idle;
 };
@@ -148,8 +149,7 @@ static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
     return counts(k, fleet) && k->shown.whole.count > 0;
 }
 
-/* Explains the whole answers of all of them together, each as if it were as fast as they are on
- * average. */
+/* Fits the whole answers of the fleet together, each scaled to the fleet's average speed. */
 static void explain_whole(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_whole all = {0};
@@ -207,7 +207,7 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
     return ended;
 }
 
-/* Those that serve the same model as replica `first`. */
+/* The replicas that serve the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
                           uint64_t now_ms)

@@ -1,18 +1,17 @@
-/* How fast a replica is believed to be: like the fleet, until its own samples outvote that
+/* A replica's believed speed: the fleet's, until the replica's own samples outvote the fleet
  * (docs/adr/0010, docs/adr/0042, docs/adr/0070).
  *
- *   fleet     the replicas that serve the same model. Its figure is the upper median of what they
- *             show, with one vote for the configured prior
- *   replica   what a third of its own samples reach, among which the fleet's figure is one; with
- *             one or two timed prompts between its own and the fleet's
+ *   fleet     the replicas of the same model. Its figure is the upper median of theirs, with one
+ *             vote for the configured prior
+ *   replica   the value that a third of its own samples reach, with the fleet's figure as one more
+ *             sample; with one or two timed prompts, between its own value and the fleet's
  *   nearly equal is equal: small differences, and those that rest on few samples, are ignored.
  *
- * Samples fade when no new ones come (learn.h). So there is a second belief, for a replica that is
- * idle: one that has shown nothing is hoped to be like the best of its fleet, one whose prompts
- * were not timed lately is as fast as the fleet at least, and one whose pace was not seen for two
- * minutes and a hundred answers is like the best. So a replica that was judged slow is tried again,
- * by one request at a time.
- */
+ * Samples fade when no new ones come (learn.h). So an idle replica has a second, optimistic
+ * belief. A replica without any sample counts as fast as the best of its fleet. A replica without
+ * recently timed prompts counts at least as fast as the fleet. A replica whose pace was not seen
+ * for two minutes and a hundred answers counts as fast as the best. So a replica that was judged
+ * slow is tried again, with one request at a time. */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
 
@@ -28,18 +27,18 @@ struct node_replica_config;
 
 /* Part of struct node_replica. Speeds are numbers above 0. */
 struct node_believed {
-    uint64_t fleet;           /* which replicas it is like: a key of its model; 0: unknown */
+    uint64_t fleet;           /* key of the replica's model, and so of its fleet; 0: unknown */
     double tokens_per_s;      /* of prefill */
     double idle_tokens_per_s; /* the same while nothing is under way there */
     double step_base_s;       /* of a decode step without context */
     double idle_step_base_s;
-    struct node_paced { /* when the last sample of its pace came */
+    struct node_paced { /* the last sample of its pace: */
         uint64_t samples;
-        uint32_t ended; /* answers of all like it, sent from here */
+        uint32_t ended; /* answers of the whole fleet, sent from here */
     } paced;
 };
 
-/* Of a decode step beside so much context. */
+/* Seconds of a decode step beside so many tokens of context. */
 static inline double node_believed_step_s(const struct node_believed *b, double context_tokens)
 {
     return b->step_base_s * (1 + RULE(STEP_GROWTH) * context_tokens);
@@ -47,7 +46,7 @@ static inline double node_believed_step_s(const struct node_believed *b, double 
 
 void node_believed_check(const struct node_believed *b);
 
-/* Which fleet it is of: that of its first model; empty: none. */
+/* Sets the replica's fleet by its first model; empty: none. */
 void node_fleet_join(struct node_replica *k, const struct hash_secret *secret, struct slice model);
 
 /* Sets the speeds that are believed of each replica. `scratch` has room for count + 1 votes. Costs

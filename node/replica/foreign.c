@@ -22,8 +22,8 @@ static bool gauges_are_old(const struct node_scrape *before, const struct node_s
            !rose(before->prompt_tokens, now->prompt_tokens);
 }
 
-/* Prompts wait for a moment while others are computed, with few running: only where as many run as
- * ever did, again and again, it is a limit. One more that runs disproves it. */
+/* Prompts wait for a moment while others are computed, even with few running. Only a repeated wait
+ * while the most ever seen run shows a limit. One more running request disproves it. */
 static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
 {
     if (now->running > f->running_most) {
@@ -60,7 +60,7 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, 
     f->booked_tokens = booked.tokens;
     if (f->used_tokens > 0 && now->running >= 1)
         f->context_tokens = f->used_tokens / now->running;
-    /* Contexts that grow beyond the memory push each other out: it is full, whatever the gauge
+    /* Contexts that outgrow the memory preempt each other: the memory is full, whatever the gauge
      * says. */
     if (before->preemptions >= 0 && now->preemptions > before->preemptions && f->used_tokens >= 0)
         f->used_tokens = number_max(f->used_tokens, now->cache_tokens);

@@ -4,8 +4,8 @@
 #include "base/number.h"
 #include "node/replica/replica.h"
 
-/* What a prompt explains: so many times what is learned, for long prompts are slower. What is only
- * believed is not trusted beyond this rate. */
+/* The time that a prompt explains: so many times the learned time, because long prompts are slower.
+ * A rate without samples counts up to this rate only. */
 static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
 /* Decode steps that may pass without a sign. */
 static const double steps_margin = 10;
@@ -69,7 +69,7 @@ static bool grew(double before, double now)
 bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                         const struct node_scrape *now, bool restarted, uint64_t now_ms)
 {
-    if (restarted) { /* what hung is gone */
+    if (restarted) { /* the hung process is gone */
         *s = (struct node_signs){.leaving = s->leaving,
                                  .stalls_total = s->stalls_total,
                                  .down_ms = s->down_ms,
@@ -78,14 +78,14 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
         s->moved_ms = s->worked_ms = now_ms;
     }
     bool works = node_work_take(&s->work, &now->work);
-    s->proven |= now->generation_tokens > 0; /* whoever asked for them */
+    s->proven |= now->generation_tokens > 0; /* for any client */
     if (restarted)
         return true;
     bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0 ||
                   now->prefix_queries >= 0 || node_work_tells_steps(&now->work);
     if (before == NULL || !counts)
         return false;
-    /* Of routers that tell nothing else these are all there is. */
+    /* Routers that report nothing else offer only these. */
     works = works || grew(before->generation_tokens, now->generation_tokens) ||
             grew(before->prompt_tokens, now->prompt_tokens) ||
             grew(before->prefix_queries, now->prefix_queries);
@@ -120,8 +120,8 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
     return since_ms != 0 && now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
-/* How long the engine may be at work without a sign. Of other routers' prompts only the sum is
- * known, which is enough for the longest of them. */
+/* Time that the engine may work without a sign. Only the sum of other routers' prompts is known,
+ * which covers the longest of them. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
     double rate = k->believed.tokens_per_s;
@@ -134,11 +134,11 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
     return (uint64_t)(s * 1000);
 }
 
-/* Of watchdog_ms, where hardly anything speaks against the engine: its first tokens ever may need
- * kernels that are compiled for them; a lone request may wait for its grammar. */
+/* Multiple of watchdog_ms if the evidence is weak: an engine's first tokens may need kernels to be
+ * compiled; a lone request may wait for its grammar. */
 enum { LONG = 3 };
 
-/* How many times watchdog_ms the evidence asks for. */
+/* Multiple of watchdog_ms that the evidence requires. */
 static unsigned counters_margin(const struct node_replica *k, const struct node_watched *w,
                                 bool health_late)
 {
@@ -157,7 +157,7 @@ static unsigned counters_margin(const struct node_replica *k, const struct node_
     return waiting_long > FEW ? (coarse ? SOME : 1) : waiting_long == FEW ? SOME : LONG;
 }
 
-/* Its metrics show fewer requests than are waited for, and none in its queue. */
+/* The metrics show fewer requests than are waiting, and none in the engine's queue. */
 static bool not_there(const struct node_replica *k, const struct node_watched *w)
 {
     enum { FEW = 2 };
@@ -166,7 +166,7 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
            k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
-/* Not one byte came for so long, though it could be asked for some. */
+/* Not one byte came for so long, though the router could send probes. */
 static bool is_silent(const struct node_watched *w, uint64_t ms, uint64_t now_ms)
 {
     return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms) >= ms &&
@@ -204,8 +204,8 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     return NODE_STALL_NONE;
 }
 
-/* Nothing that is under way shows it to be well: a third of the time without a byte, or without a
- * token beyond what is explained. */
+/* No sign from the requests under way: a third of the time without a byte, or without a token
+ * beyond the explained time. */
 static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
                      uint64_t watchdog_ms, uint64_t now_ms)
 {
@@ -216,7 +216,7 @@ static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
            (wanted > 1 && is_still(k, w, watchdog_ms / 3, 1, now_ms));
 }
 
-/* Whether one request may try it: it answers something, and has nothing that stands still. */
+/* True if one request may try the replica: it answers, and none of its requests is stalled. */
 static bool may_be_tried(const struct node_replica *k, const struct node_watched *w,
                          uint64_t now_ms)
 {
@@ -232,7 +232,7 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 
-/* What seemed to starve some requests gives nobody a token: first tokens are missed first. */
+/* A starved stall turns out to affect all requests: missing first tokens are noticed first. */
 static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t now_ms)
 {
     if (stall != NODE_STALL_SILENT && stall != NODE_STALL_COUNTERS)
@@ -242,7 +242,7 @@ static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t no
     s->found = stall != NODE_STALL_SILENT;
 }
 
-/* Tokens of ours show the others that it works, who may not read its metrics. */
+/* Own tokens show other routers, which may not read the metrics, that the engine works. */
 static void note_tokens(struct node_replica *k, uint64_t token_ms)
 {
     struct node_signs *s = &k->signs;
@@ -262,7 +262,7 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     note_tokens(k, w->token_ms);
     bool over = now_ms >= s->stalls.until_ms + NODE_STALL_BACKOFF_MS;
     if (s->stall == NODE_STALL_NONE && over && !BUG(FINDING_KEPT))
-        s->found = false; /* nobody asked this router for a trial: others may make it */
+        s->found = false; /* this router had no request for a trial: others may make it */
     s->waits = (uint8_t)(w->waiting_long < NODE_STILL_WAITS ? w->waiting_long : NODE_STILL_WAITS);
     s->explained_ms = explained_ms(k, w);
     if (s->stall == NODE_STALL_STARVED)
@@ -278,7 +278,8 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     enum node_stall stall = node_signs_judge(k, w, watchdog_ms, now_ms);
     if (stall == NODE_STALL_NONE)
         return;
-    /* What has waited since before the last back-off is no trial: others may have one. */
+    /* Requests that have waited since before the last back-off are no trial: others may make
+     * one. */
     bool tried = !s->stalls.trial || s->tried_ms >= s->stalls.until_ms;
     s->stall = stall;
     s->stalled_ms = now_ms;

@@ -73,7 +73,7 @@ static const char *health_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
-/* Whether it is a whole number from 1 to `most`. */
+/* True for a whole number from 1 to `most`. */
 static bool number_is(struct slice value, uint64_t most, uint64_t *out)
 {
     return slice_to_u64(value, out) == ERR_OK && *out > 0 && *out <= most;
@@ -204,7 +204,7 @@ const char *node_labels_parse(struct slice text, struct node_labels *out)
     return NULL;
 }
 
-/* What a label says is kept in `room`. */
+/* Copies a label's value to `room`. */
 static struct slice kept(struct slice label, char *room, size_t size)
 {
     CHECK(label.len <= size);

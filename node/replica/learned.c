@@ -52,7 +52,7 @@ static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, ui
     node_replica_bytes_believe(k, in->bytes_per_token_milli / 1000.0, in->bytes_samples);
 }
 
-/* What rests on samples. */
+/* Figures with samples. */
 static const struct figure {
     size_t own;     /* its samples in struct node_replica, uint64_t */
     size_t samples; /* the same in struct crdt_learned, uint32_t */
@@ -95,13 +95,13 @@ void node_others_add(struct node_others *sum, const struct crdt_learned *reporte
     SUMS(SUM_ADD)
     sum->count++;
     if (reported->size_ppm == 0 || reported->believed_rkey != rkey)
-        return; /* of another cache */
+        return; /* another cache's */
     double weight = reported->size_weight_milli / 1e3;
     sum->size_log += weight * log(reported->size_ppm / 1e6);
     sum->size_weight += weight;
 }
 
-/* --- all of it ------------------------------------------------------------------------------ */
+/* --- all figures ---------------------------------------------------------------------------- */
 
 struct crdt_learned node_replica_report(const struct node_replica *k)
 {
@@ -155,7 +155,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
             figures[i].hear(k, best, now_ms);
     }
-    /* To begin with: those who found it out may be gone before this router has evidence. */
+    /* As a start: the routers that learned this may be gone before this router has evidence. */
     if (h->belief)
         node_replica_size_heard(k, h->belief->believed_ppm / 1e6);
 }

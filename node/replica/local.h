@@ -1,8 +1,7 @@
-/* Replicas whose address means something else on another machine: loopback (127.0.0.1, ::1,
- * localhost), link-local, and "all addresses". Routers that do not all share one machine call them
- * ADDRESS@ROUTER: "127.0.0.1:8000@router-1:7490". All of them list such a name, and that router
- * alone uses it. A rank stands behind: "127.0.0.1:8000@router-1:7490@3".
- */
+/* Local replicas: their address means something else on another machine, such as loopback
+ * (127.0.0.1, ::1, localhost), link-local, and "all addresses". Routers that do not all share one
+ * machine name them ADDRESS@ROUTER: "127.0.0.1:8000@router-1:7490". All routers list such a name,
+ * and only that router uses it. A rank's number follows: "127.0.0.1:8000@router-1:7490@3". */
 #ifndef NODE_REPLICA_LOCAL_H
 #define NODE_REPLICA_LOCAL_H
 
@@ -13,17 +12,17 @@
 
 struct node_local_name {
     struct slice address; /* HOST:PORT or https://HOST:PORT; borrowed from the name, as is */
-    struct slice owner;   /* the router; empty: none is said */
+    struct slice owner;   /* the router; empty: none */
     struct slice whole;   /* both, without a rank */
     bool is_rank;
 };
 
 /* Takes a name apart, rank or not. Returns whether its address is local. */
 bool node_local_name_parse(struct slice name, struct node_local_name *out);
-/* Whether a router may be called so, as far as its bytes go. */
+/* True if the bytes are valid in a router's name. */
 bool node_local_owner_good(struct slice owner);
-/* The name of a local replica of that router: `out` has NODE_NAME_MAX bytes. A router whose name
- * is a number, as a rank's, or has '@' in it gets a dot behind. Empty: it would be too long. */
+/* The name of a local replica of that router; `out` has NODE_NAME_MAX bytes. A router's name gets a
+ * trailing dot if the name is a number, as a rank's, or contains '@'. Empty: too long. */
 struct slice node_local_name_write(struct slice address, struct slice owner, char *out);
 
 #endif

@@ -10,15 +10,15 @@
 
 enum {
     SLOTS = NODE_MODELS_MAX * 2,
-    ROW_NONE = 0, /* of all names without a row of their own: nobody serves it */
+    ROW_NONE = 0, /* all names without a row of their own: no replica serves it */
     DENIAL_WAYS = 8,
 };
 
-/* What a denial of a replica that lists its models is worth. */
+/* Validity of a denial by a replica that lists its models. */
 enum denial_state {
     DENIAL_HOLDS,  /* until its time is over, whatever the replica lists */
     DENIAL_FRESH,  /* until the replica lists its models again */
-    DENIAL_LIFTED, /* it did; another one holds */
+    DENIAL_LIFTED, /* the list did; another denial holds */
 };
 
 struct denial {
@@ -34,10 +34,10 @@ struct node_models {
     struct hash_secret secret;
     struct node_replica_set told;      /* replicas that listed their models */
     struct node_replica_set on_demand; /* replicas that load adapters that they have not listed */
-    unsigned used;                     /* rows from 1 to it have a name, those beyond never had */
+    unsigned used;                     /* rows 1 to this one have a name, later ones never had */
     uint64_t denied_until_ms;          /* the last of all denials is over then */
     struct denial denials[NODE_MODELS_DENIALS];
-    struct node_replica_set holding; /* replicas against which some may be held */
+    struct node_replica_set holding; /* replicas that may have held denials */
     unsigned hand;                   /* the next row that was only learned to give way */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
@@ -89,7 +89,7 @@ static struct slice row_name(const struct node_model *row)
     return slice_of(row->name, row->name_len);
 }
 
-/* The slot that holds the name, or the empty one where it would go. */
+/* The name's slot, or the empty slot for it. */
 static unsigned slot_of(const struct node_models *m, struct slice name)
 {
     unsigned at = (unsigned)(hash64(&m->secret, name.at, name.len) % SLOTS);
@@ -115,7 +115,7 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
     return true;
 }
 
-/* One that nobody serves, else one that was only learned, each in its turn. */
+/* A row that no replica serves, else a row learned from clients, in rotation. */
 static unsigned row_spare(struct node_models *m)
 {
     for (unsigned i = 1; i <= NODE_MODELS_MAX; i++) {
@@ -278,13 +278,13 @@ bool node_models_listed(const struct node_models *m, unsigned replica)
 
 /* --- what clients' requests teach ------------------------------------------------------------ */
 
-/* Of one replica and model; never 0. */
+/* Key of one replica and model; never 0. */
 static uint64_t denial_key(const struct node_models *m, unsigned replica, struct slice name)
 {
     return hash_mix(hash64(&m->secret, name.at, name.len) + replica) | 1;
 }
 
-/* The place of that denial, else of one that gives way to it. */
+/* The place of that denial, else of the one to be replaced. */
 static struct denial *place_of(const struct node_models *m, uint64_t key)
 {
     size_t first = (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
@@ -299,7 +299,7 @@ static struct denial *place_of(const struct node_models *m, uint64_t key)
     return place;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static struct denial *denial_of(const struct node_models *m, unsigned replica, struct slice name)
 {
     uint64_t key = denial_key(m, replica, name);
@@ -335,7 +335,7 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
     bool again = d->key == key && d->state != DENIAL_FRESH; /* after the first one was over */
     bool was_held = d->key == key && d->held, held = was_held || (again && lists(m, replica, row));
-    /* An engine that lists a model and denies it by turns is not asked at each turn. */
+    /* An engine that alternates between listing and denying a model is not asked each time. */
     bool by_turns = again && d->until_ms > now_ms;
     bool may_lift = listed && !by_turns && !node_replica_set_has(&m->on_demand, replica);
     if (held)
@@ -412,7 +412,7 @@ bool node_models_denied(const struct node_models *m, unsigned replica, struct sl
     return d != NULL && d->until_ms > now_ms && d->state != DENIAL_LIFTED;
 }
 
-/* --- who serves what ------------------------------------------------------------------------- */
+/* --- served models -------------------------------------------------------------------------- */
 
 bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
                       struct slice *name)

@@ -1,5 +1,5 @@
-/* What answers taught of models, as bytes for the next life of this process: how many tokens a
- * prompt has, and how long answers are. Which replica serves which model is asked anew. */
+/* Figures that answers taught about models, as bytes for the next life of this process: tokens of a
+ * prompt, and lengths of answers. The router asks the replicas again which models they serve. */
 #ifndef NODE_REPLICA_MODEL_KEEP_H
 #define NODE_REPLICA_MODEL_KEEP_H
 

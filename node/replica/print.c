@@ -88,8 +88,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of the segment that both share if all of it is the same: not what other late system
- * messages come before. */
+/* Bytes of the segment that may be compared: all of them, unless late system messages count first
+ * and differ. Then only the bytes in front of the first late message. */
 static uint64_t comparable(const struct node_print *a, const struct node_print *b,
                            const struct node_reading *of, enum http_prompt_segment segment)
 {
@@ -129,7 +129,7 @@ struct node_shared node_print_shared(const struct node_print *a, const struct no
         if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
             break;
         struct node_shared within = shared_within(a, b, s, of->all);
-        if (most < within.to) { /* and of the late messages those that both have */
+        if (most < within.to) { /* of the late messages, those that both have */
             uint64_t late = least(a->form.late_bytes, b->form.late_bytes);
             within.from = least(within.from, most);
             within.to = most + late + CHECKPOINT_BLOCK_BYTES;

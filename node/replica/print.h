@@ -1,6 +1,5 @@
-/* A prompt whose segments are not joined, kept to compare it with others in any rendering
- * (node/replica/renderings.h). A plain value.
- */
+/* A prompt whose segments are not joined, kept to compare it with other prompts in any rendering
+ * (node/replica/renderings.h). A plain value. */
 #ifndef NODE_REPLICA_PRINT_H
 #define NODE_REPLICA_PRINT_H
 
@@ -23,7 +22,7 @@ void node_print_set(struct node_print *print, const struct http_prompt_form *for
                     const struct chain *chain);
 void node_print_check(const struct node_print *print);
 
-/* Whether all that stands before the conversation is the same in both, as it was sent. */
+/* True if everything before the conversation is the same in both, as it was sent. */
 bool node_print_same_head(const struct node_print *a, const struct node_print *b);
 
 /* A prompt in one rendering. */
@@ -32,7 +31,7 @@ struct node_reading {
     uint8_t order[HTTP_PROMPT_SEGMENTS];
     unsigned count;
     uint64_t all;  /* bytes, */
-    uint64_t head; /* and of these, before all that was said and later system messages */
+    uint64_t head; /* of these, those before the conversation and before later system messages */
 };
 
 struct node_reading node_print_read(const struct node_print *print, struct rendering rendering);

@@ -1,11 +1,11 @@
-/* Data-parallel ranks: one engine behind one address with as many schedulers, queues and caches
- * (vLLM --data-parallel-size, SGLang --dp-size). Each of them is a replica of its own, whose name
- * is the address, '@' and its number from 0: "10.0.0.1:8000@3". A request is pinned to its rank by
- * the header NODE_RANK_HEADER (vLLM from 0.11.1, SGLang).
+/* Data-parallel ranks: one engine behind one address, with several schedulers, queues and caches
+ * (vLLM --data-parallel-size, SGLang --dp-size). Each rank is a replica of its own. Its name is
+ * the address, '@' and its number from 0: "10.0.0.1:8000@3". The header NODE_RANK_HEADER pins a
+ * request to its rank (vLLM from 0.11.1, SGLang).
  *
- * What concerns the process is kept once, in the row of the address: health, probes, back-offs,
- * limits, models, connections. What concerns a scheduler or a cache is the rank's own: load,
- * belief, rates, room. */
+ * The row of the address keeps the state of the process: health, probes, back-offs, limits,
+ * models, connections. Each rank's row keeps that of its scheduler and cache: load, belief,
+ * rates, room. */
 #ifndef NODE_REPLICA_RANK_H
 #define NODE_REPLICA_RANK_H
 
@@ -27,32 +27,32 @@ struct node_rank_name {
     unsigned rank;        /* below NODE_RANKS_MAX */
 };
 
-/* False: it is no name of a rank. */
+/* False: not a rank's name. */
 bool node_rank_name_parse(struct slice name, struct node_rank_name *out);
-/* Whether a number stands behind its '@', though it may be none of a rank. */
+/* True if a number follows the '@', even one that no rank can have. */
 bool node_rank_name_meant(struct slice name);
 /* `address` has at most NODE_NAME_MAX bytes. The result is in `out`, and ends in NUL. */
 struct slice node_rank_name_write(struct slice address, unsigned rank,
                                   char out[NODE_RANK_NAME_BYTES]);
 
-/* Part of struct node_replica: which rank it is, or which it has. */
+/* Part of struct node_replica: the rank's number, or the ranks of an address. */
 struct node_rank {
     bool is_one;
-    uint8_t number;           /* where it is one */
-    uint8_t ranks;            /* of this address that are in use; 0: it is chosen itself */
+    uint8_t number;           /* if is_one */
+    uint8_t ranks;            /* ranks of this address in use; 0: the address itself is chosen */
     uint16_t server;          /* the row of its address: its own, but for a rank */
     uint32_t requests;        /* under way at its ranks, of this router, */
-    uint64_t requests_remote; /* and of others */
+    uint64_t requests_remote; /* of the other routers */
 };
 
-/* `number` is of rank `k`, -1: it is none; and the row of its address is `server`. */
+/* `number` of rank `k`, -1: not a rank. `server` is the row of its address. */
 void node_rank_set(struct node_replica *k, int number, unsigned server);
-/* How many ranks of each address are in use, and what others have there. */
+/* Counts the ranks in use of each address, and the other routers' requests there. */
 void node_ranks_count(struct node_replica *replicas, unsigned count);
-/* What settings, models and scrapes say of an address holds for its ranks. Whether one is of
- * another fleet now. */
+/* Copies an address's settings, models and scrapes to its ranks. Returns true if a rank's fleet
+ * changed. */
 bool node_ranks_inherit(struct node_replica *replicas, unsigned count);
-/* What the others have in flight at `k`, which may be a rank of that process. */
+/* The other routers' load at `k`, which may be a rank of that process. */
 void node_rank_load_remote(struct node_replica *k, struct node_replica *process,
                            const struct node_remote_load *remote, uint64_t now_ms);
 

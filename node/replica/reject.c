@@ -10,24 +10,24 @@
  * request. */
 static const double worth_own = 0.05;
 
-/* How likely a replica that accepts is at fault: it was set up anew since. */
+/* Chance that an accepting replica is at fault: its setup changed since. */
 static const double own_well = 0.001;
-/* One of which nothing is known, or by a status that mostly depends on the replica: another key, a
- * model that is not there. */
+/* For a replica of which nothing is known, or a status that mostly depends on the replica: another
+ * key, a missing model. */
 static const double own_feared = 0.02;
-/* One that has accepted no such request since its start, while a peer does: what is set up wrongly
- * looks like this, and so does one that only bad requests came to so far. */
+/* For a replica that has accepted no such request since its start, while a peer does. A wrongly set
+ * up replica looks like this, and so does one that only bad requests have reached. */
 static const double own_unproven = 0.2;
-/* One that has been caught, until it accepts something. */
+/* For a replica with contradicted rejections, until it accepts something. */
 static const double own_caught = 0.5;
 /* Tries elsewhere that are remembered. */
 static const double tries_horizon = 16;
 
-/* What is believed of a client that nothing is known of rests on those before it: so many of them
- * are remembered, and before there are any this many are taken to have had so many bad requests. */
+/* An unknown client is believed to be like the clients before it: so many of their requests are
+ * remembered. Before there are any, so many are assumed, with this share of bad requests. */
 static const double first_horizon = 64, first_weight = 16, first_bad = 0.01;
-/* Requests of one client, or with one prompt, that are remembered, and how many those of the other
- * clients, or of the client's other prompts, count as. */
+/* Number of remembered requests of one client, or with one prompt. The weight of the other clients'
+ * requests, or of the client's other prompts, in such requests. */
 static const double client_horizon = 64, client_weight = 4;
 
 static uint64_t bit(unsigned kind)
@@ -51,8 +51,8 @@ static bool have(uint64_t kinds, int api, unsigned flags)
     return (kinds & ~kinds_with(api, flags)) == 0;
 }
 
-/* Kinds of the same API that ask for as much or for more: an engine that rejects the one rejects
- * them as well. Whether it is streamed makes no difference to nearly all that is rejected. */
+/* Kinds of the same API that use as much or more: an engine that rejects the one rejects them too.
+ * Streaming makes no difference to nearly all rejections. */
 static uint64_t and_more(unsigned kind)
 {
     return kinds_with((int)(kind / NODE_REJECT_API),
@@ -74,14 +74,14 @@ void node_reject_renew(struct node_reject *j)
     j->confirmed = before.confirmed;
 }
 
-/* What is held against it of requests for that model. */
+/* Own kinds held against the replica that apply to that model. */
 static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
 {
     bool about = j->about == 0 || model == 0 || j->about == model;
     return about ? j->kinds : 0;
 }
 
-/* And by another router; but own eyes saw that such a request is accepted. */
+/* Kinds by another router's report, unless this router saw such a request accepted. */
 static uint64_t heeded(const struct node_reject *j)
 {
     return j->heard & ~j->accepts;
@@ -99,7 +99,7 @@ static bool is_by_status(unsigned status)
     return status == 401 || status == 403 || status == 404;
 }
 
-/* The belief that it is the replica's own fault. */
+/* Belief that the replica is at fault. */
 static double own_fault(const struct node_reject *j, const struct node_rejection *x,
                         const struct node_reject_prior *prior)
 {
@@ -128,7 +128,7 @@ double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                           const struct node_reject_prior *prior)
 {
     double own = own_fault(j, x, prior);
-    /* That peers accept such requests is no news the next time. */
+    /* A peer that accepts such requests is no new evidence the next time. */
     struct node_reject_prior alone = *prior;
     alone.peers = false;
     j->own = own_fault(j, x, &alone);
@@ -149,8 +149,8 @@ void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bo
 
 /* --- evidence ------------------------------------------------------------------------------- */
 
-/* The kinds that are taken to be rejected by those that were, and by those that worked since: two,
- * where the one does not follow from the other, stand for the widest group in which none worked. */
+/* The kinds assumed to be rejected, from those rejected and those that worked since. Two rejected
+ * kinds, neither of which implies the other, stand for the widest group in which none worked. */
 static uint64_t held_by(uint64_t told, uint64_t worked)
 {
     bool several = told != 0;
@@ -186,10 +186,10 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
     j->contradicted++;
     j->own = own_caught;
     j->agreed = false;
-    if (first && had) /* another router found out before, and tries it for all */
+    if (first && had) /* another router found out before, and tries the replica for all */
         return false;
     j->status = x->status;
-    /* Only a trial says that it is not mended. */
+    /* Only a failed trial says that the replica is not fixed. */
     if (first || (j->tried_ms != 0 && x->sent_ms >= j->tried_ms)) {
         node_backoff_again(&j->backoff, NODE_REJECT_BACKOFF_MS, now_ms);
         j->tried_ms = 0;
@@ -217,12 +217,12 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, u
     uint64_t k = bit(kind);
     bool other = j->kinds != 0 && own_kinds(j, model) == 0;
     bool told = !other && (j->told & k) != 0;
-    if (sent_ms < (told ? j->last_ms : j->since_ms)) /* before it was caught */
+    if (sent_ms < (told ? j->last_ms : j->since_ms)) /* before the contradiction */
         return false;
     j->own = own_well;
     j->known = true;
     j->agreed = false;
-    if (other) /* of what is held for one model it says nothing */
+    if (other) /* says nothing of a kind held for one model */
         return false;
     j->doubt_kinds &= ~k;
     if (j->heard == 0 || sent_ms >= j->heard_ms)
@@ -305,7 +305,8 @@ void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, 
         j->accepts &= (j->kinds | j->heard) != 0 ? ~news : 0;
     j->heard = h->kinds;
     j->heard_status = h->status;
-    /* One tries it for all. How long the back-off was is kept: again is worse. */
+    /* The other router tries the replica for all. The back-off's level is kept: the next one is
+     * longer. */
     if (j->kinds != 0 && (j->kinds & ~h->ahead) == 0) {
         j->kinds = j->told = j->tried_ms = 0;
         j->heard_ms = now_ms;
@@ -407,7 +408,7 @@ void node_reject_tried(struct node_reject_clients *c, bool contradicted)
     c->confirmed = c->confirmed * fade + !contradicted;
 }
 
-/* One more request, which was accepted but for `rejected` of it. */
+/* Adds a request, of which the share `rejected` was rejected. */
 static void add(struct node_reject_share *s, double horizon, unsigned sort, double rejected)
 {
     const double fade = 1 - 1 / horizon;
@@ -428,7 +429,7 @@ void node_reject_client_accepted(struct node_reject_clients *c, struct node_reje
         add(&c->first, first_horizon, 0, 0);
 }
 
-/* One request, rejected with that sort of status, was about something else. */
+/* Takes back a request with that sort of status: something else was the cause. */
 static void take_back(struct node_reject_share *s, unsigned sort)
 {
     float one = s->rejected[sort] < 1 ? s->rejected[sort] : 1;
@@ -459,7 +460,7 @@ void node_reject_client_rejected(struct node_reject_clients *c, struct node_reje
         client->prompt = from.prompt;
         return;
     }
-    /* It is the prompt, twice now, that is bad. */
+    /* The prompt is bad, for the second time, not the client. */
     take_back(&client->share, sort);
     prompt = row_make(c, from.prompt);
     add(&prompt->share, client_horizon, sort, weight);

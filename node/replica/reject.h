@@ -1,26 +1,27 @@
-/* Rejections: answers of 4xx, and whose fault each is (docs/adr/0049). A rejection is evidence
- * against a replica only if another replica then accepted the same bytes: it is *contradicted*. If
- * another one rejects them as well it is *confirmed*, and the request is to blame.
+/* Rejections: 4xx answers, and whose fault each is (docs/adr/0049). A rejection is evidence
+ * against a replica only if another replica then accepted the same bytes: the rejection is
+ * *contradicted*. If the other replica rejects them as well, the rejection is *confirmed*, and
+ * the request is to blame.
  *
- * Before any other replica was asked, two beliefs say how likely a contradiction is:
+ * Before the router asks another replica, two beliefs predict the chance of a contradiction:
  *
- *   own      of a replica: that it rejects what it should serve. Low once it accepted something, or
- *            another one agreed with it; a rejection multiplies its odds.
- *   bad      of a client: the share of its requests that are rejected, with that status, for what
- *            they are; of a prompt that it sends again and again the same for itself.
+ *   own      of a replica: the chance that it rejects good requests. Low once the replica accepted
+ *            a request, or another replica agreed with it; a rejection multiplies its odds.
+ *   bad      of a client: the share of its requests that deserve a rejection with that status. A
+ *            prompt that the client sends again and again has a share of its own.
  *
- * A contradiction holds one *kind* of request against the replica (API, with tools or media, or
- * streamed), and those that ask for more of the same API; two stand for all, or for the widest
- * group in which nothing was accepted since. It is avoided for these kinds: for a back-off, then
- * until one request that can be sent again has tried it and was accepted. While another replica is
- * asked about its rejection it is avoided for them, too: it answers at once, so it would have room
- * for everything. Of a replica that serves several models the first contradiction holds kinds of
- * one *model* only, and goes to no other router.
+ * A contradiction counts against one *kind* of request at the replica (API, with tools or media,
+ * or streamed), and against kinds that use more of the same API. Two count against all kinds, or
+ * against the widest group without a success since. The router avoids the replica for these
+ * kinds: for a back-off, then until a repeatable request has tried the replica and was accepted.
+ * The router also avoids the replica for them while it asks another replica: a rejecting replica
+ * answers at once, and would seem to have room for everything. If the replica serves several
+ * models, the first contradiction counts for one *model* only, and is not reported to other
+ * routers.
  *
- * Routers report the kinds that they hold against a replica, and the others avoid it for them. One
- * of those that found out at the same moment keeps the back-off, and tries it for all. Of a model's
- * replicas at most half are avoided for this (node/route/reject.c).
- */
+ * Routers report these kinds, and the others avoid the replica for them. If several routers found
+ * out at the same moment, one of them keeps the back-off and tries the replica for all. At most
+ * half of a model's replicas are avoided for rejections (node/route/reject.c). */
 #ifndef NODE_REPLICA_REJECT_H
 #define NODE_REPLICA_REJECT_H
 
@@ -31,10 +32,10 @@
 
 enum {
     NODE_REJECT_KINDS = 64,
-    NODE_REJECT_SORTS = 6,         /* of statuses: 400, 401, 403, 404, 422, all others */
-    NODE_REJECT_BACKOFF_MS = 5000, /* at first, then twice as long up to NODE_BACKOFF_MAX_MS: what
-                                      rejects is set up wrongly, and that takes somebody to mend. As
-                                      long again the router that found it has for its trial */
+    NODE_REJECT_SORTS = 6,         /* groups of statuses: 400, 401, 403, 404, 422, all others */
+    NODE_REJECT_BACKOFF_MS = 5000, /* first back-off; doubles up to NODE_BACKOFF_MAX_MS: a rejecting
+                                    * replica is set up wrongly, and a person has to fix that. The
+                                    * router that found it has as long again for its trial */
     NODE_REJECT_HEED_MS = 60000,   /* others' reports are heeded so long without own evidence */
 };
 
@@ -51,117 +52,117 @@ enum node_reject_api {
     NODE_REJECT_MEDIA_API,
 };
 
-/* Where a request comes from. */
+/* The source of a request. */
 struct node_reject_from {
     uint64_t client; /* a hash of its key or address, and its program; 0: not known */
-    uint64_t prompt; /* of that and of how its prompt begins; 0: it is short, or there is none */
+    uint64_t prompt; /* hash of the client and the prompt's beginning; 0: too short, or none */
 };
 
-/* A rejection, as it is judged. */
+/* A rejection to be judged. */
 struct node_rejection {
-    unsigned replica; /* that rejected: the row of its address */
+    unsigned replica; /* the rejecting replica: the row of the address */
     uint8_t kind;     /* of the request, below NODE_REJECT_KINDS */
-    uint64_t model;   /* a hash of what it is for; 0: not known, or no matter */
+    uint64_t model;   /* hash of the requested model; 0: not known, or irrelevant */
     unsigned status;  /* 4xx */
     struct node_reject_from from;
     uint64_t sent_ms; /* when the request was sent there */
 };
 
-/* What is known of all together, when a rejection is judged. */
+/* Knowledge about all replicas and clients together, when a rejection is judged. */
 struct node_reject_prior {
     double bad;  /* the share of such bad requests that is believed of its client */
-    double pays; /* of the rejections that were tried elsewhere: accepted there, 0..1 */
+    double pays; /* share of the rejections retried elsewhere that were accepted there, 0..1 */
     bool peers;  /* another replica accepts such a kind of request */
 };
 
 /* Part of struct node_replica. Starts by node_reject_init(). */
 struct node_reject {
     /* Read at each decision. */
-    uint64_t kinds;  /* that are held against it; bit 1 << kind */
+    uint64_t kinds;  /* avoided for these kinds; bit 1 << kind */
     uint64_t heard;  /* the same, by some other router */
-    unsigned doubts; /* its rejections that another replica is asked about now, */
+    unsigned doubts; /* its rejections with another replica being asked now, */
 
     uint64_t doubt_kinds; /* of these kinds */
     double own;           /* belief that its next rejection is its own fault */
-    bool known;           /* since its start it accepted something, or a rejection was confirmed */
+    bool known;           /* since its start a request was accepted, or a rejection confirmed */
     bool agreed;       /* its last rejection was confirmed: such a status is the client's fault */
-    uint64_t told;     /* of them, those that were contradicted */
-    uint64_t about;    /* the only model that these are held for; 0: all */
-    uint64_t accepts;  /* kinds that it accepted since its start, or since it was caught */
-    unsigned status;   /* that it rejected with last */
-    uint64_t since_ms; /* when the first contradiction of these came */
-    uint64_t last_ms;  /* and the last one */
+    uint64_t told;     /* of `kinds`, those with a contradicted rejection */
+    uint64_t about;    /* the only model that `kinds` count for; 0: all */
+    uint64_t accepts;  /* accepted kinds since its start, or since the first contradiction */
+    unsigned status;   /* status of its last contradicted rejection */
+    uint64_t since_ms; /* when the first of these contradictions came */
+    uint64_t last_ms;  /* and the last */
     struct node_backoff backoff; /* until the next trial may be made */
-    uint64_t tried_ms;     /* a trial was sent then, and nothing is known of it; 0: there is none */
-    unsigned heard_status; /* that it rejected the others with; 0: they do not tell */
-    uint64_t heard_ms;     /* since when, without a break */
+    uint64_t tried_ms;           /* when a trial without a result yet was sent; 0: none */
+    unsigned heard_status;       /* status of the rejections that others report; 0: not reported */
+    uint64_t heard_ms;           /* since when, without a break */
     uint64_t contradicted, confirmed; /* since the start */
 };
 
 void node_reject_init(struct node_reject *j);
-/* Its engine is another one: nothing is known of it, and nothing held against it. */
+/* The replica's engine is another one: clears everything. */
 void node_reject_renew(struct node_reject *j);
 
-/* Whose fault it is, by the belief that it is the replica's own. */
+/* Guilt for a rejection, by the belief `own`. */
 enum node_reject_guilt {
     NODE_REJECT_UNLIKELY,
     NODE_REJECT_WORTH,  /* another replica is to be asked, */
     NODE_REJECT_LIKELY, /* at least as likely its own fault as the request's, */
-    NODE_REJECT_CAUGHT, /* or it is known to reject what others accept, here or by another router */
+    NODE_REJECT_CAUGHT, /* or its rejections were contradicted, here or at another router */
 };
 enum node_reject_guilt node_reject_guilt(const struct node_reject *j,
                                          const struct node_rejection *x,
                                          const struct node_reject_prior *prior);
-/* It goes to the client without another replica being asked. Returns that belief. */
+/* The rejection goes to the client, and no other replica is asked. Returns the belief `own`. */
 double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                           const struct node_reject_prior *prior);
-/* Another one is asked (`open`), or has answered: each call with true is followed by one with
+/* Another replica is asked (`open`), or has answered. Each call with true is followed by one with
  * false. */
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open);
-/* True: from now on it is avoided for that kind, which it was not. */
+/* Returns true if the replica is now avoided for that kind, and was not before. */
 bool node_reject_contradicted(struct node_reject *j, const struct node_rejection *x,
                               uint64_t now_ms);
-/* Another one confirmed its rejection, or it another one's: that says the same of both. */
+/* Another replica confirmed this one's rejection, or the reverse: both count the same. */
 void node_reject_agreed(struct node_reject *j);
-/* It accepted a request. True: nothing of what was held against it is any more. */
+/* The replica accepted a request. Returns true if nothing counts against the replica any more. */
 bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t sent_ms);
-/* A request is sent there: it may be a trial. */
+/* A request is sent to the replica, and may be a trial. */
 void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms);
 
-/* Whether requests of that kind go there only where no other will do; `again`: whether this one can
- * be sent again, and so be the trial. */
+/* True if requests of that kind go there only if no other replica will do. `again`: this request
+ * can be repeated, so it may be the trial. */
 bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t model, bool again,
                         uint64_t now_ms);
-/* Whether it accepts requests of that kind, as far as anything is known of it. */
+/* True if the replica accepts requests of that kind, as far as is known. */
 bool node_reject_proven(const struct node_reject *j, uint8_t kind);
-/* The kinds that are held against it, here or elsewhere; and the status that it answers, 0 where
- * nobody tells. */
+/* The kinds that the replica is avoided for, by own or others' findings; and its status, 0 if
+ * unknown. */
 uint64_t node_reject_kinds(const struct node_reject *j);
 unsigned node_reject_status(const struct node_reject *j);
-/* Whether anything speaks against it: else nothing above needs to be asked. */
+/* False if nothing counts against the replica: then the functions above need no call. */
 static inline bool node_reject_any(const struct node_reject *j)
 {
     return (j->kinds | j->heard) != 0 || j->doubts > 0;
 }
 
-/* Whether requests of some kind go elsewhere though they could be the trial. */
+/* True if repeatable requests of some kind go elsewhere. */
 bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms);
 
-/* The kinds that this router reports to the others: none once it had a back-off's time for its
- * trial, and no request to make it with. */
+/* The kinds that this router reports: none if they count for one model only, or if its trial is
+ * overdue by a back-off's time for lack of a request. */
 uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms);
-/* What other routers report of it, gathered. Starts zeroed. */
+/* The other routers' reports about a replica, merged. Starts zeroed. */
 struct node_reject_heard {
-    uint64_t kinds; /* of all */
-    uint64_t ahead; /* of those whose order is before this router's */
+    uint64_t kinds; /* of all routers */
+    uint64_t ahead; /* of the routers ordered before this one */
     unsigned status;
 };
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned status,
                            bool ahead);
 void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, uint64_t now_ms);
 
-/* Which requests and what is wrong with its answer to them, in words: "answers 401 to chat requests
- * where its peers accept the key". `kinds` as above, not 0; they may be `one_model`'s alone. */
+/* Names the requests and the error in words: "answers 401 to chat requests where its peers accept
+ * the key". `kinds` as above, not 0; `one_model`: they count for one model alone. */
 enum { NODE_REJECT_TEXT_BYTES = 160 };
 const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
                              char room[NODE_REJECT_TEXT_BYTES]);
@@ -170,18 +171,18 @@ const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
 
 enum { NODE_REJECT_CLIENTS_MAX = 4096 };
 
-/* Those that had a request rejected. All zero is valid. Each is believed to be like the clients
- * before it until it has shown otherwise, and each prompt that a client sends again like the rest
- * that comes from that client. So one bad prompt, sent again and again, says nothing of the others:
- * it may be of another program behind the same address.
+/* Clients with rejected requests. All zero is valid. Each client is believed to be like the
+ * clients before it until its own requests show otherwise. Each repeated prompt is believed to be
+ * like the client's other requests. So one bad prompt, sent again and again, says nothing about
+ * the others: another program behind the same address may send it.
  *
- * A row is of a client, or of a prompt of one. One whose place another one takes is as unknown as
- * at first. */
+ * A row belongs to a client, or to one prompt of a client. A client that loses its row is unknown
+ * again. */
 struct node_reject_clients {
     struct node_reject_share { /* fading */
         float seen;            /* requests, */
         float rejected[NODE_REJECT_SORTS];
-    } first;                        /* of clients that have no row */
+    } first;                        /* of clients without a row */
     double contradicted, confirmed; /* fading: of rejections that were tried elsewhere */
     unsigned count;                 /* rows in use */
     struct node_reject_client {
@@ -196,9 +197,9 @@ struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *
 /* Another replica was asked about a rejection, and answered. */
 void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from);
-/* One was rejected, and another replica rejected it too (`own` 0), or none was asked: that says
- * something of the client if it was not worth it with that belief; nothing if there was none to
- * ask, or nothing left of the budget. */
+/* A request was rejected. Either another replica rejected it too (`own` 0), or none was asked. The
+ * latter counts for the client only if asking was not worth the cost at that belief. It does not
+ * count if no other replica could be asked, or the budget was spent. */
 void node_reject_client_rejected(struct node_reject_clients *c, struct node_reject_from from,
                                  unsigned status, double own);
 

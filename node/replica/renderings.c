@@ -14,24 +14,25 @@
 enum {
     WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
     QUIET_MAX = 4096, /* answers between two watches in vain, at most */
-    TOKENS_MIN = 256, /* of a prompt: in less the grain of checkpoints is all there is */
+    TOKENS_MIN = 256, /* of a prompt: shorter ones show little but the grain of checkpoints */
     NO_REPLICA = UINT16_MAX,
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* In a reading that leaves less of a prompt than this behind its lead the checkpoints are too far
- * apart to tell what was cached: whatever was, one of them explains it. */
+/* If a reading leaves less than this of a prompt behind its lead, the checkpoints are too far apart
+ * to tell what was cached: any amount fits one of them. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
-/* A loss is a share of what the answer tells renderings apart by. How much losses fade with each
- * such answer; how much less another rendering must lose: at first, where one clear answer is
- * enough (no cache holds what was never sent); after a change; and at most. */
+/* A loss is relative to the difference that the answer shows between renderings. The fading of
+ * losses with each such answer. The required advantage of another rendering: at first, when one
+ * clear answer is enough (no cache has a prompt that was never sent); after a change; and at
+ * most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* The same of late system messages at first: two answers that tell of a quarter of the prompt. One
  * may be a conversation that a cache has lost. */
 static const float margin_late_first = 0.75f;
-/* What tells something; and the share of a prompt in which renderings must differ for an answer to
- * say as much as any other. */
+/* Smallest difference that counts; and the share of a prompt in which renderings must differ for an
+ * answer to count in full. */
 static const float told_apart = 0.05f, small_share = 0.3f;
 /* Less cached than could be: caches forget. */
 static const float forgotten_weight = 0.5f;
@@ -41,23 +42,23 @@ static const double uneven = 0.15, grain_share = 0.02, grain_blocks = 2;
 static const double more_share = 0.1, less_share = 0.25;
 static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
-/* What is looked at of each print, to find those at a replica. */
+/* The part of each print that is searched, to find the prints at a replica. */
 struct print_head {
     uint64_t key;   /* of its kind */
     uint32_t stamp; /* 0: free */
     uint16_t replica;
-    bool is_void; /* says nothing of others; its own answer, if it has one, is weighed */
+    bool is_void; /* ignored for other prompts; its own answer, if any, counts */
 };
 
 struct node_renderings {
     const struct hash_secret *secret;
-    uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, side by side: each request looks for one */
+    uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, in one array: each request searches it */
     struct node_client_kind kinds[NODE_KINDS_MAX];
     struct node_renderings_stats stats;
     uint32_t stamp; /* of the last print */
     struct print_head heads[NODE_PRINTS_MAX];
-    struct node_print *prints; /* as many */
-    struct chain chain;        /* of node_renderings_each() */
+    struct node_print *prints; /* NODE_PRINTS_MAX */
+    struct chain chain;        /* scratch of node_renderings_each() */
 };
 
 int node_renderings_create(struct node_renderings **out, const struct hash_secret *secret)
@@ -118,7 +119,7 @@ static uint64_t key_of(const struct node_renderings *r, struct slice agent, cons
     return key != 0 ? key : 1;
 }
 
-/* A free place, or that of the kind used longest ago. */
+/* A free place, or that of the least recently used kind. */
 static struct node_client_kind *place_for(struct node_renderings *r)
 {
     struct node_client_kind *oldest = &r->kinds[0];
@@ -204,7 +205,7 @@ void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
 
 /* --- heads ---------------------------------------------------------------------------------- */
 
-/* Compares the head of a prompt that is kept now with those of its conversation before. */
+/* Compares the head of a new print with the heads of its conversation's earlier prints. */
 static void note_head(struct node_renderings *r, struct node_client_kind *k, unsigned number)
 {
     const struct http_prompt_form *form = &r->prints[number].form;
@@ -224,8 +225,7 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
     k->heads_changed += any;
 }
 
-/* Whether no engine can hold the prompt, as it was sent, from a time that this router does not
- * know. */
+/* True if no engine can have cached the prompt, as sent, at a time unknown to this router. */
 static bool is_new(const struct node_client_kind *k, const struct http_prompt_form *form)
 {
     return !form->goes_on || k->heads_changed > k->heads_kept;
@@ -252,7 +252,7 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
     note_head(r, k, number);
 }
 
-/* NULL: it has none, or none any more. */
+/* NULL: no print, or no longer. */
 static struct print_head *head_of(struct node_renderings *r, const struct node_rendered *what)
 {
     struct print_head *head = &r->heads[what->stamp % NODE_PRINTS_MAX];
@@ -324,7 +324,8 @@ struct witness {
     double from, to;
 };
 
-/* By how much of the prompt the answer is off: positive, more was cached. */
+/* Difference between the answer and the prediction, as a share of the prompt; positive: more was
+ * cached. */
 static float off_by(const struct node_renderings *r, const struct trail *trail,
                     struct rendering rendering, const struct node_rendered_answer *answer,
                     const struct witness *known)
@@ -345,7 +346,7 @@ static float off_by(const struct node_renderings *r, const struct trail *trail,
 
 /* --- learning ------------------------------------------------------------------------------ */
 
-/* In how many things two renderings differ. */
+/* Number of properties in which two renderings differ. */
 static unsigned distance(struct rendering a, struct rendering b)
 {
     return (a.lead != b.lead) + (a.no_arguments != b.no_arguments) +
@@ -353,8 +354,8 @@ static unsigned distance(struct rendering a, struct rendering b)
            (a.counts_header != b.counts_header) + (a.late_first != b.late_first);
 }
 
-/* The bits of a code by which renderings of this prompt differ. weigh_late() tells apart where late
- * messages stand. */
+/* The bits of a code by which renderings of this prompt differ. weigh_late() handles the place of
+ * late messages. */
 static uint8_t telling_bits(const struct http_prompt_form *form)
 {
     bool tools = http_prompt_fills(form, HTTP_PROMPT_TOOLS);
@@ -377,8 +378,8 @@ static float margin_faded(float margin)
     return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
 }
 
-/* Of `losses`, one for each rendering, as a share of the widest difference; false: they say all the
- * same, or none explains the answer. */
+/* Adds `losses`, one for each rendering, relative to the widest difference. False: all are equal,
+ * or no rendering explains the answer. */
 static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
                        float widest)
 {
@@ -397,7 +398,7 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
     return true;
 }
 
-/* Of the prompt without its lead, tools aside. */
+/* True if the prompt without its lead, tools aside, is too short. */
 static bool leaves_little(const struct node_print *print, struct rendering rendering)
 {
     const struct http_prompt_form *form = &print->form;
@@ -407,7 +408,7 @@ static bool leaves_little(const struct node_print *print, struct rendering rende
            node_print_read(print, rendering).all - aside < least_bytes;
 }
 
-/* What the answer says of all but late system messages. */
+/* Weighs everything but late system messages. */
 static bool weigh(struct node_renderings *r, struct node_client_kind *k, const struct trail *trail,
                   const struct node_rendered_answer *answer)
 {
@@ -418,8 +419,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
     if (!is_new(k, form) || leaves_little(trail->print, k->rendering))
         return false;
-    /* What only the index explains was sent when no prints were kept, or by another router: other
-     * renderings have no such witness. */
+    /* An answer that only the index explains had its prefix sent when no prints were kept, or by
+     * another router: other renderings have no such witness. */
     if (off_by(r, trail, k->rendering, answer, &nobody) > told_apart &&
         off_by(r, trail, k->rendering, answer, &index) <= told_apart)
         return false;
@@ -427,7 +428,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = (uint8_t)((i & telling) | (now & ~telling));
-        if (rendering_of(alike).lead >= RENDERING_LEADS || /* no code: nobody asks what it loses */
+        if (rendering_of(alike).lead >= RENDERING_LEADS || /* not a code: its loss is never read */
             leaves_little(trail->print, rendering_of(alike)))
             alike = now;
         if (losses[alike] < 0) {
@@ -441,9 +442,9 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     return add_losses(k, losses, widest);
 }
 
-/* What it says of late system messages which this replica had not been sent: was what is said
- * before them found, or the head alone? The head is the same in both readings, so the index knows
- * it in both. */
+/* Weighs late system messages that this replica had not received: did the engine find the part
+ * before them, or the head alone? The head is the same in both readings, so the index knows it in
+ * both. */
 static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
                        const struct trail *trail, const struct node_rendered_answer *answer)
 {
@@ -464,13 +465,13 @@ static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
     return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
-/* Of those that lose least the one that differs least from the present one, and then the plainest,
- * becomes the rendering, if the present one loses clearly more. */
+/* Replaces the rendering if it loses clearly more than the best one. Among the best the rendering
+ * closest to the present one wins, then the plainest. */
 static bool change(struct node_renderings *r, struct node_client_kind *k)
 {
     struct rendering best = k->rendering;
     float now = k->loss[rendering_code(k->rendering)], least = now;
-    if (now < fminf(k->margin, k->margin_late)) /* none loses so much less */
+    if (now < fminf(k->margin, k->margin_late)) /* no rendering can lose so much less */
         return false;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         struct rendering other = rendering_of((uint8_t)i);
@@ -490,7 +491,7 @@ static bool change(struct node_renderings *r, struct node_client_kind *k)
     return true;
 }
 
-/* Whether the answer was at odds with what was predicted. */
+/* True if the answer contradicted the prediction. */
 static bool surprises(const struct node_rendered_answer *answer)
 {
     double off = answer->cached_tokens - answer->predicted_tokens;

@@ -13,7 +13,7 @@ void node_replica_failures_max(struct node_replica *k, uint32_t max)
     k->trouble.probe_failures_max = max > 0 ? max : NODE_PROBE_FAILURES_MAX;
 }
 
-/* What is believed before anything is learned. */
+/* Resets beliefs to the initial ones. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
 {
     k->cache.window = (struct node_scrape_window){.queries = -1, .hits = -1};
@@ -52,7 +52,7 @@ void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name,
     k->life = life + 1;
 }
 
-/* All that was learned or heard goes: rates and beliefs, and why it was avoided. */
+/* Clears everything learned or heard: rates and beliefs, and reasons to avoid the replica. */
 static void renew(struct node_replica *k, const struct node_replica_config *config)
 {
     const struct node_trouble before = k->trouble;
@@ -97,7 +97,7 @@ void node_replica_keep(struct node_replica *k, bool kept)
     k->kept = kept ? k->kept + 1 : k->kept - 1;
 }
 
-/* --- what it is ------------------------------------------------------------------------------ */
+/* --- identity ------------------------------------------------------------------------------- */
 
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e)
 {
@@ -160,7 +160,7 @@ static void go_down(struct node_replica *k, uint64_t now_ms)
     k->health = NODE_HEALTH_DOWN;
 }
 
-/* Its process is another one: what is held against its answers says nothing. */
+/* The process is another one: evidence against its answers is void. */
 static void process_renewed(struct node_replica *k)
 {
     k->trouble.tally = (struct node_tally){0};
@@ -246,7 +246,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     switch (outcome) {
     case NODE_OUTCOME_OK:
         t->answer_failures = t->error_answers = 0;
-        t->failing.trial = false; /* how long it was is kept: again is worse */
+        t->failing.trial = false; /* keeps the level: the next one is longer */
         break;
     case NODE_OUTCOME_REJECTED: /* a server that fails may still say no */
         t->answer_failures = 0;
@@ -284,7 +284,7 @@ void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome 
     node_breaker_ended(k, outcome, now_ms);
 }
 
-/* What fails everywhere is nothing to avoid one replica for. */
+/* A failure at all replicas is no reason to avoid one of them. */
 void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
                         unsigned count, uint64_t now_ms)
 {
@@ -329,8 +329,8 @@ static void keep_if_missing(double *now, double before)
         *now = before;
 }
 
-/* Sums of fewer ranks than before are no restart of the others: such readings are left out, until
- * it seems that the rank is gone for good. */
+/* Sums of fewer ranks than before do not mean that the others restarted. Such readings are skipped,
+ * until the rank seems to be gone for good. */
 static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
 {
     bool missing =
@@ -371,7 +371,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         keep_if_missing(&now.tier_hits, k->scrape.tier_hits);
         keep_if_missing(&now.prompt_tokens, k->scrape.prompt_tokens);
         keep_if_missing(&now.generation_tokens, k->scrape.generation_tokens);
-        keep_if_missing(&now.series, k->scrape.series); /* what other routers read has none */
+        keep_if_missing(&now.series, k->scrape.series); /* other routers' readings have none */
     }
     if (restarted)
         k->foreign = (struct node_foreign){0};

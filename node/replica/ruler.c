@@ -10,11 +10,11 @@
 
 struct place {
     struct node_ruler_mark mark[NODE_RULER_WAYS];
-    uint32_t next; /* that gives way */
+    uint32_t next; /* to be replaced */
 };
 
 struct node_ruler {
-    struct node_ratio repeated; /* of an answer's tokens, in the next prompt */
+    struct node_ratio repeated; /* share of an answer's tokens repeated in the next prompt */
     struct place places[NODE_RULER_PLACES];
 };
 
@@ -61,8 +61,8 @@ const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t
 
 enum { MARK_KEPT = 8 + 3 * 4 };
 
-/* In front of the marks: whether answers are repeated, 16. Of a place the oldest mark first, which
- * gives way first. */
+/* First the ratio of repeated answers, 16 bytes; then the marks. In each place the oldest mark
+ * comes first, and is replaced first. */
 int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct buf *out)
 {
     uint8_t bytes[16 + MARK_KEPT * NODE_RULER_KEPT];
@@ -105,7 +105,8 @@ void node_ruler_recall(struct node_ruler *r, struct slice kept)
 
 double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark)
 {
-    /* The last token of an answer is never computed. Most of one is repeated, or none. */
+    /* The last token of an answer is never computed. A prompt repeats most of an answer, or
+     * none. */
     bool repeats = node_ratio_value(&r->repeated) > 0.5;
     return mark->tokens + (repeats && mark->answer > 0 ? mark->answer - 1 : 0);
 }
@@ -114,7 +115,7 @@ void node_ruler_found(struct node_ruler *r, const struct node_ruler_mark *mark, 
                       double block)
 {
     if (mark->answer < 2 || tokens + block <= mark->tokens)
-        return; /* it lost more than its answer */
+        return; /* more was lost than the answer */
     double answer = mark->answer - 1;
     double found = number_max(tokens + block / 2 - mark->tokens, 0);
     node_ratio_add(&r->repeated, number_min(found, answer), answer);

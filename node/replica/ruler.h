@@ -1,18 +1,18 @@
-/* Where checkpoints of prompts stand in tokens, as answers told.
+/* The checkpoints' positions in tokens, as answers reported them.
  *
- * Tokens of a part of a prompt are estimated from its bytes, and a cache is filled block by block.
- * But the next turn of a conversation begins with a prompt whose tokens an answer has told, and
- * what a system text leaves in the cache was told by whoever had it before. So what a prompt will
- * find is mostly known to the token: by the last checkpoint that it shares with what is held.
+ * The tokens of a part of a prompt are estimated from its bytes, and a cache is filled block by
+ * block. But the next turn of a conversation begins with a prompt whose tokens an answer has
+ * reported. The cached tokens of a system text were reported by an earlier answer too. So the
+ * cached tokens of a new prompt are mostly known exactly: by the last checkpoint that the prompt
+ * shares with the cache.
  *
- *   end of a prompt   its tokens, and those of its answer: as far as the engine computed. Whether
- *                     the next prompt repeats an answer is learned (most templates leave reasoning
- *                     out).
- *   a fork            cached tokens of a prompt that left there what was held
+ *   end of a prompt   the tokens of the prompt and its answer: the extent that the engine
+ *                     computed. The router learns if the next prompt repeats an answer (most
+ *                     templates leave reasoning out).
+ *   a fork            cached tokens of a prompt that left the cached path there
  *
- * A bounded memory: of NODE_RULER_WAYS in one place the oldest gives way. Names of checkpoints hold
- * the model (base/chain.h).
- */
+ * Memory is bounded: each place has NODE_RULER_WAYS marks, and a new one replaces the oldest. The
+ * model is part of a checkpoint's id (base/chain.h). */
 #ifndef NODE_REPLICA_RULER_H
 #define NODE_REPLICA_RULER_H
 
@@ -26,9 +26,9 @@ enum { NODE_RULER_PLACES = 8192, NODE_RULER_WAYS = 4 };
 
 struct node_ruler_mark {
     uint64_t id;         /* of the checkpoint; 0: none */
-    uint32_t tail_bytes; /* of text beyond it, */
+    uint32_t tail_bytes; /* of text behind the checkpoint, */
     uint32_t tokens;     /* up to there, from the prompt's beginning */
-    uint32_t answer;     /* of the answer, beyond that; 0 of a fork */
+    uint32_t answer;     /* of the answer, behind the text; 0 for a fork */
 };
 
 struct node_ruler;
@@ -38,7 +38,7 @@ MUST_USE int node_ruler_create(struct node_ruler **out);
 void node_ruler_destroy(struct node_ruler *r);
 
 void node_ruler_note(struct node_ruler *r, const struct node_ruler_mark *mark);
-/* The last one that was noted of that checkpoint; NULL: none is. Valid until the next note. */
+/* The last mark noted for that checkpoint; NULL: none. Valid until the next note. */
 const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t id);
 
 /* Appends the next marks, at most NODE_RULER_KEPT, as bytes for the next life of this process.
@@ -48,7 +48,7 @@ MUST_USE int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct bu
 /* Notes what one such call appended. */
 void node_ruler_recall(struct node_ruler *r, struct slice kept);
 
-/* Tokens that a prompt which goes on behind the mark finds, where all of it is held. */
+/* Cached tokens for a prompt that continues behind the mark, if all of it is cached. */
 double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark);
 /* Such a prompt found so many of them, in blocks of `block` tokens (0: not known). */
 void node_ruler_found(struct node_ruler *r, const struct node_ruler_mark *mark, double tokens,

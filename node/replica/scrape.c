@@ -35,14 +35,14 @@ const struct node_scrape node_scrape_unknown = {
 
 _Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
 
-/* A tally for each row of the table. It has a slot per data-parallel rank (vLLM's label `engine`,
- * SGLang's `dp_rank`), and one for what has no such label. Tensor and pipeline ranks of one engine
- * repeat the same figure: of those the lowest rank counts. Several series of one engine and rank
+/* A tally for each row of the table. Each data-parallel rank (vLLM's label `engine`, SGLang's
+ * `dp_rank`) has a slot, and so have series without such a label. Tensor and pipeline ranks of one
+ * engine repeat the same figure: only the lowest rank counts. Several series of one engine and rank
  * (SGLang's `cache_source`) add. */
 
 struct tally_slot {
     double engine; /* the number of its data-parallel rank */
-    double rank;   /* of its tensor and pipeline ranks */
+    double rank;   /* of tensor and pipeline parallelism */
     double value;
 };
 
@@ -55,14 +55,14 @@ struct tally {
 
 struct scraper {
     struct tally tallies[NODE_SCRAPE_ROWS];
-    double adapters_at_s; /* of the series that counts */
+    double adapters_at_s; /* timestamp of the series in use */
     struct slice adapters;
     bool vllm;
     bool sglang;
     bool known;
 };
 
-/* Of one series, each as it stands in the text. */
+/* Labels of one series, as in the text. */
 enum { LABELS_MAX = 64 }; /* vLLM's cache_config_info has some 30; more are passed over */
 struct labels {
     unsigned count;
@@ -80,7 +80,7 @@ static void label_keep(void *context, struct slice name, struct slice value)
     labels->each[labels->count++].value = value;
 }
 
-/* at is NULL where it is missing. */
+/* at is NULL if missing. */
 static struct slice label_of(const struct labels *labels, struct slice name)
 {
     for (unsigned i = 0; i < labels->count; i++)
@@ -89,8 +89,8 @@ static struct slice label_of(const struct labels *labels, struct slice name)
     return slice_of(NULL, 0);
 }
 
-/* Doubles count whole numbers up to here. What is larger, or no number, is no figure: so whatever
- * is reckoned of figures is a number, and fits into 64 bits where it is a size. */
+/* Doubles hold whole numbers up to here. A larger value, or one that is no number, is no figure. So
+ * all results computed from figures are numbers, and sizes fit into 64 bits. */
 static const double figure_max = 0x1p53;
 
 static bool is_figure(double value)
@@ -124,7 +124,8 @@ static void tally_add(struct tally *t, enum node_scrape_how how, double engine, 
         slot->value = how == MOST ? number_max(slot->value, value) : slot->value + value;
 }
 
-/* What one process says for all its ranks is true of each: ratios, sizes of one, its start. */
+/* A process's single value for all its ranks holds for each rank: ratios, sizes of one rank, the
+ * start time. */
 static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, double engine)
 {
     bool shared = how == RATIO || how == MOST;
@@ -132,7 +133,7 @@ static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, 
            (shared && slot->engine == unlabelled);
 }
 
-/* Of all engines together, or of one. */
+/* Value of all engines together, or of one. */
 static double tally_told(const struct tally *t, enum node_scrape_how how, double engine,
                          unsigned *count)
 {
@@ -236,11 +237,11 @@ static int text_parse(struct scraper *s, struct slice text)
     return s->known ? ERR_OK : ERR_NOT_FOUND;
 }
 
-/* --- what it says ---------------------------------------------------------------------------- */
+/* --- figures ------------------------------------------------------------------------------- */
 
-/* Of one of so many ranks. vLLM never hands out the first block of a pool. A hybrid model spends
- * blocks on several layers' groups, so the tokens that it reports may be less than their product.
- */
+/* Cache tokens of one out of so many ranks. vLLM never hands out the first block of a pool. A
+ * hybrid model spends blocks on several layers' groups, so the reported tokens may be less than
+ * their product. */
 static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks)
 {
     if (f->told.block_tokens < 0 || f->blocks < 0)
@@ -259,8 +260,8 @@ static double cache_tokens(const struct node_scrape_figures *f, double configs)
     return derived ? f->pages * f->told.block_tokens : f->told.cache_tokens;
 }
 
-/* Both are counted when a request ends. Where the engine does not say what it computed of the
- * prompts, the share that no cache had is taken as it was over all that the engine has seen. */
+/* Both counters rise when a request ends. If the engine does not report its computed prompt tokens,
+ * the uncached share of all its prompts applies. */
 static double prefill_tokens(const struct node_scrape_figures *f)
 {
     double queries = f->told.prefix_queries, hits = f->told.prefix_hits;
@@ -285,7 +286,8 @@ static double *figure_at(struct node_scrape_figures *f, unsigned row)
     return (double *)((char *)f + node_scrape_rows[row].figure);
 }
 
-/* Of all engines together, or of one: what is a sign of work of all is none of it. */
+/* Figures of all engines together, or of one. A sign of work without a rank is no sign of any one
+ * rank. */
 static void figures_read(const struct scraper *s, double engine, struct node_scrape_figures *f)
 {
     unsigned count;
@@ -307,7 +309,7 @@ static void figures_read(const struct scraper *s, double engine, struct node_scr
     f->told.series = series > 0 ? series : -1;
 }
 
-/* What follows from the figures; `configs` is that of all ranks. */
+/* Derives the other figures; `configs` is that of all ranks. */
 static void figures_finish(struct node_scrape_figures *f, double configs, bool one_rank)
 {
     struct node_scrape *told = &f->told;
@@ -323,7 +325,7 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
     told->sleeping = f->awake < 0 ? -1 : f->awake < 1;
 }
 
-/* The labels of the ranks, ascending: in vLLM's hybrid mode they are global numbers, while the
+/* The labels of the ranks, ascending. In vLLM's hybrid mode they are global numbers, while the
  * header that pins a request counts the ranks behind the address from 0. */
 static unsigned engines_find(const struct scraper *s, double out[NODE_RANKS_MAX])
 {
@@ -356,7 +358,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out,
     double configs = f.configs;
     figures_finish(&f, configs, false);
     *out = f.told;
-    out->adapters = s.adapters; /* of all ranks, so of none for sure */
+    out->adapters = s.adapters; /* of all ranks, so not known for any one */
     out->ranks = engines_find(&s, engines);
     for (unsigned i = 0; i < out->ranks && ranks != NULL; i++) {
         figures_read(&s, engines[i], &f);

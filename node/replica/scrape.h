@@ -1,9 +1,9 @@
-/* What a replica's /metrics says, by the names of vLLM and SGLang in all releases since 2025.
+/* The contents of a replica's /metrics, by the names of vLLM and SGLang in all releases since
+ * 2025.
  *
  * Prometheus text exposition format 0.0.4. A missing name is not an error: its field stays at -1
  * (or NaN-free default), because engines rename and drop metrics between releases. Series of
- * several ranks or engines of one replica are added (sizes, counts) or averaged (usage).
- */
+ * several ranks or engines of one replica are added (sizes, counts) or averaged (usage). */
 #ifndef NODE_REPLICA_SCRAPE_H
 #define NODE_REPLICA_SCRAPE_H
 
@@ -23,23 +23,24 @@ struct node_scrape {
     double block_tokens;      /* tokens per block or page */
     double prefix_queries;    /* counter, tokens looked up in the prefix cache */
     double prefix_hits;       /* counter, tokens found there, */
-    double tier_hits;         /* and of these, in a tier behind the engine's own memory (vLLM) */
+    double tier_hits;         /* of these, hits in a tier behind the engine's own memory (vLLM) */
     double prompt_tokens;     /* counter */
     double generation_tokens; /* counter */
     double prefill_s;         /* sum, of the time in which each prompt was computed */
     double prefill_tokens;    /* sum, of their tokens that no cache had */
     double steps;             /* sum, of times between two tokens of an answer; */
-    double steps_s;           /* how long these were */
+    double steps_s;           /* duration of these */
     double preemptions;       /* counter, requests that gave their memory back to others */
     double evicted;           /* counter, blocks of the cache that gave way (a sample of them), */
-    double evicted_idle_s;    /* and for how long they had not been used then, sum */
+    double evicted_idle_s;    /* sum of the times since their last use */
     double start_time_s;      /* process_start_time_seconds, Unix */
-    double adapter_slots;     /* adapters at a time; as others, or 0, where it is unknown */
-    struct slice adapters;    /* that run, with commas between; borrowed from the text */
+    double adapter_slots;     /* adapters at a time; as for others, or 0, if unknown */
+    struct slice adapters;    /* running ones, separated by commas; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double series;            /* that the counters are sums of: of all names and ranks */
-    struct node_work_reading work; /* what moves while it computes */
-    unsigned ranks;                /* data-parallel ranks that have labels; one alone may be none */
+    double series;            /* number of series in the sums of the counters: of all names and
+                               * ranks */
+    struct node_work_reading work; /* signs that move while the engine computes */
+    unsigned ranks;                /* data-parallel ranks that have labels; 1 may mean no ranks */
     bool vllm;                     /* names of vLLM were seen */
     bool sglang;
 };
@@ -53,16 +54,17 @@ bool node_scrape_sizes_only(const struct node_scrape *s);
 /* Start times nearer than this, in seconds, are the same one: they are computed from a clock that
  * may be adjusted. */
 enum { NODE_START_GRAIN_S = 2 };
-/* Whether both may be of one process; where a start time is not reported they are. */
+/* True if both may belong to one process. True if a start time is missing. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
-/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (fields read so far are
- * kept out: `out` is then unchanged), ERR_NOT_FOUND if no known name is in it. Lines of other names
- * are not looked into: they are most of the text. At most 64 engines or data-parallel ranks count.
+/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (`out` is then
+ * unchanged), ERR_NOT_FOUND if the text has no known name. Lines with other names are not parsed:
+ * they are most of the text. At most 64 engines or data-parallel ranks count.
  *
- * Unless `ranks` is NULL, `ranks[n]` gets the same of the rank alone that the header value n pins
- * (node/replica/rank.h), in the order of their labels, for all n below out->ranks. What the process
- * tells of all ranks together is unknown of each, but for what is the same for all. */
+ * Unless `ranks` is NULL, `ranks[n]` gets the same for the one rank that the header value n pins
+ * (node/replica/rank.h), in the order of their labels, for all n below out->ranks. Figures that
+ * the process reports only for all ranks together are unknown for each rank, unless they are
+ * equal for all. */
 MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out,
                                struct node_scrape ranks[NODE_RANKS_MAX]);
 

@@ -1,4 +1,4 @@
-/* What a scrape reads of /metrics: a table, one row a figure (scrape_table.c). */
+/* Reads figures from /metrics by a table, one row a figure (scrape_table.c). */
 #ifndef NODE_REPLICA_SCRAPE_INTERNAL_H
 #define NODE_REPLICA_SCRAPE_INTERNAL_H
 
@@ -7,31 +7,31 @@
 #include "base/slice.h"
 #include "node/replica/scrape.h"
 
-/* What the rows fill in, and what the rest of a scrape follows from; -1: not told. */
+/* The figures that the rows fill in, and from which the rest of a scrape follows; -1: missing. */
 struct node_scrape_figures {
     struct node_scrape told;
     double awake;       /* below 1: one of vLLM's ranks sleeps */
     double prompts;     /* vLLM, tokens of the prompts that prefill_s is of */
     double configs;     /* vLLM, ranks that tell the size of their cache: */
-    double blocks;      /* of all of these together: the server adds up what they say */
-    double rank_tokens; /* of one of them */
+    double blocks;      /* of all ranks together: the server adds up their values */
+    double rank_tokens; /* of one rank */
     double pages;       /* SGLang, of `block_tokens` each */
     double computed;    /* SGLang's schedulers, tokens of prompts, */
-    double reused;      /* what was cached of them, missing until some is, */
+    double reused;      /* cached tokens of these, missing until the first one, */
     double decoded;     /* and tokens of answers */
-    double nothing;     /* of rows that are signs of work and no more */
+    double nothing;     /* for rows that are only signs of work */
 };
 
-/* How a figure is made of what several ranks tell, and which of that is true of each one. */
+/* How a figure is combined from several ranks' values, and its value for each rank. */
 enum node_scrape_how {
     ADD,
     COUNTER, /* added; a restart is seen by its going back */
     MEAN,
-    RATIO, /* added; where the process tells it for all its ranks, it is true of each */
-    MOST,  /* all tell the same: so it is true of each */
+    RATIO, /* added; a value of the process for all its ranks holds for each rank */
+    MOST,  /* all ranks report the same, so the value holds for each rank */
 };
 
-/* Of a sign of work (work.h), bits. */
+/* Bits for signs of work (work.h). */
 enum { STEP = 1, GAUGE = 2 };
 
 struct node_scrape_row {
@@ -45,7 +45,7 @@ struct node_scrape_row {
 
 enum { NODE_SCRAPE_ROWS = 48 };
 
-/* The first NODE_WORK_SIGNS of them are the signs of work, the rest is none. */
+/* The first NODE_WORK_SIGNS of them are the signs of work; the rest are not. */
 extern const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS];
 
 #endif

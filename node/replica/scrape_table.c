@@ -7,13 +7,13 @@
 #define FOUND(field) offsetof(struct node_scrape_figures, field)
 
 const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
-    /* vLLM V1, 0.9 to 0.33: module vllm.v1.metrics.loggers, the `record` of PrometheusStatLogger,
-     * which runs for each batch of outputs that comes from the core. The statistics of an iteration
-     * come with outputs only, those of the scheduler with each step: a chunk of a prompt moves
-     * nothing but the usage, which is not rounded. request_success_total says no more than the
-     * tokens: it moves with the last of an answer. Prompts count with the first token, look-ups
-     * when a request is scheduled first. inter_token_latency came with 0.10.2, names without gpu_
-     * with 0.9.2; what these replaced went with 0.12. */
+    /* vLLM V1, 0.9 to 0.33: module vllm.v1.metrics.loggers, `record` of PrometheusStatLogger, which
+     * runs for each batch of outputs that comes from the core. The statistics of an iteration come
+     * with outputs only, those of the scheduler with each step: a prompt's chunk moves only the
+     * usage, which is not rounded. request_success_total says no more than the tokens: it moves
+     * with the last token of an answer. Prompts count with the first token, look-ups when a request
+     * is scheduled first. inter_token_latency came with 0.10.2, names without gpu_ with 0.9.2; the
+     * replaced names went with 0.12. */
     {VLLM("generation_tokens_total"), TOLD(generation_tokens), COUNTER, STEP},
     {VLLM("iteration_tokens_total_count"), FOUND(nothing), ADD, STEP},
     {VLLM("inter_token_latency_seconds_count"), TOLD(steps), RATIO, STEP},
@@ -25,12 +25,12 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     {VLLM("gpu_prefix_cache_queries_total"), TOLD(prefix_queries), COUNTER, 0},
     {VLLM("num_preemptions_total"), TOLD(preemptions), ADD, 0},
     /* SGLang 0.4 to 0.5.23. Its server counts tokens when a request ends, and the gaps between the
-     * pieces that its scheduler hands over (module srt.managers.tokenizer_manager): before any
-     * parser sees them, and of answers that are not streamed too, every 50 tokens. Its scheduler
-     * counts batches of prompts as they are computed, and decode steps with each or, in earlier
-     * builds, every 40 (--decode-log-interval), as it sets its gauges (module
-     * srt.observability.metrics_collector, earlier srt.metrics.collector). It rounds token_usage to
-     * two digits. cache_config_info was there early in 2026. */
+     * pieces from its scheduler (module srt.managers.tokenizer_manager): before any parser sees
+     * them, every 50 tokens, also for answers that are not streamed. Its scheduler counts batches
+     * of prompts as they are computed. Decode steps count each time or, in earlier builds, every 40
+     * (--decode-log-interval), when the scheduler sets its gauges (module
+     * srt.observability.metrics_collector, earlier srt.metrics.collector). token_usage is rounded
+     * to two digits. cache_config_info was there early in 2026. */
     {SGLANG("realtime_tokens_total"), FOUND(decoded), ADD, STEP, SLICE("mode"), SLICE("decode")},
     {SGLANG("realtime_tokens_total"), FOUND(computed), ADD, STEP, SLICE("mode"),
      SLICE("prefill_compute")},
@@ -40,7 +40,7 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     {SGLANG("token_usage"), TOLD(cache_usage), MEAN, GAUGE},
     {SGLANG("generation_tokens_total"), TOLD(generation_tokens), COUNTER, 0},
     {SGLANG("prompt_tokens_total"), TOLD(prompt_tokens), COUNTER, 0},
-    /* What another router saw (node/replica/scraped.h). */
+    /* Work that another router saw (node/replica/scraped.h). */
     {.name = SLICE(""), FOUND(nothing), ADD, STEP},
 
     /* No signs of work: requests that come and go, sizes, sums of histograms. */

@@ -108,7 +108,7 @@ bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
     d->told_by = source;
     d->source = source;
     d->counted = in->scrapes;
-    /* What it lost is in the registry, by whoever read it. */
+    /* A cache loss comes through the registry, from the router that scraped. */
     (void)node_replica_scraped(k, &s, now_ms);
     return true;
 }

@@ -1,17 +1,16 @@
-/* The metrics of an engine, read by one or two routers for all: who reads them, and what the others
- * make of what those report.
+/* The metrics of an engine, read by one or two routers for all: the choice of these routers, and
+ * the other routers' use of the reported figures.
  *
- * The first NODE_SCRAPERS of the routers whose turn it is (turn.h) scrape it, and report what they
- * read with what they learned (crdt/learned.h); the others take it as if they had read it. A router
- * for which no figures came for NODE_SCRAPE_STALE_MS scrapes by itself, as does one whose requests
- * get no token (node/proxy/guard/watch.h). What it read itself counts for that long: others'
- * figures are older.
+ * The first NODE_SCRAPERS routers in turn (turn.h) scrape the engine, and report the figures with
+ * what they learned (crdt/learned.h). The other routers use them as if they had scraped. A router
+ * without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router whose requests get
+ * no token (node/proxy/guard/watch.h). Own figures count for that long, since others' are older.
  *
- * Each router also counts how often it saw the engine work (node/replica/work.h), by a reading or
- * by tokens of its own, and reports the count. One that rises is a sign of work at all routers.
+ * Each router also counts and reports how often it saw the engine work (node/replica/work.h), by
+ * a reading or by its own tokens. A rising count is a sign of work at all routers.
  *
- * Only who scraped reports a restart to the registry: to the others it comes from there.
- */
+ * Only a router that scraped reports a restart to the registry; the others learn of it from
+ * there. */
 #ifndef NODE_REPLICA_SCRAPED_H
 #define NODE_REPLICA_SCRAPED_H
 
@@ -23,32 +22,32 @@ struct node_replica;
 struct node_scrape;
 
 enum {
-    NODE_SCRAPERS = 2,           /* one may die, and nobody notices */
+    NODE_SCRAPERS = 2,           /* one may die without a gap */
     NODE_SCRAPE_STALE_MS = 3500, /* three of the usual intervals, and a report on its way */
 };
 
 /* Part of struct node_replica. */
 struct node_scraped {
     uint32_t count;         /* of own scrapes */
-    uint64_t own_ms;        /* when the last one was; 0: never */
-    uint64_t told_by;       /* the router whose count of work is known; 0: nobody's */
-    uint64_t source;        /* the router whose figures these are; 0: they are own ones */
-    uint32_t counted;       /* its count then */
+    uint64_t own_ms;        /* time of the last own scrape; 0: never */
+    uint64_t told_by;       /* router with a known count of work; 0: none */
+    uint64_t source;        /* router whose figures these are; 0: own */
+    uint32_t counted;       /* that router's count */
     bool earlier;           /* the last answer was passed over: node_scraped_is_late() */
     unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 
-/* Whether this router is to read its metrics; `interval_ms` is how often. */
+/* True if this router is due to read the metrics; `interval_ms` is the period. */
 bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64_t now_ms);
-/* Whether its answer is to be passed over: it is of a process that is gone, for one that began at
- * `known_s` has been seen. What says so twice in a row is believed: an engine restarted, and its
- * clock was set back. */
+/* True if the answer must be ignored: it comes from a process that is gone, because a process that
+ * began at `known_s` has been seen. The second such answer in a row is believed: the engine
+ * restarted, and its clock was set back. */
 bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, double known_s);
-/* It did: node_replica_scraped() follows, with `s` as it is then. */
+/* This router scraped; the caller then calls node_replica_scraped() with the updated `s`. */
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
-/* Adds what it read, if there is anybody to read it. */
+/* Adds this router's figures, if any other router uses them. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
-/* What `source` reported, and whether the engine is asleep. False: nothing new. */
+/* The figures that `source` reported, and its view of the engine's sleep. False: nothing new. */
 bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms);
 

@@ -46,7 +46,7 @@ bool node_replica_pace_add(struct node_replica *k, double context_tokens, double
     return is_step;
 }
 
-/* Whether such evidence came lately. */
+/* True if such evidence came lately. */
 static bool lately(uint64_t at_ms, uint64_t now_ms)
 {
     return at_ms != 0 && (double)now_ms < (double)at_ms + RULE(HALF_LIFE_MS);
@@ -72,7 +72,7 @@ bool node_replica_whole_add(struct node_replica *k, double seconds, double prefi
     return true;
 }
 
-/* How much a counter rose; -1: not known. */
+/* The rise of a counter; -1: not known. */
 static double risen(double before, double now)
 {
     return before >= 0 && now >= before ? now - before : -1;

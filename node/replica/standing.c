@@ -83,7 +83,7 @@ static enum node_standing_why why_down(const struct node_replica *k)
                                                                  : NODE_STANDING_FAILS_REQUESTS;
 }
 
-/* It gets nothing. WELL: that is not so. */
+/* The reason for no requests at all. WELL: there is none. */
 static enum node_standing_why why_out(const struct node_replica *k)
 {
     if (k->health == NODE_HEALTH_ROUTER)
@@ -102,7 +102,7 @@ static bool warms_up(const struct node_replica *k, uint64_t now_ms)
     return k->trouble.back_ms != 0 && now_ms < k->trouble.back_ms + NODE_WARM_MS;
 }
 
-/* It does with as many requests as it may have. */
+/* True in slow start with as many requests as allowed. */
 static bool is_cold(const struct node_replica *k, uint64_t now_ms)
 {
     uint64_t back_ms = k->trouble.back_ms;
@@ -134,7 +134,7 @@ unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms)
            (unsigned)is_cold(k, now_ms) << NODE_STANDING_SLOW_START;
 }
 
-/* When it is over by time alone, or was. */
+/* Time at which this ends, or ended, by itself. */
 static uint64_t until(const struct node_replica *k, enum node_standing_why why)
 {
     switch (why) {
@@ -163,7 +163,8 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     unsigned avoided = node_replica_against(k, now_ms) |
                        (unsigned)node_reject_avoids_any(j, now_ms) << NODE_STANDING_REJECTS |
                        (unsigned)(k->kept > 0) << NODE_STANDING_KEPT;
-    /* And what keeps nobody away: the next request tries it, others are accepted, there is room. */
+    /* Reasons that keep no request away: the next request is the trial, other kinds are accepted,
+     * there is room. */
     bool due = (avoided & NODE_IN_TROUBLE) == 0 && node_replica_on_trial(k);
     unsigned all = avoided | (unsigned)due << NODE_STANDING_TRIAL |
                    (unsigned)(node_reject_kinds(j) != 0) << NODE_STANDING_REJECTS |

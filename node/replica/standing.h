@@ -1,13 +1,12 @@
-/* Why a replica gets no requests, or only those that no other will do for. All that speaks against
- * one is in node_replica_against(): decisions go by sets of these reasons, and operators see the
- * weightiest, in a word.
+/* The reasons why a replica gets no requests, or only those that no other replica can take.
+ * node_replica_against() returns all reasons against a replica: decisions use sets of these
+ * reasons, and operators see the weightiest in a word.
  *
- * One of them is slow start. The engine of a replica that is back is cold (memory to map, kernels
- * to compile, an empty cache), and its empty queue would attract everything at once. For some
- * seconds it takes a bounded number of requests, which doubles each second: 4, 8, 16, ... in
- * flight, those of all routers together. The bound is beside what is believed of its speed: that is
- * only ever learned from answers.
- */
+ * One reason is slow start. The engine of a returning replica is cold (memory to map, kernels to
+ * compile, an empty cache), and its empty queue would attract everything at once. For some
+ * seconds its requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as
+ * many each second. The bound does not change the believed speed, which is only ever learned from
+ * answers. */
 #ifndef NODE_REPLICA_STANDING_H
 #define NODE_REPLICA_STANDING_H
 
@@ -21,7 +20,7 @@ enum {
 /* In the order of their weight. */
 enum node_standing_why {
     NODE_STANDING_WELL,
-    /* It gets no requests, */
+    /* No requests, */
     NODE_STANDING_ROUTER,         /* a router answers there */
     NODE_STANDING_NO_ADDRESS,     /* its name has no address; */
     NODE_STANDING_DNS_SILENT,     /* no DNS server answers for it; */
@@ -30,22 +29,22 @@ enum node_standing_why {
     NODE_STANDING_TLS,            /* TLS with it fails; */
     NODE_STANDING_FAILS_CHECKS,   /* its health checks fail; */
     NODE_STANDING_FAILS_REQUESTS, /* requests could not connect, or broke */
-    NODE_STANDING_DRAINED,        /* an operator wishes it */
-    NODE_STANDING_VANISHES,       /* its source does */
+    NODE_STANDING_DRAINED,        /* by an operator */
+    NODE_STANDING_VANISHES,       /* its source removed it */
     NODE_STANDING_ASLEEP,
-    /* it is avoided, */
+    /* avoided, */
     NODE_STANDING_LEAVING,  /* its health check says no */
     NODE_STANDING_STALLED,  /* it stands still with requests; the sign: struct node_signs */
     NODE_STANDING_QUIET,    /* longer without a sign of life than usual */
-    NODE_STANDING_FOUND,    /* another router found it still */
+    NODE_STANDING_FOUND,    /* another router found it standing still */
     NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
     NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
-    NODE_STANDING_TRIED,    /* it stood still, and one request tries it */
+    NODE_STANDING_TRIED,    /* it stood still, and one request is the trial */
     NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
     NODE_STANDING_REPORTED, /* another router has it in a back-off, or on trial */
-    NODE_STANDING_REJECTS,  /* requests that others accept; all of them, or some. As many of its
-                                model as may be are avoided already: it is not */
-    NODE_STANDING_FULL,     /* it said that its queue is full */
+    NODE_STANDING_REJECTS,  /* it rejects all or some requests that others accept. If too many
+                             * replicas of its model are avoided already, it still gets requests */
+    NODE_STANDING_FULL,     /* it answered that its queue is full */
     NODE_STANDING_KEPT,     /* kept for a request that may be poison */
     NODE_STANDING_SLOW_START,
     NODE_STANDINGS,
@@ -53,7 +52,7 @@ enum node_standing_why {
 
 /* Sets of reasons: bit 1 << enum node_standing_why. */
 enum {
-    /* By its signs: each data-parallel rank has its own. */
+    /* By its signs of life; each data-parallel rank has its own. */
     NODE_STANDS_STILL = 1U << NODE_STANDING_LEAVING | 1U << NODE_STANDING_STALLED |
                         1U << NODE_STANDING_QUIET | 1U << NODE_STANDING_FOUND |
                         1U << NODE_STANDING_TRIED,
@@ -62,20 +61,19 @@ enum {
     NODE_IN_TROUBLE = NODE_STANDS_STILL | NODE_BACKS_OFF | 1U << NODE_STANDING_REPORTED,
 };
 
-/* Why one that is up is chosen only where no other will do, whatever the request; 0: it is chosen
- * as others are. */
+/* The reasons to choose an UP replica only if no other will do, for any request; 0: none. */
 unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms);
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
     return node_replica_against(k, now_ms) != 0;
 }
-/* No answer has begun since it failed or stood still. */
+/* True if no answer has begun since the replica failed or stood still. */
 static inline bool node_replica_on_trial(const struct node_replica *k)
 {
     return k->trouble.failing.trial || k->signs.stalls.trial;
 }
-/* By its own failures, or on trial since; that another router reports it, or that it rejects, is
- * another matter. */
+/* True in a back-off or a stall by its own failures, or on trial after one. Other routers' reports
+ * and rejections do not count. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
     return node_replica_on_trial(k) ||
@@ -84,18 +82,19 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 
 struct node_standing {
     enum node_standing_why why;
-    bool avoided;      /* it is up; false: all the same, as one in slow start with room */
-    uint64_t until_ms; /* when this is over by time alone; 0: not known */
+    bool avoided;      /* true: up, but avoided; false: in full use, or in slow start with room */
+    uint64_t until_ms; /* when time alone ends this; 0: not known */
     unsigned status;   /* REJECTS: node_reject_status(), */
     uint64_t kinds;    /* node_reject_kinds(), */
-    bool one_model;    /* whether those are for one of its models alone, */
-    unsigned denied;   /* or so many models that it lists and denies, and nothing else, */
-    bool beyond;       /* and whether it is used as half of a model's replicas are avoided */
+    bool one_model;    /* true if those are for one of its models alone, */
+    unsigned denied;   /* or number of listed models that it denies, if there is no other reason, */
+    bool beyond;       /* and true if half of a model's replicas are avoided already, so it is still
+                        * used */
 };
 /* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
-/* In a word: "errors", "stalled", ...; "" for none. And in a phrase, which may be in `room`. */
+/* One word: "errors", "stalled", ...; "" for none. And a phrase, which may be in `room`. */
 enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };
 const char *node_standing_word(enum node_standing_why why);
 const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES]);

@@ -1,6 +1,5 @@
-/* The words in which all rooms of a node speak of a replica: what it is, how it is, what it was
- * asked and how that ended.
- */
+/* Terms for a replica that all parts of a node share: its type, its health, its probes, and the
+ * outcomes of requests. */
 #ifndef NODE_REPLICA_TERMS_H
 #define NODE_REPLICA_TERMS_H
 
@@ -39,7 +38,7 @@ static inline bool node_replica_set_any(const struct node_replica_set *s)
     return any != 0;
 }
 
-/* The first of them from `from` on; `count`: there is none below that. */
+/* The first member of the set from `from` on; `count`: there is none below that. */
 static inline unsigned node_replica_set_next(const struct node_replica_set *s, unsigned from,
                                              unsigned count)
 {
@@ -63,7 +62,7 @@ enum node_health {
     NODE_HEALTH_UNKNOWN, /* not probed yet: used only when nothing better is there */
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
-    NODE_HEALTH_DRAINING, /* finishes what it has, gets nothing new */
+    NODE_HEALTH_DRAINING, /* finishes its requests, gets no new ones */
     NODE_HEALTH_ROUTER,   /* no engine: a router answers its probes. Never used */
     NODE_HEALTHS,
 };
@@ -75,13 +74,13 @@ enum node_probe {
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
     NODE_PROBE_PING,   /* of SGLang, whose health check is slow */
-    NODE_PROBE_EVENTS, /* of vLLM: where it publishes its KV events */
+    NODE_PROBE_EVENTS, /* of vLLM: the address of its KV events */
     NODE_PROBES,
 };
 
 /* Under which name engines are asked by the requests of clients: their Host. */
 enum node_host_header {
-    NODE_HOST_NOT_SAID, /* of a label: as the setting says */
+    NODE_HOST_NOT_SAID, /* by a label: the setting counts */
     NODE_HOST_REPLICA,  /* the authority of the replica's URL */
     NODE_HOST_CLIENT,   /* as the client wrote it */
 };
@@ -98,18 +97,19 @@ enum node_outcome {
     NODE_OUTCOME_ENGINE_BUSY,    /* 429, 503 of a healthy engine: retry elsewhere */
     NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
-    NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after it was sent */
+    NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after the request was
+                                  * sent */
     NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
     NODE_OUTCOME_SLOW,     /* time was up while its engine worked: not its failure */
-    NODE_OUTCOME_STALLED,  /* moved away from a replica that stands still: says no more */
-    NODE_OUTCOME_NOT_SENT, /* it was chosen, but a limit of the router, or a better one, came in
-                              between: says nothing of the replica */
+    NODE_OUTCOME_STALLED,  /* moved away from a stalled replica: says nothing more */
+    NODE_OUTCOME_NOT_SENT, /* chosen, but a router limit or a better replica intervened: says
+                            * nothing of the replica */
     NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
-                              accepts the same (node/replica/reject.h) */
+                            * accepts the same (node/replica/reject.h) */
 };
 enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
-/* What went wrong at a replica, one answer each, for metrics. */
+/* Errors at a replica, one per answer, for metrics. */
 enum node_error {
     NODE_ERROR_CONNECT,     /* refused, unreachable or connect timeout */
     NODE_ERROR_TIMEOUT,     /* silent beyond its limit */
@@ -122,19 +122,19 @@ enum node_error {
     NODE_ERRORS,
 };
 
-/* In a word, for operators: "up", "vllm", "ok", "connect". */
+/* One word, for operators: "up", "vllm", "ok", "connect". */
 const char *node_health_text(enum node_health health);
 const char *node_engine_text(enum node_engine engine);
 const char *node_outcome_text(enum node_outcome outcome);
 const char *node_error_text(enum node_error error);
 
-/* What the answer reported of its work; -1 where it did not. For a stream without completion_tokens
- * the number of its content events is a good substitute. */
+/* The usage that an answer reported; -1: not reported. For a stream without completion_tokens the
+ * number of its content events is a good substitute. */
 struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;
     int64_t completion_tokens;
-    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's; 0 says nothing either */
+    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's media; 0: also not reported */
 };
 
 #endif

@@ -7,12 +7,11 @@
 #include "base/number.h"
 #include "node/replica/constants.h"
 
-/* What is believed at first: the tokens of a byte in those of a byte of English, which is what
- * bytes_per_token is said of; and of how many standard deviations that is sure. By least squares
- * over texts of 17 languages and formats and five tokenizers of 32,000 to 200,000 tokens
- * (docs/adr/0032). A digit is more than a token: hexadecimal and base64 are read as letters and
- * digits. Media: an image has 256 (a thumbnail) to 2,500 tokens (a page), speech about 25 a second,
- * a film 100 to 300. */
+/* Initial values. Tokens of a byte, relative to a byte of English, which is the unit of
+ * bytes_per_token; and the standard deviation of that. By least squares over texts of 17 languages
+ * and formats and five tokenizers of 32,000 to 200,000 tokens (docs/adr/0032). A digit is more than
+ * a token: hexadecimal and base64 are read as letters and digits. Media: an image has 256 (a
+ * thumbnail) to 2,500 tokens (a page), speech about 25 a second, a film 100 to 300. */
 static const struct {
     double tokens;
     double spread;
@@ -86,8 +85,8 @@ static void widen(struct node_tokens *t)
             t->variance[i][k] *= grows[i] * grows[k];
 }
 
-/* Of what a prompt of these amounts, `sum` tokens as believed, has: its variance as a share, and
- * how much each factor has to do with that. */
+/* The relative variance of a prompt of these amounts, `sum` tokens as believed; and each factor's
+ * part in it. */
 static double variance_of(const struct node_tokens *t, const double amount[NODE_KINDS], double sum,
                           double moves[NODE_KINDS])
 {
@@ -136,7 +135,7 @@ static void step(struct node_tokens *t, const double amount[NODE_KINDS], double 
         double factor = t->factor[i] + off * moves[i];
         t->factor[i] = number_min(number_max(factor, 1 / RULE(TOKENS_MAX)), RULE(TOKENS_MAX));
         for (unsigned k = 0; moves[i] != 0 && k < NODE_KINDS; k++)
-            t->variance[i][k] -= moves[i] * moves[k]; /* as for [k][i], to the last bit */
+            t->variance[i][k] -= moves[i] * moves[k]; /* equal to [k][i], to the last bit */
         if (t->variance[i][i] < spread * spread)
             t->variance[i][i] += spread * RULE(TOKENS_DRIFT) * spread * RULE(TOKENS_DRIFT);
     }
@@ -167,8 +166,8 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
 
 /* --- for the next life ----------------------------------------------------------------------- */
 
-/* Tokens of a byte of English, by which the others are believed; of each kind its factor, and its
- * variances with itself and those behind it. */
+/* Tokens of a byte of English, the unit of the others. Of each kind its factor, and its variances
+ * with itself and the later kinds. */
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w)
 {
     wire_write_double(w, t->first[NODE_KIND_LETTER]);

@@ -1,11 +1,11 @@
-/* Whose turn it is: what one or two routers do for all at a replica.
+/* Turns: the order of routers for work that one or two do for all at a replica.
  *
- * The routers that see a replica up stand in an order, by the hash of router and replica: the same
- * at each of them, and another one at each replica. The first ones read its metrics (scraped.h).
- * The first ones of those that read KV events read these (node/proxy/engine/feeds.h); those that
- * the engine connected to, or that know what it holds, go before the others. When one of them dies,
- * leaves, or no longer sees the replica up, its reports say so or go, and the next one moves up.
- */
+ * The routers that see a replica up are ordered by the hash of router and replica. All routers
+ * compute the same order, and each replica has a different one. The first routers read its
+ * metrics (scraped.h). The first routers that read KV events read those
+ * (node/proxy/engine/feeds.h); routers that the engine connected to, or that know its contents,
+ * go first. When such a router dies, leaves, or no longer sees the replica up, its reports show
+ * this or are dropped, and the next router moves up. */
 #ifndef NODE_REPLICA_TURN_H
 #define NODE_REPLICA_TURN_H
 
@@ -16,8 +16,8 @@
 
 /* Part of struct node_replica. */
 struct node_turn {
-    unsigned others; /* routers that see it up, */
-    unsigned ahead;  /* and those that stand before this one */
+    unsigned others; /* routers that see the replica up, */
+    unsigned ahead;  /* and those of them before this one */
 };
 
 /* The place of a router in the order of a replica: the greatest is the first. */
@@ -26,7 +26,7 @@ static inline uint64_t node_turn_rank(uint64_t name_hash, uint64_t router)
     return hash_mix(name_hash ^ hash_mix(router));
 }
 
-/* One of the others, by its rank and by what it reports; `self` is this router's rank. */
+/* Adds another router, by its rank and its report; `self` is this router's rank. */
 static inline void node_turn_add(struct node_turn *t, bool up, uint64_t rank, uint64_t self)
 {
     t->others += up;

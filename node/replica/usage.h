@@ -1,6 +1,6 @@
-/* What an engine tells of an answer, before it is believed: what cannot be true is not added up as
- * it came, and teaches nothing. Engines do tell such: one that recomputes a request may count what
- * it finds cached each time, and then more of the prompt was cached than there is. */
+/* Checks the usage of an answer before the router believes it: impossible figures are corrected,
+ * and teach nothing. Engines do report such figures: an engine that recomputes a request may count
+ * its cached tokens each time, so more of the prompt was cached than there is. */
 #ifndef NODE_REPLICA_USAGE_H
 #define NODE_REPLICA_USAGE_H
 
@@ -8,9 +8,9 @@
 
 #include "node/replica/terms.h"
 
-/* Corrects what cannot be true. A count beyond NODE_USAGE_TOKENS_MAX reads as not reported (-1; of
- * media 0). More cached tokens than the prompt has are all of it; more media tokens read as not
- * reported. False: there was something. */
+/* Corrects impossible figures. A count beyond NODE_USAGE_TOKENS_MAX reads as not reported (-1; for
+ * media 0). More cached tokens than the prompt has are cut to the prompt; more media tokens read as
+ * not reported. Returns false if a figure was impossible. */
 bool node_usage_clean(struct node_usage *usage);
 
 #endif

@@ -1,12 +1,11 @@
-/* Whole answers: one time for two unknowns, how long a token of prefill and a step of decode take
- * (docs/adr/0036). By least squares of relative errors a stall has next to no weight,
+/* Whole answers give one time for two unknowns, the times of a prefill token and of a decode step
+ * (docs/adr/0036). With least squares of relative errors a stall has next to no weight,
  *
  *     sum over answers of (1 - (prefill * p + steps * d) / seconds)^2   is least.
  *
- * The few answers of one replica, which are much alike, do not tell the two apart; all answers of
- * the fleet do. So the fleet's are explained first; a replica differs from that by one factor for
- * both, and only as it has more answers by one for each.
- */
+ * One replica's few, similar answers do not separate the two; the fleet's answers do. So the
+ * fleet's times are fitted first. A replica with few answers differs by one factor for both
+ * times, and with more answers by one factor for each. */
 #ifndef NODE_REPLICA_WHOLE_H
 #define NODE_REPLICA_WHOLE_H
 
@@ -18,23 +17,22 @@ struct node_whole_base {
 /* Part of struct node_replica. Zeroed: no answers. */
 struct node_whole {
     double count, pp, pd, dd, p, d; /* sums, of prefill tokens and steps per second of an answer */
-    struct node_whole_base base;    /* how the fleet's answers are explained */
+    struct node_whole_base base;    /* the fit to the fleet's answers */
 };
 
-/* One more answer. Older ones fade. */
+/* Adds an answer. Older ones fade. */
 void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s);
 
 /* The replica's own speeds. Needs a base and an answer. */
 struct node_whole_base node_whole_explain(const struct node_whole *w);
 
-/* How many times faster it is than `base`, all in all. Needs an answer. */
+/* The replica's speed relative to `base`, overall. Needs an answer. */
 double node_whole_factor(const struct node_whole *w, struct node_whole_base base);
 
-/* Adds the answers of one replica to the fleet's, as they would be if it were so many times slower.
- */
+/* Adds one replica's answers to the fleet's, scaled to a replica that is so many times slower. */
 void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor);
 
-/* What explains the fleet's answers best, from `fleet->base` on. */
+/* The best fit to the fleet's answers, starting at `fleet->base`. */
 struct node_whole_base node_whole_explain_fleet(const struct node_whole *fleet);
 
 #endif

@@ -1,16 +1,16 @@
-/* Signs of work: what of an engine's /metrics moves while it computes, for whomever. An engine that
- * shows work lives, however long it says nothing on a stream, so an answer that has begun there
- * goes on (node/replica/health.h, docs/adr/0048). What the HTTP server or the process counts by
- * itself is no sign: probes raise it, also in front of a core that hangs.
+/* Signs of work: the series of an engine's /metrics that move while the engine computes, for any
+ * client. An engine that shows work lives, however long a stream is silent, so an answer that has
+ * begun there goes on (node/replica/health.h, docs/adr/0048). Counters of the HTTP server or the
+ * process are no signs: probes raise them, even in front of a core that hangs.
  *
  * The table is in scrape_table.c: its first rows are signs. A STEP moves while one answer is
- * computed: an engine that has such a series and does not move it stands still. Others move when a
- * request begins or ends: that they stand still shows nothing.
+ * computed: an engine that has such a series and does not move it stands still. Other signs move
+ * when a request begins or ends: they may be constant for long.
  *
- * A counter counts as moved when it is above what was ever read of it, for a process that is read
- * in parts goes down and up again without any work; one that stays below is another count from then
- * on. A gauge moves when it changes. Rounded gauges are signs as well, but no STEP.
- */
+ * A counter counts as moved when it is above its greatest reading. The counters of a process that
+ * is read in parts go down and up again without any work. A counter that stays below is a new
+ * count from then on. A gauge moves when it changes. Rounded gauges are signs as well, but no
+ * STEP. */
 #ifndef NODE_REPLICA_WORK_H
 #define NODE_REPLICA_WORK_H
 
@@ -22,28 +22,29 @@
 
 enum {
     NODE_WORK_SIGNS = 19,     /* rows of the table */
-    NODE_WORK_TOLD = 18,      /* the last of them: what another router tells (scraped.h) */
-    NODE_WORK_LOWER_MAX = 3,  /* readings in a row below the most, from which it counts anew */
+    NODE_WORK_TOLD = 18,      /* the last sign that other routers report (scraped.h) */
+    NODE_WORK_LOWER_MAX = 3,  /* consecutive readings below the greatest before the count begins
+                               * anew */
     NODE_WORK_TELL_MS = 3000, /* tokens of ours are reported at most so often */
 };
 
-/* One reading, by the rows of the table; -1: the series is not there. */
+/* One reading, by the rows of the table; -1: the series is missing. */
 struct node_work_reading {
     double value[NODE_WORK_SIGNS];
 };
 
-/* What was read so far. Zeroed: nothing. */
+/* The readings so far. Zeroed: none. */
 struct node_work_seen {
-    double most[NODE_WORK_SIGNS]; /* of a counter; of a gauge: the last one */
+    double most[NODE_WORK_SIGNS]; /* greatest reading of a counter; last one of a gauge */
     uint8_t lower[NODE_WORK_SIGNS];
     uint32_t known; /* bits 1 << row */
 };
 
-/* Takes a reading in. Returns whether it shows work since those before; the first one does not. */
+/* Adds a reading. Returns true if it shows work since the earlier ones; the first does not. */
 bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now);
 /* The count of another router is about to come, and goes on from nothing that was read before. */
 void node_work_told_anew(struct node_work_seen *seen);
-/* Whether a reading tells of single steps, so that its standing still means something. */
+/* True if a reading has single steps, so that no movement means a stall. */
 bool node_work_tells_steps(const struct node_work_reading *w);
 
 #endif

@@ -1,11 +1,12 @@
-/* LoRA adapters: which one a request wants, where it is held (node/replica/adapters.h), and what
- * others use. A router reports with its load at a replica which adapter it used there last. */
+/* LoRA adapters: the adapter of a request, the replicas that have it (node/replica/adapters.h),
+ * and the use by other routers. A router's report of its load at a replica includes the last used
+ * adapter. */
 #include "base/check.h"
 #include "base/hash.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
 
-/* Of 32 bits, as it is reported: two of some thousands that are one by chance do no harm. */
+/* 32 bits, as reported: two out of some thousands with the same value do no harm. */
 static uint32_t adapter_named(const struct node_router *r, struct slice name)
 {
     return (uint32_t)hash64(&r->common->secret, name.at, name.len) | 1;
@@ -81,7 +82,8 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* A copy of what another replica holds takes a slot that somebody wants: one load more. */
+/* A copy of an adapter that another replica has takes a slot from another adapter: one more
+ * load. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {
@@ -138,7 +140,7 @@ void node_router_adapters_tick(struct node_router *r, uint64_t now_ms)
             holders++;
         }
     }
-    if (holders > 1) /* one of them is left to those that come and go */
+    if (holders > 1) /* one of them stays for requests from time to time */
         slots -= slots / holders;
     node_adapters_tick(r->adapters, slots, now_ms);
 }

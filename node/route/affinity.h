@@ -1,11 +1,11 @@
-/* Which replica made a stored response (/v1/responses/{id}): stored responses live in one engine's
- * memory, so reading, cancelling or continuing one must go where it was made.
+/* Maps the id of a stored response (/v1/responses/{id}) to the replica that made it. Stored
+ * responses live in one engine's memory, so requests to read, cancel or continue a response must
+ * go to that replica.
  *
- * A fixed table of the last `capacity` ids; the oldest entry of a set of eight gives way. An id
- * that is not in it may be in the shared state, by any router (node_router_bind). An unknown id is
- * no error: the caller asks the replicas in turn. Whose key made it stands in further ids
- * (node/proxy/exchange/owner.c).
- */
+ * A fixed table of the last `capacity` ids; a new entry replaces the oldest of a set of eight. An
+ * id that is missing may be in the shared state, by any router (node_router_bind). An unknown id
+ * is no error: the caller asks the replicas in turn. Further ids record the key that made the
+ * response (node/proxy/exchange/owner.c). */
 #ifndef NODE_ROUTE_AFFINITY_H
 #define NODE_ROUTE_AFFINITY_H
 
@@ -32,7 +32,7 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
 /* Ids that gave way to newer ones so far. */
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
-/* The replica, or -1. What another router told is kept here from now on. */
+/* The replica, or -1. Keeps an answer from another router in the table. */
 MUST_USE int node_affinity_get(struct node_affinity *a, struct slice id);
 /* The same, and nothing is kept. */
 MUST_USE int node_affinity_peek(const struct node_affinity *a, struct slice id);

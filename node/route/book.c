@@ -1,5 +1,5 @@
-/* A request is placed: who may get it and what it would meet there, the rule (choose.c), and what
- * follows from its choice. From then on it counts, here and at the other routers. */
+/* Places a request: finds the candidates and the conditions there, applies the rule (choose.c), and
+ * books the choice. From then on the request counts, here and at the other routers. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/replica/constants.h"
@@ -92,11 +92,11 @@ static int book(struct node_router *r, unsigned index, const struct node_work *w
     return ERR_OK;
 }
 
-/* Finding nobody for another attempt is no news: the answer of the last one goes to the client. */
+/* A retry that finds no replica is no news: the client gets the last attempt's answer. */
 static int unroutable(struct node_router *r, const struct node_replica_set *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
-        return err; /* it waits */
+        return err; /* the request waits */
     r->unroutable += node_router_is_first_attempt(excluded);
     return err;
 }
@@ -151,7 +151,7 @@ int node_router_place_by_load(struct node_router *r, const struct node_request *
     if (err != ERR_OK)
         return unroutable(r, excluded, err);
     unsigned index = node_router_choose(r, &bare, &node_policy_least_request);
-    /* Nobody knows how much work it is: it counts as a request and nothing else. */
+    /* The amount of work is unknown: the booking counts as one request and nothing else. */
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;

@@ -1,4 +1,4 @@
-/* The replicas in few words, for who looks at all of them each second. */
+/* The replicas in a few words, for callers that read all of them each second. */
 #include "node/route/brief.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct tokens {
     uint64_t prompt, cached;
 };
 
-/* What the engine told of answered prompts, of one replica or (-1) of all that are in use. */
+/* Tokens of answered prompts as the engine reported them, of one replica or (-1) of all in use. */
 static struct tokens answered(const struct node_router *r, int replica)
 {
     struct tokens sum = {0};
@@ -85,7 +85,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
     json_put_u64(w, "prompt_tokens", told.prompt);
     json_put_u64(w, "cached_tokens", told.cached);
-    /* of its cache, as its metrics say */
+    /* of its cache, by its metrics */
     json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 

@@ -1,4 +1,4 @@
-/* What a request would meet at each candidate: the numbers that the rule decides by (choose.c). */
+/* The conditions at each candidate: the numbers that the rule decides by (choose.c). */
 #include <math.h>
 
 #include "base/checkpoint.h"
@@ -16,7 +16,8 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) + others / rate;
 }
 
-/* Nobody knows what foreign requests ask: as much as those that were sent there from here. */
+/* Foreign requests have an unknown size, so each counts as the mean of the requests sent there from
+ * here. */
 static double foreign_queue_s(const struct node_slot *s, const struct node_under_way *all,
                               double rate)
 {
@@ -26,8 +27,8 @@ static double foreign_queue_s(const struct node_slot *s, const struct node_under
     return all->foreign_waiting * number_max(uncached, 0) / (double)s->chosen / rate;
 }
 
-/* Whether it is tried (node/replica/fleet.h): while it computes no prompt, or, if it has shown
- * little yet, while nothing at all is under way there. */
+/* True if the optimistic belief of an idle replica applies (node/replica/fleet.h): while the
+ * replica computes no prompt, or, with few samples, while nothing at all is under way there. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
@@ -35,8 +36,8 @@ static bool is_tried(const struct node_replica *k, const struct node_under_way *
            (all->requests <= 0 || k->shown.rate.samples > RULE(FEW));
 }
 
-/* A replica that has shown little yet is no faster than what is being computed there shows. Waiting
- * for its first byte would place prompt after prompt behind it (docs/adr/0042). */
+/* A replica with few samples is no faster than its present prompt shows. To wait for its first byte
+ * would place prompt after prompt behind that one (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
                          const struct node_under_way *all, uint64_t now_ms)
 {
@@ -49,10 +50,10 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice its time, and this much more, is late for some other reason,
- * and nobody knows for how long: as long again, as with all waits of unknown cause. An engine takes
- * some time beside its computing, such as for a tokenizer, and what other routers placed before it
- * is heard of a moment later. */
+/* A prompt that takes more than twice its time, and this much more, is late for another reason,
+ * and for an unknown time. The guess is as long again, as for all waits of unknown cause. An
+ * engine needs some time beside its computing, such as for a tokenizer, and other routers'
+ * earlier prompts are reported a moment later. */
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))
@@ -60,14 +61,15 @@ static double late_s(const struct node_head *head, double rate)
     return number_max(head->since_s - RULE(CLEARLY) * head->tokens / rate - RULE(LATE_S), 0);
 }
 
-/* What is under way at a candidate on average, and how long a step may take with that: not much
- * more than at the fastest. */
+/* The mean load of a candidate, and the longest normal step at that load: not much more than at the
+ * fastest. */
 struct typical {
     double requests, context_tokens;
     double step_s;
 };
 
-/* The same where so many requests run: with none it may be tried (node/replica/fleet.h). */
+/* The step time with so many requests. With none the optimistic belief applies
+ * (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
     double times = requests > 0 || LEFT_OUT(TRIED)
@@ -76,9 +78,9 @@ static double tried_step_s(const struct node_replica *k, double requests, double
     return node_believed_step_s(&k->believed, context_tokens) * times;
 }
 
-/* How many times slower a replica is than believed, by answers that are not streamed: those that
- * should have ended by now, against those that ever did. Until its first one ends nothing else
- * tells of a slow replica, and a fast one has answered hundreds by then (docs/adr/0042). */
+/* Factor by which a replica is slower than believed, by answers that are not streamed: overdue
+ * answers relative to finished ones. Until the first one ends there is no other sign of a slow
+ * replica, and a fast one has answered hundreds by then (docs/adr/0042). */
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
 {
@@ -91,7 +93,7 @@ static double times_slower(const struct node_replica *k, const struct node_size 
                : times;
 }
 
-/* And keeps for each candidate what is under way there. */
+/* Also stores the load under way at each candidate. */
 static struct typical typical_of(struct node_router *r, uint64_t now_ms)
 {
     struct typical t = {.step_s = INFINITY};
@@ -106,7 +108,7 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.step_s = number_min(t.step_s,
                               node_believed_step_s(&r->replicas[r->candidates[i].replica].believed,
                                                    t.context_tokens));
-    /* In a crowd a step without context is the end of a line far from all samples. */
+    /* In a crowd a step without context is extrapolated far from all samples. */
     double crowded = number_min(t.requests / RULE(CROWD), 1);
     t.step_s *= RULE(SLIGHTLY) + crowded * (RULE(CLEARLY) - RULE(SLIGHTLY));
     return t;
@@ -124,7 +126,7 @@ static struct node_deepest deepest_of(const struct node_router *r, const struct 
     return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
 }
 
-/* Of the uncached tokens, those that some candidate holds. */
+/* The uncached tokens that some candidate has. */
 static double copied_of(const struct node_router *r, double held_blocks,
                         const struct node_size *size, double uncached_tokens)
 {
@@ -132,8 +134,8 @@ static double copied_of(const struct node_router *r, double held_blocks,
     return number_min(number_max(beyond, 0), uncached_tokens);
 }
 
-/* As many as came in the last time that it takes to compute the copy. Each of the other routers
- * has as many. */
+/* As many as came in the time of computing the copy. Each other router is assumed to have as
+ * many. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
 {
     if (copied_s <= 0 || LEFT_OUT(FOLLOWERS))
@@ -214,7 +216,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 
 enum {
     TOKEN_ID_BYTES = 4,  /* as the chain counts them */
-    FLEET_EVERY_MS = 10, /* how fast all are believed to be is worked out no more often */
+    FLEET_EVERY_MS = 10, /* shortest interval between two computations of the believed speeds */
 };
 
 static void candidates_fill(struct node_router *r, const struct node_request *request,
@@ -230,8 +232,8 @@ static void candidates_fill(struct node_router *r, const struct node_request *re
     r->has_costs = costs;
 }
 
-/* --- the request, and who may get it -------------------------------------------------------------
- */
+/* --- the request and its candidates
+ * ------------------------------------------------------------ */
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
 {

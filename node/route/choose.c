@@ -1,15 +1,15 @@
-/* The rule: which candidate gets a request.
+/* The rule: chooses the candidate that gets a request.
  *
- *   1. What does it cost at each, in seconds, this request and all others (cost.h)?
- *   2. Where it might find no room, short steps are no reason to go.
- *   3. A slow replica that is due is taken, whatever it costs (due.h).
- *   4. Else the policy takes one: the cheapest, or of those as good as it the one where least is
- *      under way (policy/cache_aware.c). Other policies look at neither cost nor due.
+ *   1. What does the request cost at each, in seconds, for itself and all others (cost.h)?
+ *   2. If a request may find no room at a replica, short steps there do not count.
+ *   3. A slow replica that is due is taken, whatever the cost (due.h).
+ *   4. Else the policy chooses: the cheapest, or among equally good ones the one with the least
+ *      work under way (policy/cache_aware.c). Other policies look at neither cost nor due.
  *   5. Nothing else decides.
  *
- * It reads a table of numbers. Which replicas are in it is decided before (eligible.c), as is what
- * the request would meet at each of them (candidate.c); that it is booked there comes after
- * (book.c). docs/routing.md is this page for operators. */
+ * The input is a table of numbers. Before that, eligible.c selects the replicas in the table, and
+ * candidate.c computes the conditions at each; afterwards book.c books the request.
+ * docs/routing.md is this page for operators. */
 #include <math.h>
 
 #include "base/check.h"
@@ -35,7 +35,7 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* The cheapest at which no more would run than ever did; NULL: there is none. */
+/* The cheapest replica at which no more would run than ever ran; NULL: none. */
 static const struct node_candidate *cheapest_with_room(const struct node_router *r)
 {
     const struct node_candidate *least = NULL;
@@ -52,14 +52,14 @@ static double begins_s(const struct node_candidate *c)
     return c->cost.queue_s + c->cost.uncached_s + c->cost.adapter_s;
 }
 
-/* Of its decode, what is for steps longer than at the fastest. */
+/* Part of the decode cost: steps longer than at the fastest. */
 static double slower_s(const struct node_candidate *c)
 {
     return c->meets.output_tokens * c->meets.step_more_s / c->weight;
 }
 
-/* That its steps are shorter says nothing for a replica where a request may find no room, while one
- * that has room would begin sooner (docs/adr/0042). */
+/* Shorter steps are no advantage of a replica where a request may find no room, if a replica with
+ * room would begin sooner (docs/adr/0042). */
 static void pace_forget(struct node_router *r)
 {
     const struct node_candidate *other = LEFT_OUT(PACE_FORGET) ? NULL : cheapest_with_room(r);
@@ -102,11 +102,11 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
 {
     unsigned count = r->candidate_count, chosen = count;
 
-    /* 1. The cost of each. A policy that wants none has none, but for explain.c. */
+    /* 1. The cost of each. A policy that needs no costs has none, except for explain.c. */
     for (unsigned i = 0; r->has_costs && i < count; i++)
         r->candidates[i].cost = cost_of(&r->candidates[i].meets);
 
-    /* 2. Where it may find no room it is charged with the steps of one that has room. */
+    /* 2. A replica that may have no room is charged with the steps of a replica with room. */
     if (r->has_costs)
         pace_forget(r);
 

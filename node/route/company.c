@@ -1,5 +1,5 @@
-/* Replicas that are kept for a suspect: it is placed where nothing else of ours is under way, and
- * others are not placed beside it where they can be elsewhere. */
+/* Replicas that are kept for a suspect: the router places a suspect where nothing else of its own
+ * is under way, and places other requests elsewhere if possible. */
 #include <limits.h>
 
 #include "base/check.h"
@@ -25,7 +25,7 @@ static bool is_idle(const struct node_replica *k)
     return node_replica_requests(k) == 0;
 }
 
-/* Whether no candidate has another process than the first. */
+/* True if all candidates belong to the same process. */
 static bool is_one_process(const struct node_router *r)
 {
     unsigned first = node_router_server(r, r->candidates[0].replica), i = 1;
@@ -34,7 +34,7 @@ static bool is_one_process(const struct node_router *r)
     return i == r->candidate_count;
 }
 
-/* The last one that can serve at all is not put at risk while it is in use, be it idle just now. */
+/* The last replica that can serve at all is not put at risk while in use, even if idle just now. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {
@@ -46,9 +46,9 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
 
 enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
 
-/* How unwelcome the company there is to it; 0: it is as wanted. Where a suspect cannot be alone it
- * is at least with no other suspect: of this router by `kept`, of others by the order of routers at
- * each replica, which differs from replica to replica. */
+/* How bad the company at the replica is for the request; 0: as required. A suspect that cannot be
+ * alone at least avoids other suspects: this router's by `kept`, others' by the order of routers
+ * at each replica, which differs from replica to replica. */
 static unsigned company_at(const struct node_router *r, unsigned replica,
                            const struct node_request *request)
 {

@@ -8,7 +8,7 @@
 #include "node/route/router_internal.h"
 
 struct row {
-    unsigned era; /* another one: another replica has its index by now */
+    unsigned era; /* a different era: another replica has the index by now */
     struct node_candidate candidate;
 };
 
@@ -28,7 +28,7 @@ struct entry {
     const char *policy;
     enum node_reason reason;
     unsigned attempt;
-    unsigned candidates, rows, chosen; /* that one is the row of the choice */
+    unsigned candidates, rows, chosen; /* the row of the choice */
     bool has_costs, adapter, stream;
     double displaced_weight, decode_weight, ttft_s;
     uint64_t prompt_tokens, output_tokens;
@@ -43,7 +43,7 @@ struct entry {
 
 struct node_decisions {
     uint64_t made, newest, change;
-    double tokens; /* of a bucket: so many may be kept now */
+    double tokens; /* of a token bucket: so many entries may be kept now */
     uint64_t filled_ms;
     struct entry ring[NODE_DECISIONS_MAX];
 };
@@ -108,8 +108,8 @@ static double worth(const struct node_candidate *c, bool costs)
     return costs ? c->cost.total_s : (double)c->requests;
 }
 
-/* The cheapest, in order, and the chosen one as the last where it is none of them. Returns how
- * many. */
+/* Selects the cheapest, in order, with the chosen one in the last place if not among them. Returns
+ * their number. */
 static unsigned select_rows(const struct node_router *r, unsigned chosen, bool costs, unsigned *out)
 {
     unsigned count = 0;
@@ -214,7 +214,7 @@ bool node_decisions_ended(const struct node_decisions *d, uint64_t number)
 
 /* --- showing them ---------------------------------------------------------------------------- */
 
-/* To the microsecond. */
+/* Rounded to the microsecond. */
 static double rounded(double seconds)
 {
     return (double)(int64_t)(seconds * 1e6 + 0.5) / 1e6;
@@ -264,7 +264,7 @@ static struct slice name_of(const struct node_router *r, const struct row *row)
                                                             : SLICE("(forgotten)");
 }
 
-/* null while it is under way. */
+/* null while under way. */
 static void put_outcome(struct json_writer *w, const struct entry *e)
 {
     const struct node_decision_end *end = &e->end;
@@ -325,7 +325,7 @@ static uint64_t place(const struct entry *e, const struct node_decisions_query *
     return q->order == NODE_DECISIONS_CHANGES ? e->change : e->number;
 }
 
-/* The next that is wanted beyond that place; NULL: there is none. */
+/* The next entry beyond that place that matches; NULL: none. */
 static const struct entry *next(const struct node_decisions *d,
                                 const struct node_decisions_query *q, uint64_t beyond)
 {
@@ -338,7 +338,7 @@ static const struct entry *next(const struct node_decisions *d,
     return found;
 }
 
-/* Beyond it there are as many wanted ones as the query has room for, or all of them. */
+/* The place beyond which as many entries match as the query has room for, or all of them. */
 static uint64_t last_beyond(const struct node_decisions *d, const struct node_decisions_query *q)
 {
     uint64_t beyond = d->newest;

@@ -1,13 +1,12 @@
-/* The last decisions of one router, with the table that each was made by and how it ended.
+/* The last decisions of one router, each with its candidate table and its outcome.
  *
- * A ring of fixed size, allocated once. Where requests come faster than NODE_DECISIONS_PER_S it
- * keeps a sample, and further attempts of a request whatever the rate. It holds nothing of a prompt
- * but its size. The id of a request and the name of its model are cut at their limits.
+ * A ring of fixed size, allocated once. If requests come faster than NODE_DECISIONS_PER_S, the
+ * ring keeps a sample, and all retries. Of a prompt only the size is kept. Request ids and model
+ * names are cut at their limits.
  *
- * Each entry has a number, from 1 on. Each time one is made, or ends, it gets a new `change`, from
- * one counter: who asks for all beyond the last change that it has seen misses nothing that is
- * still here.
- */
+ * Each entry has a number, from 1 on. A new entry gets a `change` from one counter, and another
+ * one when its attempt ends. A reader that asks for all changes beyond the last one seen misses
+ * no entry that is still here. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 
@@ -26,36 +25,36 @@ enum {
 
 struct node_decisions;
 
-/* How the attempt ended; -1 where nothing said so. */
+/* The outcome of an attempt; -1: not reported. */
 struct node_decision_end {
     enum node_outcome outcome;
-    unsigned status;         /* that the client got, or would have; 0: there was no answer */
-    uint64_t first_token_ms; /* when it came; 0: none did */
-    int64_t prompt_tokens, cached_tokens, completion_tokens; /* as the engine told them */
+    unsigned status;         /* sent to the client, or meant for it; 0: no answer */
+    uint64_t first_token_ms; /* time of the first token; 0: none */
+    int64_t prompt_tokens, cached_tokens, completion_tokens; /* as reported by the engine */
 };
 
 enum node_decisions_order {
     NODE_DECISIONS_LAST,    /* the last ones, by their numbers */
     NODE_DECISIONS_AFTER,   /* the first ones beyond that number */
     NODE_DECISIONS_CHANGES, /* the first ones beyond that change, by their changes */
-    NODE_DECISIONS_ONE,     /* that number alone */
+    NODE_DECISIONS_ONE,     /* only that number */
 };
 
-/* Which entries are wanted. */
+/* Selects entries. */
 struct node_decisions_query {
     enum node_decisions_order order;
     uint64_t beyond;
-    unsigned count; /* so many at most */
+    unsigned count; /* at most so many */
     bool ended;     /* only those that have ended */
 };
 
 /* ERR_NOMEM. */
 MUST_USE int node_decisions_create(struct node_decisions **out);
 void node_decisions_destroy(struct node_decisions *d);
-/* From now on the router keeps its decisions there; borrowed. NULL: it keeps none. */
+/* The router keeps its decisions there from now on; borrowed. NULL: keeps none. */
 void node_router_decisions(struct node_router *r, struct node_decisions *d);
 
-/* The attempt of that number ended; does nothing for one that is not kept. */
+/* The attempt with that number ended. Does nothing if the entry is not kept. */
 void node_decisions_end(struct node_decisions *d, uint64_t number,
                         const struct node_decision_end *end, uint64_t now_ms);
 
@@ -65,20 +64,20 @@ void node_decisions_result(struct node_decisions *d, uint64_t number, enum node_
 
 /* The greatest number so far; 0: none. */
 uint64_t node_decisions_newest(const struct node_decisions *d);
-/* How many were made, kept or not. */
+/* Number of decisions made, kept or not. */
 uint64_t node_decisions_made(const struct node_decisions *d);
-/* Whether the entry of that number is here, and has ended. */
+/* True if the entry with that number is here, and has ended. */
 bool node_decisions_ended(const struct node_decisions *d, uint64_t number);
 
-/* Writes an array of the entries that the query wants. `unix_ms` is the time now in Unix time.
- * Returns the change up to which the array goes: `beyond` of the next query by changes. */
+/* Writes an array of the entries that the query selects. `unix_ms` is the present Unix time.
+ * Returns the last change in the array: `beyond` of the next query by changes. */
 uint64_t node_decisions_write(const struct node_decisions *d, const struct node_router *r,
                               const struct node_decisions_query *query, uint64_t now_ms,
                               uint64_t unix_ms, struct json_writer *w);
-/* Of the entry of that number only how it ended, as an object: {"id":..,"outcome":{..}}. */
+/* Writes only the outcome of that entry, as an object: {"id":..,"outcome":{..}}. */
 void node_decisions_end_write(const struct node_decisions *d, uint64_t number,
                               struct json_writer *w);
-/* Its invariants. */
+/* Checks the invariants. */
 void node_decisions_check(const struct node_decisions *d);
 
 #endif

@@ -9,9 +9,9 @@
 /* Names, drains and forgets replicas of `r`, which is borrowed as long as the host is used. */
 struct discover_host node_router_discover_host(struct node_router *r);
 
-/* The sources, of which that is the host, are borrowed until the router is destroyed. They are
- * asked for what they said of a name whenever it gets a slot, which may be long after they said it;
- * and where a replica comes from, for showing. */
+/* The sources are borrowed until the router is destroyed; the host above is theirs. The router asks
+ * them what they said of a name whenever the name gets a slot, which may be long after; and for a
+ * replica's source, for display. */
 void node_router_sources(struct node_router *r, const struct discover *sources);
 
 #endif

@@ -9,11 +9,11 @@ static double speed_of(const struct node_candidate *c)
     return c->believed_per_s * c->weight;
 }
 
-/* What the cheapest asks of one that is due instead of it, and what all have done lately. */
+/* Limits for a due replica, relative to the cheapest, and the recent work of all. */
 struct measure {
     double slow;         /* prefill rate below which a replica is slow */
     double slow_max_s;   /* until its first token, at most */
-    double computed_max; /* tokens that it computes, at most */
+    double computed_max; /* tokens to compute, at most */
     double adapter_s;
     double placed_each; /* tokens that were placed, for each unit of speed */
 };

@@ -1,15 +1,16 @@
-/* Which replicas may get the request: the candidates. They serve its model, its length fits, they
+/* Selects the candidates for a request: replicas that serve its model, have a long enough context,
  * are well, have room, and are not excluded. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-/* Which replicas of one health: those that are well and known to accept such requests, all that are
- * well, that work, or all. */
+/* Replicas of one health: those that are well and known to accept such requests, all that are well,
+ * all that work, or all. */
 enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
-/* It works, so it gets a request before one waits, though it be warming up. If it said that it is
- * full: once it has less of ours than then, or is not asked too often. */
+/* The replica works, so a request goes there before it waits, even in slow start. A replica that
+ * reported itself full: once it has fewer requests of this router than then, or is not asked too
+ * often. */
 static bool is_spare(const struct node_replica *k, unsigned against, uint64_t now_ms)
 {
     return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
@@ -57,8 +58,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
                             const struct node_request *request, const struct node_need *need,
                             const struct node_replica_set *excluded, uint64_t now_ms)
 {
-    /* What is full is waited for rather than going to one in trouble, which has room as it fails.
-     */
+    /* The request waits for a full replica rather than using one in trouble, which has room because
+     * it fails. */
     static const struct {
         enum node_health health;
         enum takes takes;
@@ -81,7 +82,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
     return node_router_last_resort(r, serving, request, excluded);
 }
 
-/* None that fits can be chosen: those that may be too small, and those that denied the model. */
+/* No fitting replica can be chosen: tries those that may be too small, and those that denied the
+ * model. */
 static int candidates_beyond(struct node_router *r, const struct node_request *request,
                              const struct node_need *need, bool cut,
                              const struct node_replica_set *excluded, uint64_t now_ms)
@@ -103,8 +105,8 @@ int node_router_candidates_find(struct node_router *r, const struct node_request
 {
     node_router_servers_find(r, request, now_ms);
     node_router_reject_find(r, &r->servers.asked, request, now_ms);
-    /* An estimate is no proof: what seems too short is tried where nothing else can be, and an
-     * engine that refuses it says so. */
+    /* An estimate is no proof: a replica that seems too small is tried if no other can be, and its
+     * engine rejects the prompt if necessary. */
     struct node_replica_set fit = r->servers.asked;
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);

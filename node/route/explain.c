@@ -1,4 +1,4 @@
-/* What the router believes and why it would choose, as JSON for operators. */
+/* The router's beliefs and the reasons for its choice, as JSON for operators. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
 
-/* null: nobody knows. */
+/* null: unknown. */
 static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
 {
     uint32_t context = node_router_context(r, replica);
@@ -48,7 +48,7 @@ static enum node_health health_of(const struct node_router *r, const struct node
 
 enum { WHY_BYTES = NODE_STANDING_TEXT_BYTES };
 
-/* NULL: it is asked for the model. */
+/* NULL: the replica may be asked for the model. */
 static const char *why_not_of_model(const struct node_router *r, unsigned replica,
                                     const struct node_request *request, uint64_t now_ms)
 {
@@ -60,7 +60,7 @@ static const char *why_not_of_model(const struct node_router *r, unsigned replic
                : "does not serve the model";
 }
 
-/* Why one is left out that is well: a literal, or written to so many bytes at `room`. */
+/* The reason why a healthy replica is left out: a literal, or text in `room` of that size. */
 static const char *why_not_asked(const struct node_router *r, unsigned replica,
                                  const struct node_request *request, char *room)
 {
@@ -83,9 +83,9 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                : "another is preferred";
 }
 
-/* The model comes first, as no other request would change that; and of what is held against it,
- * only what is so for this request: not the rejections of other kinds, a slow start, or a trial to
- * come. */
+/* The model comes first, since no other request would change that. Of the evidence against the
+ * replica only what concerns this request counts: not rejections of other kinds, a slow start, or a
+ * trial to come. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct node_request *request, uint64_t now_ms, char *room)
 {
@@ -125,7 +125,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_end(w);
 }
 
-/* How engines are believed to see the prompt, and why. */
+/* The believed rendering of the prompt by engines, and its source. */
 static void explain_rendering(struct json_writer *w, struct node_router *r,
                               const struct node_request *request)
 {
@@ -150,7 +150,7 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     json_object_end(w);
 }
 
-/* What the policy would answer now; its state is put back. */
+/* The policy's choice now; its state is restored. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request)
 {
     struct prng prng = r->prng;
@@ -176,7 +176,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     struct node_size size = {0};
     struct node_request copy = *given;
     const struct node_request *request = &copy;
-    copy.no_guess = true; /* none is shown as if its turn for a guess were now */
+    copy.no_guess = true; /* shows no replica as if a guess were due now */
     char room[WHY_BYTES];
     struct node_need need = node_router_need(r, request);
     int err = node_router_evaluate(r, request, &need, NULL, true, now_ms, &size);
@@ -184,8 +184,8 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_object_begin(&w);
     json_put_cstr(&w, "policy", r->policy->name);
     json_put_slice(&w, "model", request->model);
-    json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: it fits all contexts, or */
-    json_put_u64(&w, "tokens_most", need.most);   /* none is known */
+    json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: fits all contexts, or */
+    json_put_u64(&w, "tokens_most", need.most);   /* no context is known */
     json_put_double(&w, "displaced_weight", r->config.displaced_weight);
     json_put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
@@ -204,7 +204,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         explain_rendering(&w, r, request);
         unsigned choice = would_choose(r, request);
         json_put_slice(&w, "choice", node_replica_name(&r->replicas[choice]));
-        /* it is down, as all are, and why; empty: it is not */
+        /* down, as all are, and the reason; empty: not down */
         json_put_cstr(&w, "last_resort", why_last_resort(r, choice, now_ms, room));
         json_put_array(&w, "replicas");
         for (unsigned i = 0; i < r->candidate_count; i++)
@@ -274,7 +274,7 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
-/* Which probes the engine refuses, and which models it is known to serve. */
+/* The probes that the engine refuses, and the models that it is known to serve. */
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const paths[NODE_PROBES] = {
@@ -289,7 +289,8 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
             json_cstr(w, paths[i]);
     }
     json_array_end(w);
-    json_put_bool(w, "api_key", r->config.probes_have_key); /* whether the router has one to show */
+    json_put_bool(w, "api_key", r->config.probes_have_key); /* true if the router has a key for
+                                                             * probes */
     json_put_object(w, "models");
     json_put_array(w, "names");
     struct slice name;
@@ -310,7 +311,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_object_end(w);
 }
 
-/* Whether it is chosen as others are, and if not, why and for how long. */
+/* True if the replica is chosen like others; else the reason and the remaining time. */
 static void replica_standing(struct json_writer *w, const struct node_router *r,
                              const struct node_replica *rank, uint64_t now_ms)
 {
@@ -321,18 +322,18 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_put_bool(w, "avoided", standing.avoided);
     json_put_cstr(w, "why", node_standing_word(standing.why));         /* empty: nothing is wrong */
     json_put_cstr(w, "why_text", node_standing_text(&standing, room)); /* the same in a phrase */
-    /* null: it rejects nothing that others accept */
+    /* null: no contradicted rejections */
     json_put_known(w, "rejects_status", standing.why == NODE_STANDING_REJECTS, standing.status);
     json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);
     json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->rank.server, now_ms));
     json_put_bool(w, "leaving", k->signs.leaving);
     /* of its last health check */
     json_put_known(w, "check_status", k->trouble.check.status > 0, k->trouble.check.status);
-    /* the sign by which it is known; empty: it is not */
+    /* the sign of the stall; empty: none */
     json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
 }
 
-/* What one router reports of one replica. */
+/* One router's report about one replica. */
 struct view {
     struct json_writer *w;
     const struct node_router *r;
@@ -352,7 +353,7 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     json_object_begin(v->w);
     json_put_cstr(v->w, "router", name ? name : id);
     if (sight) {
-        /* of one that is a router's own it tells builds that know none */
+        /* a router's own replica is reported as unknown, for builds without such names */
         json_put_cstr(v->w, "health",
                       v->elsewhere ? "unknown"
                       : sight->health <= NODE_HEALTH_DRAINING
@@ -369,14 +370,14 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     return true;
 }
 
-/* How the other routers see it. */
+/* The other routers' views of the replica. */
 static void replica_routers(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const wishes[] = {
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
     json_put_bool(w, "configured", node_router_is_ours(r, number));
-    /* it goes when its name is forgotten */
+    /* leaves when its name is forgotten */
     json_put_bool(w, "unnamed", node_router_replica_unnamed(r, number));
     json_put_cstr(w, "wish", wishes[row->wish]);
     json_put_object(w, "incarnation");
@@ -399,8 +400,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_put_u64(w, "ranks", k->rank.ranks); /* if any, they are chosen and not their address */
     struct slice only_at = node_router_only_at(r, number);
     json_put_cstr(w, "health", only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
-    json_put_slice(w, "only_at", only_at); /* the router that alone can use it; empty: all can */
-    if (k->health == NODE_HEALTH_ROUTER)   /* who answers there, being no engine */
+    json_put_slice(w, "only_at", only_at); /* the only router that can use it; empty: all can */
+    if (k->health == NODE_HEALTH_ROUTER)   /* the router that answers there instead of an engine */
         json_put_slice(w, "router", slice_of(k->router, k->router_len));
     replica_standing(w, r, k, now_ms);
     json_put_cstr(w, "engine", node_engine_text(k->engine));

@@ -1,5 +1,5 @@
-/* What replicas hold of a prompt: what was recorded there, and how much of that is believed to be
- * there still. */
+/* A prompt's cached part at each replica: the recorded part, and how much of it is believed to be
+ * cached still. */
 #include "base/checkpoint.h"
 #include "base/number.h"
 #include "crdt/marks.h"
@@ -11,9 +11,10 @@
 
 #include "base/err.h"
 
-enum { PREFIX_KEY_BLOCKS = 16 }; /* what prefix_hash hashes: about 1,000 tokens */
+enum { PREFIX_KEY_BLOCKS = 16 }; /* for prefix_hash: about 1,000 tokens */
 
-/* Tokens in a block of the index there, over all models and kinds of prompts that it is sent. */
+/* Tokens in a block of the index at the replica, over all models and kinds of prompts sent
+ * there. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
     return CHECKPOINT_BLOCK_BYTES / node_ratio_value(&replica->cache.bytes_per_token);
@@ -43,11 +44,11 @@ static void beliefs_refresh(struct node_router *r)
 
 static uint32_t floor_of(const struct node_belief *b)
 {
-    return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* of which more is gone */
+    return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* more than half of it is gone */
 }
 
-/* The oldest generation of which most is there. Where events tell what gives way, it is the oldest
- * of that: where a cache turns over within a generation, none fits in. */
+/* The oldest generation that is mostly present. With events, the oldest generation that is being
+ * evicted: if a cache turns over within a generation, no generation fits. */
 static uint32_t floor_at(const struct node_router *r, unsigned k)
 {
     uint32_t gave_way = node_router_has_events(r, k) ? node_router_events_floor(r, k) : 0;
@@ -83,7 +84,7 @@ static bool is_gone(const struct node_router *r, const struct chain *chain, unsi
     return crdt_index_is_gone(r->index, p->id, k, generation);
 }
 
-/* The prompt's start ends before the first point that is gone: all that stand behind it are. */
+/* The cached part ends before the first point that is gone: all later points are gone too. */
 static void cut_gone(struct node_router *r, const struct chain *chain, unsigned k)
 {
     unsigned low = 0, high = r->lengths[k];
@@ -265,7 +266,7 @@ static double media_within(const struct chain *chain, double blocks)
 
 /* Blocks of the prompt that are believed to be there. */
 struct grip {
-    double blocks; /* that were recorded, and may be there */
+    double blocks; /* recorded, and possibly cached */
     double media;  /* images and the like in these blocks */
 };
 
@@ -318,7 +319,8 @@ void node_router_measure(const struct node_router *r, const struct node_request 
     size->block_tokens = size->mean_block_tokens; /* there are no media */
 }
 
-/* What goes is others' content: it is measured as theirs is, not as this prompt. */
+/* Evicted blocks are others' content: they are measured by others' tokens per block, not this
+ * prompt's. */
 static double displaced_tokens(const struct node_router *r, unsigned k, double new_tokens,
                                double held_blocks)
 {
@@ -339,7 +341,7 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
         .blocks = grip.blocks,
         .matched_tokens = matched_tokens(r, k, request->chain, &grip, size),
     };
-    /* Of what its events leave there nothing is in doubt. */
+    /* With events there is no doubt about the cached part. */
     double share = node_router_has_events(r, k) ? 1 : replica->cache.evidence.share;
     h.cached_tokens =
         share * node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
@@ -349,8 +351,8 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     return h;
 }
 
-/* Cached tokens are where a prompt left what was held there: between the checkpoints on both sides,
- * or else it was something else that made them end there. */
+/* Takes the cached tokens as the position where the prompt left the cached path, if they lie
+ * between the checkpoints on both sides. Otherwise something else ended the cached part. */
 static void fork_measured(struct node_router *r, const struct node_replica *replica,
                           const struct node_work *work, const struct node_usage *usage)
 {
@@ -375,7 +377,7 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
         return;
     if (work->fork.id != 0 && usage->cached_tokens > 0)
         fork_measured(r, &r->replicas[work->replica], work, usage);
-    /* Where prompts were seen to part another one's end says little. */
+    /* At a known fork the end of another prompt says little. */
     const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->prompt_id);
     bool is_fork = m != NULL && m->answer == 0;
     if (complete && usage->completion_tokens > 0 && !is_fork && !work->several)
@@ -390,8 +392,8 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
 /* --- recording -----------------------------------------------------------------------------------
  */
 
-/* Where it leaves what is held there. If what follows was there once, that gave way, and nothing is
- * learned of where texts part. */
+/* Finds the checkpoint at which the prompt leaves the recorded path. If the next part was recorded
+ * once and evicted, the position says nothing about where texts part. */
 static void fork_find(const struct node_router *r, const struct chain *chain,
                       struct node_work *work)
 {
@@ -416,7 +418,7 @@ void node_router_record(struct node_router *r, const struct chain *chain,
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     fork_find(r, chain, work);
     uint64_t before = crdt_index_blocks_total(r->index, k);
-    /* Without room the index knows less, which it counts itself; the request goes on. */
+    /* Without room the index knows less, and counts that; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);
@@ -444,8 +446,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     }
 }
 
-/* Where a cache turns over within a generation the index is too coarse to say what was used since.
- */
+/* If a cache turns over within a generation, the index is too coarse for recent uses. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[k];

@@ -1,4 +1,5 @@
-/* KV-cache events: whose are live, tidings of prompts and answers, the reader's word. */
+/* KV-cache events: the replicas with live events, tidings of prompts and answers, the reader's
+ * reports. */
 #include "node/route/kv_events.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "crdt/marks.h"
 #include "node/route/router_internal.h"
 
-/* --- whose are live -------------------------------------------------------------------------- */
+/* --- live replicas --------------------------------------------------------------------------- */
 
 void node_router_events_follow(struct node_router *r)
 {
@@ -22,9 +23,9 @@ void node_router_events_follow(struct node_router *r)
         v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
         v->others |= r->replicas[k].turn_events.others > 0; /* the next one stands by */
     }
-    if (v->any && v->told == NULL) /* without room for it prompts go whole */
+    if (v->any && v->told == NULL) /* without memory, prompts go whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
-    if (v->others && !told_others && v->told != NULL) /* what was told before nobody else heard */
+    if (v->others && !told_others && v->told != NULL) /* earlier tidings reached no other router */
         memset(v->told, 0, NODE_EVENTS_TOLD_BUCKETS * sizeof *v->told);
 }
 
@@ -41,7 +42,7 @@ void node_router_events_reads(struct node_router *r, unsigned replica, enum node
     if (r->slots[replica].events.reads == reads)
         return;
     r->slots[replica].events.reads = reads;
-    r->reports_taken = UINT64_MAX; /* its place in the order may be another one */
+    r->reports_taken = UINT64_MAX; /* its place in the order may have changed */
 }
 
 bool node_router_events_are_live(const struct node_router *r, unsigned replica)
@@ -70,8 +71,8 @@ const char *node_router_cache_source(const struct node_router *r, unsigned k)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* A checkpoint goes out once while it is in use, and again after one to two turns of some minute
- * each: a reader that lost a tiding, or began since, recovers. */
+/* A checkpoint goes out once while in use, and again after one to two turns of a minute or so: a
+ * reader that lost a tiding, or began since, recovers. */
 enum { TURN_SHIFT = 16, STAMP_MASK = 0xffff };
 
 static uint64_t id48(uint64_t id)
@@ -157,8 +158,8 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
-/* Of two blocks and more that were computed one was new: the prompt's last one is computed anew
- * though it is cached, and what is no whole block is not stored. */
+/* One of two or more computed blocks was new: a prompt's last block is computed again although it
+ * is cached, and a partial block is not stored. */
 static bool stored_a_block(const struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
@@ -176,7 +177,8 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
     const struct node_work *work = &e->work;
     struct node_events *v = &r->events;
     r->slots[work->replica].events.stored += well && stored_a_block(r, work, usage);
-    /* The engine put more before the prompt of one that continues than is known here. */
+    /* If the prompt continues a stored response, the engine put text before it that the router does
+     * not know. */
     if (!v->any || work->prompt_id == 0 || work->chunks || work->continues)
         return;
     uint64_t sent_ms = node_state_cluster_ms(r->state, e->chosen_ms);
@@ -295,7 +297,7 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 
 /* --- the reader's word ----------------------------------------------------------------------- */
 
-/* What gave way was used last in that generation. */
+/* The evicted block was last used in that generation. */
 static void floor_note(struct node_router *r, unsigned replica, uint32_t generation)
 {
     struct node_events_floor *f = &r->slots[replica].events.floor;

@@ -1,16 +1,15 @@
-/* KV-cache events at the router (docs/adr/0074). One router *reads* an engine's feed (node/kv) and
- * says what the index does not know: a checkpoint is gone at the replica, or present though it
- * should be gone. All routers choose by that, as long as the replica's events are *live*: a living
- * router says that it reads them and that they count.
+/* KV-cache events at the router (docs/adr/0074). One router *reads* an engine's feed (node/kv)
+ * and reports news for the index: a checkpoint is gone at the replica, or present although it
+ * should be gone. All routers use these reports while the replica's events are *live*: a living
+ * router reports that it reads them and that they count.
  *
- * For the reader to know which checkpoints stand where in the engine's cache, all routers tell it
- * which prompts they placed and what became of them (node/kv/told.h), their own it hears too. All
- * of that happens only while the events of some replica are live.
+ * All routers tell the reader which prompts they placed and what became of these
+ * (node/kv/told.h), so that the reader can locate checkpoints in the engine's cache. The reader's
+ * own router does so too. This happens only while some replica's events are live.
  *
  *   this router's prompts and answers  -->  user, tidings of the shared state
  *   tidings of the others              -->  user
- *   the reader's word                  -->  marks of the shared state (crdt/marks.h)
- */
+ *   the reader's reports               -->  marks of the shared state (crdt/marks.h) */
 #ifndef NODE_ROUTE_KV_EVENTS_H
 #define NODE_ROUTE_KV_EVENTS_H
 
@@ -27,45 +26,45 @@ struct node_events_user {
     void (*path)(void *context, const struct kv_path *path);
     void (*told)(void *context, const struct kv_told *told);
     void *context;
-    /* What the reader says of itself; false: this router does not read there. NULL: never. */
+    /* The reader's state; false: this router does not read there. NULL: never. */
     bool (*row)(void *context, unsigned replica, struct kv_reading_row *out);
 };
-/* NULL: nobody reads here any more. */
+/* NULL: no reader here any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
 
-/* This router reads the feed of the replica, and what it says counts, or no longer does. Holds
- * until the next call, also where the engine restarts. */
+/* `live`: this router reads the replica's feed, and its reports count. Holds until the next call,
+ * even if the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
-/* How the others count on this router for the replica's feed. */
+/* The role that this router offers for the replica's feed. */
 enum node_reads {
     NODE_READS_NOT,  /* at first */
-    NODE_READS_TURN, /* where it is its turn */
-    /* It goes before all that do not say so: the engine connected to it, or it knows what is
-     * there. */
+    NODE_READS_TURN, /* reads in its turn */
+    /* Goes before all routers that do not offer this: the engine connected to this router, or the
+     * router knows its contents. */
     NODE_READS_AHEAD,
 };
 void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads);
-/* Answers through this router for which the engine must have stored a block, so its feed had to
- * tell of it. Without the engine's block size none counts. */
+/* Answers through this router for which the engine must have stored a block, so that its feed had
+ * to report one. Without the engine's block size no answer counts. */
 uint64_t node_router_events_stored(const struct node_router *r, unsigned replica);
-/* Whether its events are live, read by this router or another. */
+/* True if its events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 
-/* Whether some vLLM's are. */
+/* True if the events of a vLLM replica are. */
 bool node_router_events_can_ask(const struct node_router *r);
 
-/* Tokens of a block, if the replica that was chosen can be asked for the tokens of that prompt
- * (node/kv/asked.h): its events are live, it is a vLLM, and the prompt has no name space, as far as
- * the router knows. 0: it cannot. The booking is open. */
+/* Tokens a block, if the router can ask the chosen replica for that prompt's tokens
+ * (node/kv/asked.h): its events are live, the engine is vLLM, and the prompt has no name space, as
+ * far as the router knows. 0: cannot ask. The booking is open. */
 uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision);
 
-/* The engine was asked and listed all tokens of that prompt. `cached_tokens` of these were in its
- * cache; -1: it does not say. */
+/* The engine listed all tokens of that prompt on request. `cached_tokens` of these were in its
+ * cache; -1: not reported. */
 void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
                                const struct chain *chain, const struct kv_asked *asked,
                                int64_t cached_tokens);
 
-/* What this router's reader of the replica's events knows, as an object; null: it reads none. */
+/* The state of this router's reader of the replica's events, as an object; null: no reader. */
 void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
                               struct json_writer *w);
 

@@ -1,5 +1,5 @@
-/* What answers teach: prefill rate, decode pace, bytes per token, length of answers, and how much
- * of a prompt really was in the cache. */
+/* Figures that answers teach: prefill rate, decode pace, bytes per token, length of answers, and
+ * the part of a prompt that really was cached. */
 #include <math.h>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 #include "node/replica/speed.h"
 #include "node/route/router_internal.h"
 
-/* Whether it taught something. */
+/* Returns true if the answer counted. */
 static bool learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
@@ -29,9 +29,9 @@ static bool learn_rate(struct node_router *r, struct node_replica *replica,
     return true;
 }
 
-/* The end of an answer tells how many tokens were computed, but an answer may be long. Of a replica
- * that has shown little the first byte is news, if an error of what was believed to be cached does
- * not matter, and not where prompts are a matter of milliseconds: answers are short there, too. */
+/* The end of an answer reports how many tokens were computed, but an answer may be long. So for a
+ * replica with few samples the first byte counts, if an error in the believed cached part is small.
+ * Prompts of a few milliseconds do not count: their answers are short too. */
 static void learn_rate_early(struct node_router *r, struct node_replica *replica,
                              struct node_booking_entry *e, uint64_t now_ms)
 {
@@ -40,8 +40,8 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
         e->work.prefill_tokens <= RULE(CLEARLY) * e->work.cached_tokens ||
         node_speed_fresh(&replica->shown.rate, now_ms) > RULE(FEW))
         return;
-    /* While it is not known what engines make of a client's prompts, one that came sooner than is
-     * believed may have been cached and nobody knew. The end tells. */
+    /* While the rendering of a client's prompts is being learned, a prompt that came sooner than
+     * believed may have been cached unnoticed. The end of the answer tells. */
     bool is_watched = e->work.rendered.stamp != 0;
     if (is_watched &&
         e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->believed.tokens_per_s)
@@ -49,7 +49,8 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
     e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
 
-/* What a prompt took beyond computing what no tier had, as tokens that could be computed then. */
+/* The extra time of a prompt beyond the tokens that no tier had, in tokens that could be computed
+ * in that time. */
 static void learn_restore(struct node_router *r, const struct node_replica *replica,
                           const struct node_booking_entry *e, const struct node_usage *usage)
 {
@@ -64,7 +65,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
     node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
 }
 
-/* What loading an adapter takes: what its prompt took beside the work on its tokens. */
+/* The time of loading an adapter: the prompt's time beyond the work on its tokens. */
 static void learn_load(struct node_router *r, const struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage)
 {
@@ -77,7 +78,8 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
-/* A whole answer from a crowd shows no speed. But if it had not to wait, what was beside it ran. */
+/* A whole answer from a crowd shows no speed. But if the request did not wait, the requests beside
+ * it ran. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
@@ -96,8 +98,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     return !node_room_waited(took_s, takes_s, step_s) && node_room_ran(&replica->room, there);
 }
 
-/* How fast it computed what was beside a stream, at least. A line at one that was believed to be
- * five times faster passed for steps of 0.7 s that take 0.075 s. */
+/* Lowest believable rate of the prefill beside a stream. A line at a replica believed to be five
+ * times faster once passed for steps of 0.7 s; they took 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
     bool shown = replica->shown.rate.samples > RULE(FEW);
@@ -170,7 +172,7 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
     }
 }
 
-/* Of two that serve it, the figure that rests on more samples. */
+/* The replica that serves the model and has the most samples. */
 static const struct node_replica *tells_bytes(const struct node_router *r,
                                               const struct node_model *row)
 {
@@ -198,7 +200,7 @@ void node_router_models_believe(struct node_router *r)
     }
 }
 
-/* What was recorded is deep in the cache, as it is believed to be, or gone from it. */
+/* The recorded part is deep in the cache, by belief, or gone from it. */
 static bool is_sure(const struct node_replica *replica, const struct node_reach *reach)
 {
     for (unsigned i = 0; i < reach->count; i++) {
@@ -231,7 +233,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     };
     node_router_rendering_learn(r, work, &answer);
     if (whole <= grain)
-        memset(expected, 0, sizeof expected); /* it may be no whole block */
+        memset(expected, 0, sizeof expected); /* may be no whole block */
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
     node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
@@ -239,7 +241,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
         node_prediction_add(&replica->cache.by_events, predicted, (uint64_t)usage->cached_tokens);
 }
 
-/* What an answer teaches; `complete` if it was not cut short. */
+/* Learns from an answer; `complete` if it was not cut short. */
 static void learn(struct node_router *r, const struct node_booking_entry *e,
                   const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
@@ -296,8 +298,8 @@ void node_router_used(struct node_router *r, struct node_booking b, const struct
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* Under the model's name only where an engine listed it: some engines answer for whatever name a
- * client makes up, and a row is never given back. */
+/* Uses the model's name only if an engine listed it: some engines answer for any name that a client
+ * makes up, and a row is never freed. */
 static void count_answered(struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
@@ -347,7 +349,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (reported) {
         count_answered(r, &e->work, &usage);
         compare_ttft(&r->slots[e->work.replica], e);
-        if (!sane) /* it shows in what was answered, and teaches nothing */
+        if (!sane) /* counted as answered, but teaches nothing */
             usage.cached_tokens = -1;
         node_router_events_answered(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
     } else if (e->first_byte_seen) { /* the engine's counters will not show this prompt */

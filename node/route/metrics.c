@@ -1,6 +1,6 @@
 /* Metrics of the router. Labels are names of configured replicas, of models that engines list
  * (node/replica/answered.h has their limit; never names that only clients used) and words of this
- * file, so the number of series is bounded. One table row per metric. */
+ * file, so the number of series is bounded. Each metric has one table row. */
 #include "base/check.h"
 #include "base/prometheus.h"
 #include "node/replica/learned.h"
@@ -14,7 +14,7 @@ struct context {
     const struct node_learned_row *learned;
 };
 
-/* Answers where it was inferred what is held, and where KV events told it; counters. */
+/* Counters of answers whose cached part was inferred, and of those with KV events. */
 static const char *const sources[] = {"usage", "events", "scrape"};
 static const char *const kinds[] = {"predicted", "actual"};
 
@@ -34,7 +34,7 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
     return c->now_ms > k->scraped_ms ? (double)(c->now_ms - k->scraped_ms) / 1000 : 0;
 }
 
-/* For what is known of a whole process. */
+/* For figures of a whole process. */
 static const struct node_replica *process(const struct context *c, const struct node_replica *k)
 {
     return &c->r->replicas[k->rank.server];
@@ -49,7 +49,8 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 
 #define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
 
-/* X: a series of replica `k`, whose slot is `s`; XS: so many series of it, and their labels. */
+/* X: a series of replica `k`, whose slot is `s`; XS: several series of the replica, and their
+ * labels. */
 #define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
@@ -303,7 +304,7 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
 
-/* By model there would be as many series as engines list models: the range says what is odd. */
+/* Series per model would be as many as engines list models: the range shows outliers. */
 static void put_models(const struct node_router *r, struct prometheus *p)
 {
     struct node_models_range range = node_models_range(r->models);

@@ -1,8 +1,9 @@
-/* Who else would do: for a request that one was chosen for, or that wants to be alone. */
+/* Alternatives for a request: replicas other than the chosen one, or for a request that must be
+ * alone. */
 #include "node/route/router_internal.h"
 
-/* What speaks against one that may be in a back-off: whether it answers, as far as is known. One
- * that warms up takes one more where no other will do. */
+/* Reasons against a replica that may be in a back-off: those which suggest that it does not answer.
+ * A replica in slow start takes one more if no other will do. */
 enum {
     NO_ANSWER = NODE_STANDS_STILL | 1U << NODE_STANDING_REJECTS | 1U << NODE_STANDING_FULL,
 };
@@ -19,7 +20,7 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
     struct node_size size;
     struct node_need need = node_router_need(r, request);
     int err = node_router_evaluate(r, request, &need, &without, false, now_ms, &size);
-    if (err == ERR_AGAIN) /* room for it comes there */
+    if (err == ERR_AGAIN) /* room for it will come */
         return failing;
     bool all = err == ERR_OK;
     for (unsigned i = 0; all && i < r->candidate_count; i++) {

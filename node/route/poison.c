@@ -39,7 +39,7 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash)
     return level_of(crdt_poison_find(table(r), hash));
 }
 
-/* Without room for a row (256 were poison within the hour) the request is remembered by nobody. */
+/* Without room for a row (256 were poison within the hour) the request is not remembered. */
 static void set(struct node_router *r, uint64_t hash, enum crdt_poison_level level, int replica)
 {
     uint32_t ttl = level == CRDT_POISON_SURE ? CRDT_POISON_TTL_S : CRDT_SUSPECT_TTL_S;
@@ -52,7 +52,7 @@ static uint64_t key_of(const struct node_router *r, unsigned replica)
     return crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
 }
 
-/* Whether that row was made for the same death. */
+/* True if that row was made for the same death. */
 static bool same_death(const struct node_router *r, const struct crdt_poison_row *row,
                        unsigned replica)
 {

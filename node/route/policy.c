@@ -14,7 +14,7 @@ double node_policy_score(const struct node_policy_input *in, uint64_t key,
 bool node_policy_equal_takes(const struct node_policy_input *in, const struct node_candidate *c,
                              double *sum)
 {
-    if (!in->weighted) { /* the n-th equal one replaces those before it once in n */
+    if (!in->weighted) { /* the n-th equal candidate replaces the earlier ones with chance 1/n */
         *sum += 1;
         return prng_below(in->prng, (uint64_t)*sum) == 0;
     }

@@ -18,19 +18,19 @@ struct node_candidate {
     uint64_t requests;      /* in flight */
     uint64_t tokens;        /* prompt tokens in flight; those still in prefill count twice */
     uint64_t cached_tokens; /* of this prompt, predicted */
-    uint64_t tier_tokens;   /* of these, to be brought back from a tier */
-    double matched_tokens;  /* of it, that were recorded there, whatever the engine makes of them */
-    unsigned owner;         /* the place of the router that prefers it among equals */
-    double weight;          /* its share of the work, against the others'; > 0 */
-    double load_s;          /* until its adapter is there; 0: it has none, or it is held */
-    double tokens_per_s;    /* at which it is believed to compute this prompt, and */
-    double line_s;          /* what is ahead of it in the line of prompts; the rest */
+    uint64_t tier_tokens;   /* of these, to be loaded from a tier */
+    double matched_tokens;  /* of the prompt, recorded there, before the engine's rounding */
+    unsigned owner;         /* place of the router that prefers this candidate among equals */
+    double weight;          /* share of the work, relative to the others; > 0 */
+    double load_s;          /* until its adapter is loaded; 0: no adapter, or in a slot */
+    double tokens_per_s;    /* believed rate for this prompt, and */
+    double line_s;          /* time of the prompts ahead in the line; the rest */
     double believed_per_s;  /* the same, whatever is late there just now */
     double placed_tokens;   /* of prompts that this router placed there lately */
-    /* Only if costs are wanted: what it would meet there, and */
+    /* Only if costs are needed: the conditions there, and */
     struct node_cost_input meets;
     double ttft_s;       /* until its first token, */
-    double beyond_s;     /* of its queue, what is for running more than ever ran, */
+    double beyond_s;     /* part of the queue time for running more than ever ran, */
     double times_slower; /* than its own samples say, by answers that should have ended. */
     /* By the rule (choose.c): */
     struct node_cost cost;
@@ -42,9 +42,9 @@ struct node_policy_input {
     unsigned count;       /* > 0 */
     bool weighted;        /* their weights differ: else no policy looks at them */
     uint64_t session_key; /* keyed hash of the session; 0: none */
-    uint64_t prefix_key;  /* hash of the first blocks of the prompt; 0: none */
+    uint64_t prefix_key;  /* hash of the prompt's first blocks; 0: none */
     unsigned routers;     /* that choose among them at the same time, this one included */
-    unsigned place;       /* of this one among these */
+    unsigned place;       /* this router's place among these */
     double unseen_s;      /* work that the others may have placed lately, unknown yet */
     double near_tie;      /* share of the least cost within which costs count as equal */
     double load_bound;    /* times the mean of requests in flight */
@@ -67,27 +67,28 @@ const struct node_policy *node_policy_find(const char *name);
 /* Others fall back to these. */
 extern const struct node_policy node_policy_prefix_hash, node_policy_least_request;
 
-/* What several policies need. */
+/* Helpers of several policies. */
 
 /* The score of a candidate for a key in rendezvous hashing (Thaler and Ravishankar, 1998; with
- * weights Schindelhauer and Schomaker, 2005): the key belongs to the candidate with the highest
- * score, so when a replica goes only its own keys move, and they come back with it. */
+ * weights Schindelhauer and Schomaker, 2005). The key belongs to the candidate with the highest
+ * score. So when a replica leaves, only its own keys move, and they come back with the replica. */
 double node_policy_score(const struct node_policy_input *in, uint64_t key,
                          const struct node_candidate *c);
 
-/* How much of something that is in flight there counts: twice the weight, half as much. */
+/* An amount in flight relative to the candidate's weight: twice the weight halves the amount. */
 static inline double node_policy_share(const struct node_policy_input *in, double amount,
                                        const struct node_candidate *c)
 {
     return in->weighted ? amount / c->weight : amount;
 }
 
-/* Whether the n-th of several equal candidates, which weigh `*sum` together with those before it,
- * takes their place: in the end each is drawn as often as its weight says. `*sum` starts at 0. */
+/* Weighted choice among equals, one by one. True if this candidate replaces the earlier ones, which
+ * weigh `*sum` together with it: in the end each is drawn in proportion to its weight. `*sum`
+ * starts at 0. */
 bool node_policy_equal_takes(const struct node_policy_input *in, const struct node_candidate *c,
                              double *sum);
 
-/* One at random, by weight; never `without` (in->count: none is left out, else count > 1). */
+/* A random candidate, by weight; never `without` (in->count: none is left out, else count > 1). */
 unsigned node_policy_draw(const struct node_policy_input *in, unsigned without);
 
 /* The candidate with the least of something that is in flight, at random among equals; and with the
@@ -97,7 +98,7 @@ unsigned node_policy_least(const struct node_policy_input *in,
 unsigned node_policy_least_requests(const struct node_policy_input *in);
 /* The least cost, drawn among near ties. */
 unsigned node_policy_least_cost(const struct node_policy_input *in);
-/* In turn; with weights each as often as its weight says, spread evenly. */
+/* The next in rotation; with weights each in proportion to its weight, spread evenly. */
 unsigned node_policy_next_turn(const struct node_policy_input *in);
 
 #endif

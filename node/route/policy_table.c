@@ -2,7 +2,7 @@
 #include "node/route/policy.h"
 #include "node/route/router.h"
 
-/* The name of each is that of its file in node/route/policy/. */
+/* Each name is that of the policy's file in node/route/policy/. */
 #define POLICIES(X)                                                                                \
     X(cache_aware)                                                                                 \
     X(chunk_aware)                                                                                 \

@@ -1,6 +1,6 @@
-/* Data-parallel ranks as replicas of their own (node/replica/rank.h). How many an address has is
- * said by the settings of this router, or read in its metrics. Who knows it names them in the
- * registry; the others hear of them as of any replica. */
+/* Data-parallel ranks as replicas of their own (node/replica/rank.h). This router's settings, or
+ * the address's metrics, say how many ranks an address has. A router that knows the ranks names
+ * them in the registry; the others learn of them as of any replica. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/replica/rank.h"
@@ -13,8 +13,7 @@ static unsigned ranks_wanted(const struct node_router *r, const struct node_repl
     return ranks > 1 ? ranks : 0;
 }
 
-/* Whether this router may say which ranks there are: its settings have the address, or operators
- * added it. */
+/* True if this router may name the ranks: the address is in its settings, or operators added it. */
 static bool speaks_for(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -40,8 +39,9 @@ static bool is_renamed(const struct node_replica *k, const struct node_replica *
            !slice_equal(name.address, node_replica_name(server));
 }
 
-/* One that this router has named is so no longer where its address has fewer ranks or another name,
- * or where it knows them by metrics that another router reads now, and names them. */
+/* True if a rank that this router named should go. That is so if its address has fewer ranks or
+ * another name. It is also so if the router knew the ranks by metrics that another router now
+ * reads, and that router names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_replica *server = &r->replicas[k->rank.server];

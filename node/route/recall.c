@@ -17,7 +17,7 @@ bool node_router_learned(const struct node_router *r, unsigned replica, struct c
 
 void node_router_recall(struct node_router *r, unsigned replica, const struct crdt_learned *learned)
 {
-    if (r->recalled == NULL) /* without memory for it, it is learned anew */
+    if (r->recalled == NULL) /* no memory for the figures: learned again */
         r->recalled = calloc(NODE_REPLICAS_MAX, sizeof *r->recalled);
     if (r->recalled == NULL || replica >= NODE_REPLICAS_MAX)
         return;
@@ -38,11 +38,12 @@ void node_router_recalled_take(struct node_router *r, unsigned replica)
     r->fleet_stale = true;
 }
 
-/* --- what answers told ----------------------------------------------------------------------- */
+/* --- figures from answers
+ * ------------------------------------------------------------------------ */
 
 enum { OF_MODELS, OF_PROMPTS, KINDS };
 
-/* `at`: of what, and where in it */
+/* `at`: the kind, and the position in it */
 int node_router_told(struct node_router *r, unsigned at[2], struct buf *out)
 {
     size_t start = out->len;

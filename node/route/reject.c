@@ -1,5 +1,5 @@
-/* Rejections of replicas (node/replica/reject.h): what answers of 4xx and of others to the same
- * request teach, and which replicas are avoided for it. */
+/* Rejections by replicas (node/replica/reject.h): the lessons from 4xx and other answers to the
+ * same request, and the choice of replicas to avoid for them. */
 #include "node/replica/standing.h"
 #include "node/route/router_internal.h"
 
@@ -92,16 +92,17 @@ bool node_router_accepted(struct node_router *r, unsigned replica,
 
 /* --- at most half ------------------------------------------------------------------------------
  *
- * Of the replicas of a model that reject some kind of request, whatever kind, the first half of all
- * by the order below is avoided, each for its kinds. The others get their fair share of requests
- * and no more, however empty the queue of one is that answers at once. So each request reaches one
- * of these at most once, and is tried next where it is accepted. The order is the same at each
- * router, so all that have heard the same avoid the same. */
+ * Some replicas of a model may reject some kind of request. The first half of all the model's
+ * replicas, by the order below, are avoided, each for its kinds. Any rejecting replicas beyond
+ * that get their fair share of requests and no more, however empty the queue of a replica is that
+ * answers at once. So each request reaches one of these at most once, and is tried next where it
+ * is accepted. The order is the same at each router, so routers with the same reports avoid the
+ * same replicas. */
 
 struct halves {
     struct node_replica_set against; /* something speaks against these, */
-    unsigned count;                  /* and how many these are, */
-    unsigned all;                    /* of so many */
+    unsigned count;                  /* the number of these, */
+    unsigned all;                    /* out of so many */
 };
 
 static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving)
@@ -131,7 +132,7 @@ static bool is_before(const struct node_router *r, unsigned a, unsigned b)
     return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
 }
 
-/* How many of these come before it: all from the half on are beyond. */
+/* The number of replicas before this one in the order: from the half on they are beyond. */
 static unsigned place_of(const struct node_router *r, const struct halves *h, unsigned slot)
 {
     unsigned before = 0;
@@ -140,8 +141,8 @@ static unsigned place_of(const struct node_router *r, const struct halves *h, un
     return before;
 }
 
-/* Of one beyond the half: it gets one request of as many as there are replicas. What was tried
- * elsewhere, or cannot be, goes where it is accepted. */
+/* A replica beyond the half gets one request in as many as there are replicas. Retries, and
+ * requests that cannot be retried, go where they are accepted. */
 static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
                          const struct node_request *request)
 {
@@ -189,10 +190,10 @@ static bool is_within(const struct node_router *r, unsigned server, struct slice
     return place_of(r, &h, server) < h.all / 2;
 }
 
-/* Whether it is within the half for each model that it is known to serve. */
+/* True if the replica is within the half for each of its known models. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
-    struct slice model = slice_of("", 0); /* where it serves none that is known: of all */
+    struct slice model = slice_of("", 0); /* if no served model is known: all replicas */
     unsigned at = 0;
     (void)node_models_next(r->models, server, &at, &model);
     do {
@@ -215,7 +216,7 @@ void node_router_model_tried(struct node_router *r, unsigned replica, bool accep
     j->confirmed += !accepted;
 }
 
-/* Weightier is all that keeps other models from it, too. */
+/* Weightier are all reasons that keep other models away too. */
 static void add_denials(const struct node_router *r, unsigned server, uint64_t now_ms,
                         struct node_standing *standing)
 {
@@ -239,7 +240,7 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
     return rank == k ? out : out | (node_replica_against(rank, now_ms) & NODE_STANDS_STILL);
 }
 
-/* Of its process, and what an operator wishes of the rank alone. */
+/* The process's standing, and the operator's drain of the rank alone. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms)
 {

@@ -1,17 +1,19 @@
-/* What engines make of a client's prompts: learned here, and told to the other routers
+/* The engines' rendering of a client's prompts: learned here, and shared with the other routers
  * (node/replica/renderings.h).
  *
- * Routers must read prompts alike, or none sees what another recorded. So what one learned is a
- * binding in the shared index, of the kind and the rendering to the replica whose answer taught it.
- * Of several the newest counts, and of equally new ones the same for all. */
+ * Routers must read prompts alike, or no router finds what another recorded. So a learned
+ * rendering is a binding in the shared index, from the kind and the rendering to the replica
+ * whose answer taught it. The newest binding counts; among equally new ones all routers choose
+ * the same. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 
 #include "base/check.h"
 
 enum {
-    LOOK_MS = 100,         /* how often others' bindings are looked for, where the kind is used */
-    TELL_GENERATIONS = 16, /* how often one's own is published again */
+    LOOK_MS = 100,         /* interval between look-ups of others' bindings, while the kind is in
+                            * use */
+    TELL_GENERATIONS = 16, /* interval between publications of an own binding */
     AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
     BINDING_TAG = 0x72656e64,
     LATE_TAG = 0x6c617465,
@@ -28,7 +30,7 @@ static void tell(struct node_router *r, struct node_client_kind *k)
 {
     if (k->replica >= r->replica_count || r->replicas[k->replica].absent)
         return;
-    /* Without room for it the others learn for themselves. */
+    /* Without room the others learn for themselves. */
     DISCARD(crdt_state_bind(r->crdt, binding_id(r, k, rendering_code(k->rendering)), k->replica));
     k->generation = crdt_index_now(r->index);
 }
@@ -42,13 +44,13 @@ static void record_again(void *context, const struct chain *chain, unsigned repl
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* What replicas were sent lately is what they hold in the new reading too. */
+/* Records the prompts that replicas got lately in the new reading too. */
 static void follow(struct node_router *r, const struct node_client_kind *k)
 {
     node_renderings_each(r->renderings, k, AGAIN_MAX, record_again, r);
 }
 
-/* Of SGLang it is known that it shows the model Claude Code's header, of vLLM that it does not. */
+/* SGLang is known to show the model Claude Code's header, vLLM not to. */
 static struct rendering known_of(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
@@ -63,7 +65,7 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-/* Takes over the newest that any router told, if it is another rendering. */
+/* Adopts the newest published rendering, if different. */
 static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t now_ms)
 {
     uint8_t own = rendering_code(k->rendering), newest = own;
@@ -112,7 +114,7 @@ static void look(struct node_router *r, struct node_client_kind *k, struct slice
         tell(r, k);
 }
 
-/* Whether there is anything in the prompt that engines are known to render differently. */
+/* True if the prompt has a part that engines are known to render differently. */
 static bool has_choice(const struct http_prompt_form *form)
 {
     const unsigned plain = 1U << HTTP_PROMPT_SYSTEM | 1U << HTTP_PROMPT_TEXT;
@@ -134,7 +136,8 @@ void node_router_late_sent(struct node_router *r, struct node_rendered *what, un
         return;
     what->late_new =
         crdt_index_get(r->index, what->late, k, CHECKPOINT_CODE_BINDING, &generation) != ERR_OK;
-    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* without room it will be new again */
+    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* without room the message will be new
+                                                       * again */
 }
 
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,

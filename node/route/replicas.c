@@ -14,7 +14,7 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
     node_renderings_forget(r->renderings, replica);
 }
 
-/* All of the slot anew but its numbers: absent, with this name or none. */
+/* Resets the slot except its numbers: absent, with this name or none. */
 static void slot_set(struct node_router *r, unsigned slot, struct slice name)
 {
     uint64_t hash = name.len > 0 ? hash64(&r->common->secret, name.at, name.len) : 0;
@@ -22,14 +22,14 @@ static void slot_set(struct node_router *r, unsigned slot, struct slice name)
     r->slots[slot] = (struct node_slot){0};
 }
 
-/* Nobody's slot: to all that walk the table a replica that is absent. */
+/* Frees the slot: to all that walk the table, a replica that is absent. */
 static void slot_clear(struct node_router *r, unsigned slot)
 {
     slot_set(r, slot, slice_of("", 0));
     node_renderings_forget(r->renderings, slot);
 }
 
-/* Its label `model` is another one, or is all that is known of its models. */
+/* The label `model` changed, or is all that is known of the replica's models. */
 static void model_label_take(struct node_router *r, unsigned replica)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
@@ -37,7 +37,7 @@ static void model_label_take(struct node_router *r, unsigned replica)
     bool listed = node_models_listed(r->models, replica);
     if (!listed)
         node_fleet_join(k, &r->common->secret, model);
-    /* Without room in the table it counts as one that has not listed its models. */
+    /* Without room in the table the replica counts as one that has not listed its models. */
     if (model.len == 0)
         node_models_unlist(r->models, replica);
     else if (node_models_listed(r->models, replica))
@@ -58,13 +58,14 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
         model_label_take(r, replica);
 }
 
-/* Operators stand above sources: one that they added stays in use when its source drops it. */
+/* Operators take precedence over sources: a replica that they added stays in use when its source
+ * drops it. */
 static void draining_follow(struct node_replica *k, const struct crdt_replica *row, bool vanishing)
 {
     node_replica_drain(k, vanishing, row && row->draining, row && row->wish == CRDT_WISH_ADDED);
 }
 
-/* What this router's sources said of a name while it had no slot, or had another one. */
+/* Applies what this router's sources said of a name while it had no slot, or another one. */
 static void told_take(struct node_router *r, unsigned slot)
 {
     struct node_replica *k = &r->replicas[slot];
@@ -79,18 +80,18 @@ static void told_take(struct node_router *r, unsigned slot)
     draining_follow(k, row, draining && row && row->ours);
 }
 
-/* From now on the slot is held: no other name gets it before slot_leave(). */
+/* The slot is taken from now on: no other name gets it before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
     slot_set(r, slot, slice_of(row->name, row->name_len));
     node_replica_cache_renewed(&r->replicas[slot], row->rkey);
     r->slots[slot].rkey_scraped = r->slots[slot].rkey_probed = row->rkey;
-    r->fleet_stale = true; /* it is believed to be like the others */
+    r->fleet_stale = true; /* believed to be like the others */
     told_take(r, slot);
     crdt_state_hold(r->crdt, slot, true);
 }
 
-/* All that hangs on the slot goes, and another name may have it. */
+/* Clears everything tied to the slot, and frees the slot for another name. */
 static void slot_leave(struct node_router *r, unsigned slot)
 {
     node_models_forget(r->models, slot);
@@ -164,7 +165,7 @@ void node_router_presence_update(struct node_router *r)
         if (absent) {
             r->slots[slot].guessed_ms = 0;
             r->fleet_stale = true;
-            r->learned_ms = 0; /* the others hear at once that nothing is known of it */
+            r->learned_ms = 0; /* reports at once that nothing is known of the replica */
         }
         node_router_touch(r, slot);
         if (r->watch)
@@ -221,7 +222,8 @@ static bool name_fits(struct slice name)
     return name.len > 0 && name.len <= NODE_NAME_MAX && name.len <= CRDT_NAME_MAX;
 }
 
-/* The slot, if it has one now; what waits for one is no error to who names it again and again. */
+/* The slot, if the name has one now. A name that waits for a slot is no error to callers that name
+ * it repeatedly. */
 static int slot_named(struct node_router *r, int slot)
 {
     node_router_registry_take(r);
@@ -328,14 +330,14 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 {
     if (!node_router_row(r, replica))
         return;
-    DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* whether it was news */
+    DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* the same state as before is fine */
     node_router_registry_take(r);
 }
 
 /* --- routers of other machines -------------------------------------------------------------- */
 
-/* What was named as if all were on one machine gets this router's name, with its labels. Its ranks
- * are named anew at the next tick (ranks.c). */
+/* A replica named as if all routers were on one machine gets this router's name, with its labels.
+ * The next tick renames its ranks (ranks.c). */
 static void name_anew(struct node_router *r, unsigned slot)
 {
     char text[NODE_NAME_MAX], old[NODE_NAME_MAX + 1];
@@ -349,11 +351,11 @@ static void name_anew(struct node_router *r, unsigned slot)
         return;
     if (asked) {
         DISCARD(crdt_state_remove(r->crdt, name));
-        DISCARD(crdt_state_add(r->crdt, shared)); /* it may wait */
+        DISCARD(crdt_state_add(r->crdt, shared)); /* the name may wait */
     }
     crdt_state_unname(r->crdt, name);
     if (ours)
-        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers it again */
+        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers the name again */
 }
 
 void node_router_apart_follow(struct node_router *r)
@@ -364,10 +366,10 @@ void node_router_apart_follow(struct node_router *r)
     r->apart = true;
     for (unsigned slot = 0; slot < r->replica_count; slot++)
         name_anew(r, slot);
-    node_router_presence_update(r); /* what others tell of their loopback is used no more */
+    node_router_presence_update(r); /* others' loopback replicas are no longer used */
 }
 
-/* --- what it is ----------------------------------------------------------------------------- */
+/* --- identity -------------------------------------------------------------------------------- */
 
 unsigned node_router_replica_count(const struct node_router *r)
 {
@@ -419,7 +421,7 @@ int node_router_models(struct node_router *r, unsigned replica, const struct sli
 {
     struct node_replica *k = node_router_replica_at(r, replica);
     int err = node_models_set(r->models, replica, ids, count);
-    /* Engines list the base first, adapters behind it. */
+    /* Engines list the base first, then the adapters. */
     node_fleet_join(k, &r->common->secret, count > 0 ? ids[0] : SLICE(""));
     r->fleet_stale = true;
     if (k->said.model.len > 0 && err == ERR_OK)

@@ -6,7 +6,7 @@
 #include "base/wire.h"
 #include "node/cluster/limits.h"
 
-/* `rendered` stays here: its numbers are of this router, and the chain is made for it. */
+/* `rendered` is not sent: its numbers are this router's, and the chain was made for it. */
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4, FLAG_CHUNKS = 8 };
 
 static void put_text(struct wire_writer *w, struct slice text)
@@ -16,7 +16,7 @@ static void put_text(struct wire_writer *w, struct slice text)
     wire_write_bytes(w, text.at, len);
 }
 
-/* What the prompt is made of stands behind the rest: older routers skip it, and leave it out. */
+/* The prompt's content comes last: older routers skip and omit the content. */
 static void put_content(struct wire_writer *w, const struct chain *chain)
 {
     const struct chain_content *c = &chain->content;
@@ -74,7 +74,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
-    put_text(&w, request->lora); /* older routers leave it out, and older ones still */
+    put_text(&w, request->lora); /* older routers omit this, and still older ones */
     wire_write_varint(&w, request->kind);
     wire_write_varint(&w, request->again);
     if (w.bad)
@@ -117,5 +117,5 @@ int node_request_unpack(struct node_request_copy *out, struct slice bytes)
     out->request.lora = wire_read_bytes(&r, (size_t)wire_read_field(&r, NODE_REQUEST_TEXT_MAX));
     out->request.kind = (uint8_t)wire_read_field(&r, NODE_REJECT_KINDS - 1);
     out->request.again = wire_read_field(&r, 1) != 0;
-    return r.bad ? ERR_SYNTAX : ERR_OK; /* what follows is of a later version */
+    return r.bad ? ERR_SYNTAX : ERR_OK; /* the rest is from a later version */
 }

@@ -1,5 +1,5 @@
-/* A routing request as bytes, to ask another router what it would choose. The prompt is not sent,
- * only its keyed hashes. */
+/* A routing request as bytes, to ask another router for its choice. Only the prompt's keyed hashes
+ * are sent. */
 #ifndef NODE_ROUTE_REQUEST_H
 #define NODE_ROUTE_REQUEST_H
 

@@ -37,7 +37,7 @@ enum node_result node_result_of(const struct node_ending *e)
         return NODE_RESULT_CLIENT_ERROR;
     case NODE_ANSWER_CUT:
         return NODE_RESULT_CUT;
-    case NODE_ANSWER_ERROR_EVENT: /* where it names a 4xx, the request was wrong */
+    case NODE_ANSWER_ERROR_EVENT: /* if it names a 4xx, the request was wrong */
         return of_status(e->event_status) == NODE_RESULT_CLIENT_ERROR ? NODE_RESULT_CLIENT_ERROR
                                                                       : NODE_RESULT_CUT;
     default:

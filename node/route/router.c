@@ -1,4 +1,4 @@
-/* The router as a whole: made, checked, told other settings, and what it does each second. */
+/* The router as a whole: creation, checks, changes of settings, and its work each second. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum {
     SWEEP_BUCKETS_MIN = 256, /* per tick */
-    SWEEP_LAP_S = 600,       /* one lap of the whole table takes about this long */
+    SWEEP_LAP_S = 600,       /* time of one lap over the whole table */
 };
 
 void node_router_renew(struct node_router *r, const struct node_router_config *config)

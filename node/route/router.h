@@ -1,23 +1,22 @@
-/* Which replica should serve this request?
+/* The router: chooses the replica that should serve a request.
  *
- * The router owns the replica table, the bookings, what was learned and the policies. It is pure:
- * time and randomness come in as arguments or from the seed of its configuration. README.md shows
- * how it is driven.
+ * The router owns the replica table, the bookings, the learned figures and the policies. It is
+ * pure: time and randomness come in as arguments or from the seed of its configuration. README.md
+ * shows how to drive it.
  *
  * Invariants (node_router_check):
  *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
  *   2. A booking is released exactly once; using a released handle is a bug and aborts.
- *   3. No policy ever returns an excluded replica, one that is down or draining, or one that does
- *      not serve the model.
+ *   3. No policy ever returns an excluded replica, a replica that is down or draining, or a
+ *      replica that does not serve the model.
  *
  * Times are milliseconds of a monotonic clock.
  *
- * What all routers share is in the struct node_state that it borrows (node/cluster/state.h). A
- * replica's index here is its slot there. In use are those that this router or another names
- * (node/route/share.h), and those added at run time, without those removed at run time. One that
- * went keeps its index until its name is forgotten (crdt/registry.h) and nothing hangs on it here;
- * then the index is another replica's, or nobody's: an absent one.
- */
+ * The state shared by all routers is in the borrowed struct node_state (node/cluster/state.h). A
+ * replica's index here is its slot there. In use are replicas that this router or another one
+ * names (node/route/share.h), and those added at run time, without those removed at run time. A
+ * replica that left keeps its index until its name is forgotten (crdt/registry.h) and nothing
+ * here refers to the index. Then the index is another replica's, or free: an absent replica. */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H
 
@@ -46,69 +45,71 @@ struct node_router_config {
     double decode_weight;      /* V */
     uint32_t reuse_horizon_ms; /* R */
     double near_tie;           /* costs within this share (or 1 ms) of the least are equal */
-    uint64_t cache_tokens;     /* believed cache size where the engine reports none */
+    uint64_t cache_tokens;     /* believed cache size if the engine reports none */
     double load_bound;         /* prefix_hash: a replica takes at most this times the mean load */
     uint32_t replica_requests_max;    /* in flight from here at one replica; 0: no limit */
-    struct node_replica_config prior; /* believed of each until it is learned */
-    bool all_down_refuse;             /* where all are down: nobody is tried */
-    bool probes_have_key;             /* probes carry an API key: said to operators, nothing else */
-    const char *name;                 /* of this router among others, borrowed; NULL: it is alone */
-    bool apart;                       /* its settings show that they are on several machines */
+    struct node_replica_config prior; /* initial beliefs about each replica */
+    bool all_down_refuse;             /* if all are down: tries no replica */
+    bool probes_have_key;             /* probes carry an API key: only shown to operators */
+    const char *name;                 /* of this router, borrowed; NULL: no peers */
+    bool apart;                       /* its settings show that the routers are on several
+                                       * machines */
 };
 
-/* What may be under way where a request is placed. */
+/* The other requests that may be under way where a request is placed. */
 enum node_company {
     NODE_COMPANY_ANY,
-    NODE_COMPANY_RATHER_ALONE, /* nothing, where that can be had at once; else no other suspect */
-    NODE_COMPANY_ALONE, /* nothing, of any router, as far as is known; and it is not the last one
-                           that serves, unless nobody has used that for a while */
+    NODE_COMPANY_RATHER_ALONE, /* none, if possible at once; else no other suspect */
+    NODE_COMPANY_ALONE, /* none of any router, as far as known; and not at the last replica that
+                         * serves, unless unused for a while */
 };
 
-/* What a policy may know of a request. Slices are borrowed for the call. */
+/* A request, as far as policies may know it. Slices are borrowed for the call. */
 struct node_request {
     struct slice model;         /* empty: any replica */
-    struct slice lora;          /* an adapter named beside the model; empty: none is */
+    struct slice lora;          /* an adapter named beside the model; empty: none */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
-    uint64_t body_bytes;        /* stands in for the prompt's size when there is no chain */
-    uint32_t output_tokens_max; /* 0: the client did not say */
-    int replica_wanted;         /* >= 0: only this one will do (stored responses); -1: any */
-    bool sent;         /* another replica got it: where all are down it is not sent again */
-    bool model_likely; /* leave out those that lately denied the model, even if no other
-                          is left (the request was denied already) */
+    uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
+    uint32_t output_tokens_max; /* 0: not given by the client */
+    int replica_wanted;         /* >= 0: only this replica (stored responses); -1: any */
+    bool sent;                  /* sent to another replica before: not again if all are down */
+    bool model_likely; /* leave out replicas that lately denied the model, even if no other is left
+                        * (the request was denied already) */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
-    bool several;      /* answers, whose tokens the usage adds up */
-    uint32_t context_over; /* an engine said that it is too long for this context: leave out those
-                              whose context is known to be no longer */
-    bool too_long;         /* the same, whatever is known: the longest context is wanted */
-    unsigned unpinned;     /* engines that cannot be told its rank: it goes to their address; bits
-                          1 << enum node_engine */
-    bool no_guess;         /* it failed before, or waited for lists: while one that lists the model
-                              can be chosen, none is tried on a guess */
-    bool answer_whole;     /* not streamed: the first byte comes with the end, so it does not
-                          show when prefill was over */
+    bool several;      /* answers (n > 1); the usage adds up their tokens */
+    uint32_t context_over; /* an engine reported that the prompt exceeds this context: leave out
+                            * replicas with a known context that is no longer */
+    bool too_long;         /* the same without a known length: prefer the longest context */
+    unsigned unpinned;     /* engines that take no rank from a request, so it goes to their address;
+                            * bits 1 << enum node_engine */
+    bool no_guess;         /* failed before, or waited for lists: no guesses while a replica that
+                            * lists the model can be chosen */
+    bool answer_whole;     /* not streamed: the first byte comes with the end, so the end of prefill
+                            * is not visible */
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;            /* it can be sent again if it is rejected, */
-    bool rejected;         /* and was: it is to be known whether another replica accepts it */
+    bool again;            /* can be sent again if rejected, */
+    bool rejected;         /* and was rejected: the router asks if another replica accepts this
+                            * request */
     enum node_company company;
-    int kept_for_it; /* with ALONE: the replica that is kept for it (node_router_keep), or -1 */
-    bool may_wait;   /* where only those that are kept for others are left: ERR_AGAIN */
-    struct node_rendered rendered; /* what its chain was made for */
-    struct slice id;  /* as operators know it, and only shown (decisions.h); empty: none */
-    unsigned attempt; /* the number of the attempt, from 1; 0: of the first */
+    int kept_for_it; /* with ALONE: the replica kept for this request (node_router_keep), or -1 */
+    bool may_wait;   /* if only replicas kept for others are left: ERR_AGAIN */
+    struct node_rendered rendered; /* the rendering of its chain */
+    struct slice id;               /* operators' id, for display only (decisions.h); empty: none */
+    unsigned attempt;              /* the number of the attempt, from 1; 0: of the first */
 };
 
 struct node_decision {
     unsigned replica;
-    unsigned server; /* the replica at whose address it is: itself, but for a rank */
-    int rank;        /* to which the request is pinned there; -1: to none */
+    unsigned server; /* the replica of its address: itself, except for a rank */
+    int rank;        /* pinned rank there; -1: none */
     struct node_booking booking;
     uint64_t prompt_tokens; /* estimated */
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
-    double ttft_s;   /* predicted; 0: nothing was learned of it, or of the request */
-    bool listed;     /* its models, when it was chosen */
-    uint64_t number; /* among those that are kept (decisions.h); 0: it is not */
+    double ttft_s;   /* predicted; 0: nothing was learned of the replica, or of the request */
+    bool listed;     /* its models were listed when chosen */
+    uint64_t number; /* among the kept decisions (decisions.h); 0: not kept */
 };
 
 struct node_router;
@@ -120,221 +121,227 @@ struct node_models;
 MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
                                 struct node_state *state);
 void node_router_destroy(struct node_router *r);
-/* Other settings from the next request on. Those that are not live (node/settings/change.h) are as
- * at the start; `name` stays, whatever `config` says. */
+/* Applies other settings from the next request on. Settings that are not live
+ * (node/settings/change.h) stay as at the start; `name` stays too, whatever `config` says. */
 void node_router_renew(struct node_router *r, const struct node_router_config *config);
-/* Its invariants, and those of the state. */
+/* Checks its invariants, and the state's. */
 void node_router_check(const struct node_router *r);
 
 /* The names of all policies, NULL-terminated. */
 extern const char *const node_policy_names[];
 
-/* Whether all replicas are vLLM or SGLang, which tell the usage of streams where they are asked. Up
- * to a second late. */
+/* True if all replicas are vLLM or SGLang, which report the usage of streams on request. Up to a
+ * second late. */
 bool node_router_engines_tell_usage(const struct node_router *r);
-/* Its policy (policy.h). */
+/* The policy in use (policy.h). */
 const struct node_policy *node_router_policy(const struct node_router *r);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
 /* This router names the replica ("host:port") from now on; a name that vanished is back. Returns
- * its index; ERR_RANGE for a name that is empty or longer than NODE_NAME_MAX; ERR_FULL: it waits,
- * and comes into use by itself when room is there. `engine` counts if none is known yet. */
+ * its index; ERR_RANGE: the name is empty or longer than NODE_NAME_MAX; ERR_FULL: the name waits
+ * for a free slot and then comes into use by itself. `engine` counts if the type is unknown. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
-/* Its source says that it goes: it gets no new requests from here, unless operators added it, and
- * others no longer count it as named by this router. Nothing happens to one that it does not name.
- */
+/* Its source removes the replica: no new requests from here, unless operators added the replica,
+ * and other routers no longer count it as named by this router. No effect on a replica that this
+ * router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
-/* This router names it no longer: it goes, unless another router names it or operators added it.
- * One that waits goes too. */
+/* This router no longer names the replica, which goes unless another router names it or operators
+ * added the name. A waiting name goes too. */
 void node_router_unname(struct node_router *r, struct slice name);
-/* Whether an operator removed the replica of that name, whatever sources say. */
+/* True if an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
-/* Whether the replica of that name is listed, or waits to be, as it is spelled. */
+/* True if a replica of exactly that name is listed, or waits to be. */
 bool node_router_replica_listed(const struct node_router *r, struct slice name);
-/* Whether it is in use although no living router names it and no operator added it. */
+/* True if the replica is in use without a living namer, and no operator added the name. */
 bool node_router_replica_unnamed(const struct node_router *r, unsigned replica);
 unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
-/* All that is known of it, to be read. */
+/* The replica's row, read-only. */
 const struct node_replica *node_router_replica(const struct node_router *r, unsigned replica);
-/* Its answers come in a coding that the router cannot read, as long as it is in use. */
+/* Its answers use a coding that the router cannot read, as long as the replica is in use. */
 void node_router_replica_packs_set(struct node_router *r, unsigned replica);
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
-/* Whether it failed so lately, with no answer begun since, that it is avoided where others will do
+/* True if the replica failed lately, with no answer begun since: avoided if others will do
  * (node/replica/standing.h). */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
-/* Its answers are those of this kind: node_replica_engine_found(). */
+/* Its answers show this type of engine: node_replica_engine_found(). */
 bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e);
-/* An operator's wish for all routers, until it is undone. */
+/* An operator drains the replica for all routers, or ends the drain. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
 
 /* An operator's wish for all routers, at run time; the last one wins. */
 enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
-    NODE_REPLICA_REMOVE, /* not in use, whatever they say */
+    NODE_REPLICA_REMOVE, /* not in use, whatever the configurations say */
 };
-/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: it waits for room; ERR_FULL: no
- * room even to wait; ERR_NOT_FOUND: it is to be removed and not known; ERR_EXISTS: it is so
- * already. `engine` counts for a replica that is new. */
+/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: the name waits for room; ERR_FULL:
+ * no room even to wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no change.
+ * `engine` counts for a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
-/* The replica at whose address it is: itself, but for a data-parallel rank (node/replica/rank.h).
- * Health, probes, models and connections are that one's. */
+/* The replica of the address: itself, except for a data-parallel rank (node/replica/rank.h).
+ * Health, probes, models and connections belong to that replica. */
 unsigned node_router_server(const struct node_router *r, unsigned replica);
-/* The number of the rank; -1: it is none. */
+/* The number of the rank; -1: not a rank. */
 MUST_USE int node_router_rank(const struct node_router *r, unsigned replica);
-/* What the metrics of an address said of each of its ranks: after node_router_scraped(). `count`
- * below 2: there are none. */
+/* The metrics of each rank of an address: after node_router_scraped(). `count` below 2: no
+ * ranks. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,
                                const struct node_scrape *ranks, unsigned count, uint64_t now_ms);
-/* The engine at that address has emptied its cache: what this router, and all others, believe is
- * there is forgotten, as after a restart. */
+/* The engine at that address has emptied its cache: this router, and all others, forget its
+ * believed contents, as after a restart. */
 void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
-/* Whether the replica is known to serve the model: it listed it, or answered for it. */
+/* True if the replica is known to serve the model, by its list or by an answer. */
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
-/* Whether it is in use at all. One that is not is never chosen and stands in no table. */
+/* True if the replica is in use. Others are never chosen and appear in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
-/* The router that alone uses it, if that is another one; else empty. */
+/* The only router that uses the replica, if that is not this one; else empty. */
 struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
-/* `replica` is called when one appears, goes or comes back: probing it begins or ends. Never out of
- * node_router_place(). `forgotten` (or NULL) is called for one whose name is forgotten, again and
- * again until it returns true: nothing hangs on its index any more, which may become another's. */
+/* `replica` is called when a replica appears, goes or comes back: its probes begin or end. Never
+ * from within node_router_place(). `forgotten` (or NULL) is called for a replica whose name is
+ * forgotten, again and again until it returns true. The caller then no longer refers to the
+ * index, which may become another replica's. */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
 
-/* Whether this router can open no connection to the server now, for a reason of its own: it counts
- * as full until it can. */
+/* `full`: this router cannot open a connection to the server now, for a reason of its own. The
+ * server counts as full until the next call. */
 void node_router_replica_full(struct node_router *r, unsigned server, bool full);
 
 /* A health check ended. */
 void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* Its health check says no: it is avoided until one says yes. */
+/* Its health check says no: the replica is avoided until a check says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
-/* An answer said that its engine is dead. It is avoided until its health check says yes, and the
- * others hear of it. */
+/* An answer said that the engine is dead. The replica is avoided until its health check says yes,
+ * and the other routers learn of it. */
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
-/* How many other routers use replicas of this one, as far as is known. */
+/* The number of other routers that use replicas of this one, as far as known. */
 unsigned node_router_others(const struct node_router *r);
-/* A probe was answered by a router, `who`: its name as operators know it, cut to
- * NODE_ROUTER_NAME_MAX. The replica gets no request until a probe finds an engine there. */
+/* A router answered a probe. `who` is its name for operators, cut to NODE_ROUTER_NAME_MAX. The
+ * replica gets no request until a probe finds an engine there. */
 void node_router_found_router(struct node_router *r, unsigned replica, struct slice who,
                               uint64_t now_ms);
-/* The replica's metrics were read, or SGLang's /server_info, which has nothing but sizes. A start
- * time that moved or counters that went back mean a restarted engine: its entries are forgotten at
- * once. Returns whether that happened. */
+/* The replica's metrics were read, or SGLang's /server_info, which has only sizes. A later start
+ * time or counters that went back mean a restarted engine: its entries are forgotten at once.
+ * Returns true if that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
-/* Which replica serves which model; by the row of an address (node_router_server()). */
+/* The models that each replica serves; by the row of an address (node_router_server()). */
 struct node_models *node_router_model_table(const struct node_router *r);
-/* The models that it serves, base names and adapters; replaces what was known. Until the first
+/* Sets the replica's models, base names and adapters, in place of the last list. Until the first
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
-/* Its context length in tokens by its list of models, and by SGLang's /server_info; 0: they do not
- * say. A label stands above both. True: it listed another one before. */
+/* Sets its context length in tokens by its list of models, and by SGLang's /server_info; 0: not
+ * reported. A label takes precedence over both. Returns true if the list showed another length
+ * before. */
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
-/* What is known of all that; 0: nothing. */
+/* The context length by all of that; 0: unknown. */
 uint32_t node_router_context(const struct node_router *r, unsigned replica);
-/* The replica said that the request is longer than its context: whether another one that serves it,
- * up or not, has a longer one; MAYBE: one of the two is not known; IF_ANEW: none had when it listed
- * its models last, but one is up that may list another context by now. */
+/* The replica reported that the request exceeds its context. Says if another replica that serves
+ * the request, up or not, has a longer one. MAYBE: one of the two lengths is not known. IF_ANEW:
+ * none had when it last listed its models, but one that is up may list another length by now. */
 enum node_longer { NODE_LONGER_NONE, NODE_LONGER_IF_ANEW, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
-/* The replica said that the request is longer than its context. Its context is known, and by all
- * that is known the request fits: the context is another one by now, or was never that long. */
+/* True if the replica reported that the request exceeds its context, although the known context
+ * fits the request. Then the context has changed, or was never that long. */
 bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
                                  unsigned replica);
-/* Before node_router_models(): when the replica was asked for that list. */
+/* Before node_router_models(): the time when the replica was asked for that list. */
 void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t asked_ms);
-/* Its list may be of an engine that is gone: it is avoided where others will do until it has
- * answered, or failed to answer, the question for its models. */
+/* `stale`: its list may be from an engine that is gone. The replica is avoided if others will do,
+ * until it has answered, or failed to answer, the question for its models. */
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale);
-/* It answered the question for its models with this status and no list, as what is no engine does.
- * It may serve any model from now on. What it had listed was another engine's; so was what it had
- * answered for, if its process may be another one. Whether this is news, and no label names its
+/* The replica answered the question for its models with this status and no list, unlike an engine.
+ * It may serve any model from now on. Its former list was another engine's; so were its former
+ * answers, if its process may be another one. Returns true if this is news, and no label names its
  * model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
-/* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
+/* True if a replica in use, up or not, is known to serve the model, by its list or by an answer. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
-/* Whether the model exists though no replica that is known to serve it is up: a label names it, one
- * that serves it is down, or a source of replicas has not answered yet. */
+/* True if the model exists although no replica known to serve the model is up. Then a label
+ * names the model, a replica that serves the model is down, or a source of replicas has not
+ * answered yet. */
 bool node_router_model_away(const struct node_router *r, struct slice model);
-/* Whether the choice of this replica (the server of its ranks) is a guess: it has not listed its
- * models and none is known to serve the request's, but another is up whose list is known. That one
- * may serve the model by now. An answer of the replica for the model ends that. */
+/* True if the choice of this replica (the server of its ranks) is a guess: the replica has not
+ * listed its models, and no replica is known to serve the request's model. But another replica
+ * that is up has a known list, and may serve the model by now. An answer of the replica for the
+ * model ends the guess. */
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
-/* An answer of that status came to a probe. 401 and 403 refuse it, until another status comes. A
+/* A probe was answered with that status. 401 and 403 mean a refusal, until another status comes. A
  * replica that refuses to list its models no longer counts as having listed them. */
 void node_router_probe_answered(struct node_router *r, unsigned replica, enum node_probe probe,
                                 unsigned status);
 
-/* A client's request for the model went well there: counts where it has not listed its models. Only
- * this router learns of it, and nothing of SGLang, which takes any name. */
+/* The replica served a client's request for the model: counts only for a replica without a list.
+ * Only this router learns from this, and nothing from SGLang, which accepts any name. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
-/* It denied a model that it lists, and another replica answered the request. */
+/* The replica denied a listed model, and another replica answered the request. */
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
-/* What this router has under way there, and hears of it (node/replica/health.h). Called a few times
- * a second. */
+/* This router's requests under way there, and signs from there (node/replica/health.h). Called a
+ * few times a second. */
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
                          uint64_t watchdog_ms, uint64_t now_ms);
-/* Why it counts as standing still: a rank by its own signs, or by those of its process. */
+/* The reason for a stall: a rank's by its own signs, or by those of its process. */
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
-/* What is known of its process: borrowed until the next call that changes anything. */
+/* The row of its process: borrowed until the next call that changes anything. */
 const struct node_replica *node_router_process(const struct node_router *r, unsigned replica);
-/* Whether it is a rank that stands still while its process does not. */
+/* True for a rank that is stalled while its process is not. */
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
-/* Whether the engine is at work, by its tokens and counters. */
+/* True if the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* When it last showed work, to any router (node/replica/work.h): of a rank its own, where its
- * figures tell single steps. 0: never. */
+/* Time of its last sign of work, to any router (node/replica/work.h): a rank's own, if its figures
+ * report single steps. 0: never. */
 uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica);
-/* Whether its metrics tell single steps. */
+/* True if its metrics report single steps. */
 bool node_router_replica_tells(const struct node_router *r, unsigned replica);
-/* Whether an answer that has begun there is lost (node_signs_lost()). */
+/* True if an answer that has begun there is lost (node_signs_lost()). */
 bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint64_t since_ms,
                              uint64_t heard_ms, uint64_t stall_cut_ms, uint64_t now_ms);
-/* Whether one that is down is to be probed often: it went down lately, or none is up. */
+/* True if a replica that is down should be probed often: because of a recent failure, or because
+ * none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* Whether the request would go to another replica, not in `excluded`, that is up and not avoided.
- * With `failing` it may be in a back-off or warm up, or have no place yet for one more request of
- * this router. */
+/* True if the request would go to another replica, not in `excluded`, that is up and not avoided.
+ * With `failing` that replica may be in a back-off or in slow start, or have no room yet for one
+ * more request of this router. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
                            const struct node_replica_set *excluded, unsigned replica, bool failing,
                            uint64_t now_ms);
 
-/* Whether a request that was booked there a while ago may still be sent there: the replica does not
- * leave, and there is no better one if it went down or came into trouble since. */
+/* True if a request that was booked there a while ago may still be sent there: the replica does not
+ * leave. If the replica went down or came into trouble since, there is also no better one. */
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
                             const struct node_replica_set *excluded, unsigned replica,
                             uint64_t now_ms);
 
-/* Whether at least one replica is up, not draining and not asleep: a probe has found it so. Before
- * the first probes choose() uses the others all the same; an orchestrator should wait. */
+/* True if at least one replica is up by a probe, not draining and not asleep. Before the first
+ * probes the router uses the others all the same; an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
 
 /* Chooses among the replicas that may serve the model and are not in `excluded` (or NULL), books
- * the work and records the prompt's checkpoints there. Those not probed yet are used only when no
- * healthy one is left, those that are avoided only when no other is. Where all are down, the one
- * that failed least and was tried longest ago is chosen all the same, if the settings say so and
- * the request was sent to none before. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE:
- * some do, none can be chosen now. ERR_AGAIN: all that would be chosen among are full
- * (replica_requests_max): there is room when a booking is released. One that is avoided is not
- * chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: others are there
- * now, but maybe not for long; ERR_LIMIT: they are, for only one replica is left, which is in use.
+ * the work and records the prompt's checkpoints there. Replicas not probed yet are used only when
+ * no healthy one is left, avoided ones only when no other is. If all are down, the replica that
+ * failed least and was tried longest ago is chosen, if the settings allow this and the request
+ * was sent to none before. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do,
+ * none can be chosen now. ERR_AGAIN: all that would be considered are full
+ * (replica_requests_max): there is room when a booking is released. An avoided replica is not
+ * chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: other requests
+ * are there now, but maybe not for long; ERR_LIMIT: they are, because only one replica is left,
+ * which is in use.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
@@ -347,96 +354,95 @@ MUST_USE int node_router_place_by_load(struct node_router *r, const struct node_
                                        const struct node_replica_set *excluded, uint64_t now_ms,
                                        struct node_decision *out);
 
-/* The replica is kept for a request that may be poison; each call with true wants one with false.
- * Others are placed there only where no other will do. */
+/* The replica is kept for a request that may be poison. Each call with true needs one with false.
+ * Other requests are placed there only if no other replica will do. */
 void node_router_keep(struct node_router *r, unsigned replica, bool kept);
-/* How many calls with true still want one with false. */
+/* Number of calls with true that still need one with false. */
 unsigned node_router_kept(const struct node_router *r);
-/* The replica that the request may go to with the fewest requests under way; errors as
+/* The replica with the fewest requests under way among those that the request may go to; errors as
  * node_router_place(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
                                   const struct node_replica_set *excluded, uint64_t now_ms);
 
-/* The client of a prompt: the product that its User-Agent names, and the form of the API, a
- * literal. */
+/* The client of a prompt: the product in its User-Agent, and the form of the API, a literal. */
 struct node_client {
     struct slice agent;
     const char *form;
 };
-/* How engines see a prompt of this client, whose points are not joined yet; before
- * http_prompt_join(). Keeps what is to be learned from. */
+/* Sets the engines' rendering of a prompt of this client, whose points are not joined yet; before
+ * http_prompt_join(). Keeps prompts that the router can learn from. */
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);
-/* The same to look at: of the kind of client that asked for this model last. Nothing is kept. */
+/* The same for display: for the kind of client that asked for this model last. Keeps nothing. */
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out);
 
-/* First byte of the answer's body that carries work (the first token): prefill is released and
- * its duration is learned from. At most once per booking; later calls do nothing. */
+/* The first byte of the answer's body with work (the first token): prefill is released, and the
+ * router learns from its duration. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
-/* The engine lets go of the prompt's blocks now, so their last use is now: they are recorded again
- * if a generation began since the choice and the answer began. Before node_router_finish(), for
- * a request that the engine computed and that did not break. */
+/* The engine frees the prompt's blocks now, so this is their last use: they are recorded again if a
+ * generation began since the choice, and the answer began. Before node_router_finish(), for a
+ * request that the engine computed and that did not break. */
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
                       uint64_t now_ms);
-/* `usage` is NULL if the engine computed nothing (it refused, or was not reached): then nothing is
- * learned from the timing. Any other answer has one, with -1 for what it did not report. */
+/* `usage` is NULL if the engine computed nothing (a rejection, or no connection): then the router
+ * learns nothing from the timing. Any other answer has a usage, with -1 for missing figures. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
-/* An outcome that is known only now, of work that was finished IN_DOUBT. `life` is that of the
- * replica then (struct node_replica.life): of a later one it says nothing. */
+/* An outcome that is known only now, of work that was finished IN_DOUBT. `life` is the replica's
+ * life then (struct node_replica.life): the outcome says nothing of a later one. */
 void node_router_blame(struct node_router *r, unsigned replica, uint32_t life,
                        enum node_outcome outcome, uint64_t now_ms);
-/* Something went wrong at the replica: counted, and nothing else (the outcome is what counts). */
+/* Counts an error at the replica, and does nothing else (the outcome is what matters). */
 void node_router_error(struct node_router *r, unsigned replica, enum node_error error);
 
 /* --- rejections (node/replica/reject.h) --- */
 
-/* Whether the rejection is the replica's own fault, as far as is believed. Changes nothing. */
+/* The chance that the rejection is the replica's own fault, by the present belief. Changes
+ * nothing. */
 enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
                                                 const struct node_rejection *x);
 /* For node_rejection.model. */
 uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request);
 /* The rejection goes to its client, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
-/* Another replica is asked now, or it is known what came of it: each call with true is followed by
- * one with false. */
+/* Another replica is asked now, or the result is known. Each call with true is followed by one with
+ * false. */
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open);
-/* Another replica accepted the same bytes. True: from now on the replica is avoided for that kind,
- * which it was not. */
+/* Another replica accepted the same bytes. Returns true if the replica is now avoided for that
+ * kind, and was not before. */
 bool node_router_reject_contradicted(struct node_router *r, const struct node_rejection *x,
                                      uint64_t now_ms);
-/* Another one, `by`, rejected them as well. */
+/* Another replica, `by`, rejected the same bytes. */
 void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
                                   unsigned by);
-/* A good answer began to a request that was sent at `sent_ms`; its model matters only where
- * something speaks against the replica. True: nothing is held against it any more, which was. */
+/* A good answer began to a request that was sent at `sent_ms`; its model matters only if there is
+ * evidence against the replica. Returns true if nothing counts against the replica any more. */
 bool node_router_accepted(struct node_router *r, unsigned replica,
                           const struct node_request *request, struct node_reject_from from,
                           uint64_t sent_ms);
 
-/* Bookings that are open: as many as requests are under way. */
+/* Number of open bookings: as many as requests under way. */
 uint32_t node_router_booked(const struct node_router *r);
 
 /* --- stored responses ------------------------------------------------------------------------ */
 
-/* The replica made the stored response of this id; this is published to the other routers. Kept as
- * long as observations are, and until the replica restarts. */
+/* The replica made the stored response with this id; published to the other routers. Kept as long
+ * as observations are, and until the replica restarts. */
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica);
-/* The replica that made it, by what any router published, or -1. */
+/* The replica that made the response, by any router's publication, or -1. */
 MUST_USE int node_router_bound(const struct node_router *r, struct slice id);
 
-/* --- seeing why ----------------------------------------------------------------------------- */
+/* --- explanations --------------------------------------------------------------------------- */
 
-/* Cost table of a request as JSON, and which one it would choose. Changes nothing. */
+/* The cost table of a request as JSON, and the replica that would be chosen. Changes nothing. */
 MUST_USE int node_router_explain(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms, struct buf *out);
-/* Whether it gets requests, and why not (node/replica/standing.h): of a rank its own standing,
- * where its process is well. */
+/* The standing of a replica (node/replica/standing.h): a rank's own, if its process is well. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms);
-/* Everything believed of the replicas as a JSON array, as a request that came now would find it. */
+/* All beliefs about the replicas as a JSON array, as a request at this moment would find them. */
 MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out);
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);

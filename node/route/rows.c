@@ -1,5 +1,5 @@
-/* Rows of the replica table: by index, by name; of which process each is, and for which requests
- * it stands. */
+/* Rows of the replica table: by index, by name; each row's process, and the requests for which it
+ * counts. */
 #include "base/check.h"
 #include "node/replica/local.h"
 #include "node/replica/rank.h"
@@ -79,16 +79,16 @@ bool node_router_is_ours(const struct node_router *r, unsigned replica)
 
 /* --- names of the loopback or a link ---------------------------------------------------------- */
 
-/* As routers of several machines call them (node/replica/local.h). While all routers are on the
- * loopback of one machine they share them as any other. Once a router was met elsewhere that is
- * over, for good. */
+/* This router's name in names of local replicas (node/replica/local.h). While all routers are on
+ * the loopback of one machine, they share local replicas like any other. The first router met
+ * elsewhere ends that, for good. */
 
 static struct slice own_name(const struct node_router *r)
 {
     return slice_of_cstr(r->config.name ? r->config.name : "");
 }
 
-/* Whether the name has this router's behind its address. */
+/* True if the name has this router's name behind its address. */
 static bool is_own(const struct node_router *r, const struct node_local_name *local)
 {
     char text[NODE_NAME_MAX];

@@ -1,10 +1,10 @@
-/* Which replicas are asked for a request, by their models; and which of them have a context that is
+/* The replicas to ask for a request, by their models; and which of them have a context that is
  * long enough (docs/adr/0052).
  *
- * The router does not have the tokenizer. It knows how many tokens a prompt has about, and how sure
- * that is (node/replica/tokens.h). So there are three cases for each replica whose context length
- * is known: the request fits; it may fit; it is too long even if it has as few tokens as it may
- * have at all. */
+ * The router does not have the tokenizer. A prompt's tokens are known only approximately, with a
+ * standard deviation (node/replica/tokens.h). So a replica with a known context length has one of
+ * three cases: the request fits; it may fit; it is too long even at its lowest possible number of
+ * tokens. */
 #include <math.h>
 
 #include "base/number.h"
@@ -19,8 +19,8 @@ static bool any_present(const struct node_router *r, const struct node_replica_s
     return false;
 }
 
-/* Who serves the model, or its base and may know the adapter in the name. vLLM lists its adapters
- * by their whole names. */
+/* The replicas that serve the model, or serve its base and may know the adapter in the name. vLLM
+ * lists its adapters by their whole names. */
 static struct node_servers servers_of(const struct node_router *r, struct slice model)
 {
     struct node_servers s = {.surely = *node_models_surely(r->models, model)};
@@ -53,16 +53,16 @@ bool node_router_model_known(const struct node_router *r, struct slice model)
     return any_present(r, node_models_surely(r->models, model));
 }
 
-/* A label says whose model it is. */
+/* True if a label names the model. */
 static bool is_named(const struct node_router *r, const struct node_request *request)
 {
     return r->sources != NULL && request->model.len > 0 &&
            discover_names_model(r->sources, request->model, request->model_likely);
 }
 
-/* An SGLang that has not listed its models, or loads adapters on demand, may serve any name, and
- * answers for any. A model that a label names is another one's, unless this one is known to serve
- * it. */
+/* An SGLang engine that has not listed its models, or loads adapters on demand, may serve any name,
+ * and answers for any. A model that a label names belongs to another replica, unless this one is
+ * known to serve it. */
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
                                    struct node_servers *s)
 {
@@ -84,7 +84,7 @@ void node_router_servers_find(struct node_router *r, const struct node_request *
 {
     struct node_servers *s = &r->servers;
     r->guesses = (struct node_replica_set){0};
-    if (request->replica_wanted >= 0) { /* whatever it serves */
+    if (request->replica_wanted >= 0) { /* whatever models it serves */
         struct node_replica_set wanted = {0};
         if ((unsigned)request->replica_wanted < r->replica_count)
             node_replica_set_add(&wanted, r->replicas[request->replica_wanted].rank.server);
@@ -148,8 +148,8 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
     return !any_present(r, &s.surely);
 }
 
-/* Milliseconds between two requests on a guess at one replica. It may be no engine at all, and
- * costs each of them another attempt; or it serves the model, and its first good answer says so. */
+/* Milliseconds between two guessed requests to one replica. If the replica is no engine, each guess
+ * costs another attempt. If the replica serves the model, its first good answer says so. */
 enum { GUESS_EVERY_MS = 1000 };
 
 static bool may_guess(const struct node_slot *s, const struct node_request *request,
@@ -158,7 +158,7 @@ static bool may_guess(const struct node_slot *s, const struct node_request *requ
     return !request->no_guess && (s->guessed_ms == 0 || now_ms >= s->guessed_ms + GUESS_EVERY_MS);
 }
 
-/* Where nobody lists it, all that may serve it do so alike. */
+/* If no replica lists the model, all that may serve it are equal. */
 static bool any_lists(const struct node_router *r)
 {
     for (unsigned i = 0; i < r->candidate_count; i++) {
@@ -170,7 +170,7 @@ static bool any_lists(const struct node_router *r)
     return false;
 }
 
-/* SGLang serves whatever name it is asked: that is no guess, and its answers teach nothing. */
+/* SGLang serves any requested name: that is no guess, and its answers teach nothing. */
 static bool is_unproven(const struct node_router *r, unsigned server)
 {
     return !node_replica_set_has(&r->servers.surely, server) &&
@@ -241,7 +241,7 @@ bool node_router_model_away(const struct node_router *r, struct slice model)
                                             discover_may_have(r->sources)));
 }
 
-/* --- whether it fits ------------------------------------------------------------------------- */
+/* --- context length -------------------------------------------------------------------------- */
 
 /* Standard deviations by which an estimate may be too high, or too low. What is taken for too long
  * is not sent there as long as another replica will do, so that takes more. */
@@ -338,7 +338,7 @@ bool node_router_fit_keep(const struct node_router *r, const struct node_need *n
     return true;
 }
 
-/* The higher, the better: where it fits; where the context is not known; the longer context. */
+/* The higher, the better: a fitting context; an unknown context; a longer context. */
 static uint64_t fit_rank(const struct node_router *r, unsigned replica,
                          const struct node_need *need)
 {

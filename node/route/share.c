@@ -13,9 +13,9 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* To the others a router is one that must not be used; they find out themselves what it is. The
- * health of a rank is that of its address. Builds that know no ranks, or no replicas that are a
- * router's own, must not use their names: both have an '@'. */
+/* To the others a router at that address is a replica that must not be used; they find out
+ * themselves. The health of a rank is that of its address. Builds without ranks, or without
+ * routers' own replicas, must not use such names: both have an '@'. */
 static enum node_health health_told(const struct node_replica *k)
 {
     bool other_kind = slice_find(node_replica_name(k), '@') < k->name_len && !k->absent;
@@ -132,17 +132,17 @@ static void on_joined(void *context)
     node_router_adapters_joined(r);
 }
 
-/* What the last router that named the replica, or used it, says of it now. */
+/* The present report of the last router that named or used the replica. */
 enum word { WORD_NOTHING, WORD_REPORTS, WORD_USES };
 
-/* What the others say of one replica. */
+/* The others' reports about one replica. */
 struct heard {
     const struct node_router *r;
     unsigned slot;
-    uint64_t rank;  /* of this router there */
-    uint64_t last;  /* by whom it was named so far */
-    uint64_t namer; /* one that names it; 0: none */
-    uint64_t user;  /* one that uses it; 0: none */
+    uint64_t rank;  /* of this router at the replica */
+    uint64_t last;  /* last known namer */
+    uint64_t namer; /* a router that names the replica; 0: none */
+    uint64_t user;  /* a router that uses the replica; 0: none */
     enum word last_word;
     unsigned up, down;
     enum node_engine engine;
@@ -155,7 +155,7 @@ struct heard {
     bool events; /* some router says that its events are live */
     struct node_turn turn, turn_events;
     struct {
-        const struct crdt_learned *learned; /* NULL: nobody reports what it read */
+        const struct crdt_learned *learned; /* NULL: no router reports its scrape */
         uint64_t router, rank;
         bool asleep;
     } scraper; /* the first in the order of those that do */
@@ -185,7 +185,7 @@ static bool hear(void *context, uint64_t router, const struct crdt_load *load,
         return true;
     uint64_t rank = rank_of(h->r, h->slot, router);
     if (sight) {
-        bool uses = sight->health != NODE_HEALTH_UNKNOWN; /* one that is absent has no health */
+        bool uses = sight->health != NODE_HEALTH_UNKNOWN; /* an absent replica has no health */
         h->namer = sight->configured ? router : h->namer;
         h->user = uses ? router : h->user;
         if (router == h->last)
@@ -233,7 +233,7 @@ static struct heard listen(const struct node_router *r, unsigned slot)
 
 /* --- names --- */
 
-/* Marks since when something is so. Returns whether it has been for `ms`. */
+/* Notes since when `so` is true. Returns true if that has lasted `ms`. */
 static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
 {
     if (!so)
@@ -243,10 +243,10 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
     return so && now_ms - *since_ms >= ms;
 }
 
-/*   NONE --one uses it--> LENT --it says nothing--> LENDER_AWAY
- *   any state --one names it--> NAMED --it says nothing--> AWAY
- *   NAMED, LENT --it is heard, and does so no longer--> LOST
- *   what is held --it is back for a while and does not, or probes fail for long--> LOST
+/* NONE --a router uses it--> LENT --that router is silent--> LENDER_AWAY any state --a router
+ *   names it--> NAMED --that router is silent--> AWAY NAMED, LENT --that router reports, but no
+ *   longer this--> LOST a held name --that router is back for a while without it, or probes fail
+ *   for long--> LOST
  *
  * A name holds at most until the registry forgets it (crdt/registry.h). */
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
@@ -274,9 +274,9 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
     r->names_held = r->names_held || node_naming_held(n);
 }
 
-/* While a source of this router has not spoken since the start, perhaps because what it asks is
- * away, this router cannot know what it names. It names in the meantime what would be named by
- * nobody, and so do all that start then: a name does not go because routers were restarted. */
+/* A source of this router that has been silent since the start, perhaps because its server is away,
+ * leaves the router's names unknown. Meanwhile the router names replicas that no router would name,
+ * and so do all routers that start then: a restart of routers removes no name. */
 static void names_adopt(struct node_router *r)
 {
     bool pending = r->sources && discover_pending(r->sources);
@@ -286,7 +286,7 @@ static void names_adopt(struct node_router *r)
         const struct node_replica *k = &r->replicas[slot];
         struct node_slot *s = &r->slots[slot];
         struct slice name = node_replica_name(k);
-        bool serves = k->health == NODE_HEALTH_UP; /* what one that lied left behind does not */
+        bool serves = k->health == NODE_HEALTH_UP; /* leftovers of a router that lied do not */
         if (pending && node_naming_held(&s->naming) && serves && !node_router_is_ours(r, slot)) {
             s->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || s->adopted;
@@ -299,7 +299,7 @@ static void names_adopt(struct node_router *r)
     r->adopts = r->adopts && pending;
 }
 
-/* Names that hold although nobody names them may go by time alone. */
+/* Held names that no router names may expire by time alone. */
 static void names_expire(struct node_router *r, uint64_t now_ms)
 {
     bool gone = false;
@@ -351,7 +351,7 @@ static void on_reports(void *context, uint64_t now_ms)
             node_router_touch(r, slot);
         if (node_router_wish(r, slot) == CRDT_WISH_REMOVED ||
             (k->absent && !node_naming_in_use(&r->slots[slot].naming)))
-            continue; /* what others still report is of before it went */
+            continue; /* the others' last reports are from before it left */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_reject_hear(&k->reject, &h.reject, now_ms);
         node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
@@ -359,7 +359,7 @@ static void on_reports(void *context, uint64_t now_ms)
             k->turn = h.turn;
             k->turn_events = h.turn_events;
         }
-        node_router_others_take(r, slot, now_ms); /* before a factor is taken that has it in it */
+        node_router_others_take(r, slot, now_ms); /* before using a factor that includes them */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
     }
@@ -379,7 +379,7 @@ static uint64_t bind_key(const struct node_router *r, struct slice id)
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica)
 {
     CHECK(replica < r->replica_count);
-    /* Without room for it the other routers ask the replicas in turn. */
+    /* Without room the other routers ask the replicas in turn. */
     DISCARD(crdt_state_bind(r->crdt, bind_key(r, id), replica));
 }
 

@@ -1,4 +1,4 @@
-/* What a decision needs of the shared state: its time, and what other routers report of loads and
+/* Input of a decision from the shared state: its time, and other routers' reports of loads and
  * caches. */
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"

@@ -1,5 +1,5 @@
-/* What several routers choose at the same moment: how much the others may have placed of which
- * nothing is known yet, and which replicas each prefers among equal ones (policy/cache_aware.c). */
+/* Several routers that choose at the same moment: the work that the others may have placed but not
+ * reported yet, and each router's preferred share of equal replicas (policy/cache_aware.c). */
 #include <stdlib.h>
 
 #include "base/number.h"

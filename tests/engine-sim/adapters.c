@@ -12,7 +12,7 @@ static uint32_t find(const struct sim_adapters *a, uint64_t id)
     return at;
 }
 
-/* The one that gives way; count: none does. */
+/* The adapter to be evicted; count: none can be. */
 static uint32_t idle_last(const struct sim_adapters *a)
 {
     for (uint32_t at = a->count; at > 0; at--) {

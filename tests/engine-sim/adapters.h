@@ -1,6 +1,5 @@
-/* The slots in which an engine holds LoRA adapters: the least recently used one that no request
- * uses gives way to one that is wanted. Pure.
- */
+/* The slots in which an engine holds LoRA adapters: a new adapter replaces the least recently used
+ * one that no request uses. Pure. */
 #ifndef TESTS_ENGINE_SIM_ADAPTERS_H
 #define TESTS_ENGINE_SIM_ADAPTERS_H
 
@@ -19,9 +18,9 @@ struct sim_adapters {
 };
 
 bool sim_adapters_has(const struct sim_adapters *a, uint64_t id);
-/* Whether one can be had now: it is held, or a slot is free or idle. */
+/* True if the adapter can be used now: it has a slot, or a slot is free or idle. */
 bool sim_adapters_can(const struct sim_adapters *a, uint64_t id);
-/* One more user of it; it can be had. Whether it had to be loaded. */
+/* Adds a user of the adapter, which must be usable. Returns true if it had to be loaded. */
 bool sim_adapters_take(struct sim_adapters *a, uint64_t id);
 void sim_adapters_release(struct sim_adapters *a, uint64_t id);
 

@@ -61,7 +61,7 @@ static struct sim_piece *piece_add(struct sim_ask *a, enum section section, enum
     return p;
 }
 
-/* Unescaped, a body is never longer than it was, so its texts all fit behind each other. */
+/* Unescaping never makes a body longer, so its texts all fit behind each other. */
 static struct slice draw_text(struct reader *r)
 {
     struct sim_ask *a = r->ask;
@@ -266,7 +266,7 @@ static bool step(struct reader *r)
         return true;
     case HTTP_JSON_KEY:
         on_key(r, draw_text(r));
-        return !http_json_in_text(&r->json); /* or the body ends inside of it */
+        return !http_json_in_text(&r->json); /* or the body ends inside the text */
     case HTTP_JSON_STRING:
         on_string(r, draw_text(r));
         return r->depth > 0 && !http_json_in_text(&r->json);

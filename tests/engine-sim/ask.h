@@ -1,8 +1,7 @@
-/* What a client asks for: a request body of any of the APIs, read in one pass. Pure.
+/* A client's request: a body of any of the APIs, read in one pass. Pure.
  *
- * The prompt is rendered as ChatML does it (role markers around each message, tools and system
- * text in front, wherever in the body they stood) and becomes the chain of the request.
- */
+ * The prompt is rendered as ChatML does (role markers around each message, tools and system text
+ * in front, wherever they were in the body) and becomes the chain of the request. */
 #ifndef TESTS_ENGINE_SIM_ASK_H
 #define TESTS_ENGINE_SIM_ASK_H
 
@@ -41,13 +40,13 @@ struct sim_ask {
     bool background;
     bool empty_salt;    /* an error, says vLLM */
     bool wrong_tokens;  /* a token id beyond the vocabulary */
-    bool store;         /* of responses: true unless told otherwise */
+    bool store;         /* for responses: true by default */
     int64_t max_tokens; /* -1: not given */
     int64_t min_tokens;
     int64_t routed_dp_rank;     /* SIM_ASK_NO_RANK: not given */
     int64_t data_parallel_rank; /* its older name */
     uint64_t seed;
-    size_t error_at; /* of invalid JSON: the byte */
+    size_t error_at; /* offset of invalid JSON */
 
     /* Memory of the slices, owned. */
     char *text;
@@ -65,14 +64,14 @@ bool sim_ask_integer(struct slice text, int64_t *out);
 int sim_ask_parse(struct sim_ask *a, struct slice body);
 void sim_ask_free(struct sim_ask *a);
 
-/* What an engine does to a prompt before it looks it up (ask_rewrite.c). Slices are borrowed, by
- * the request too. */
+/* Changes that an engine makes to a prompt before the look-up (ask_rewrite.c). Slices are borrowed,
+ * by the request too. */
 struct sim_rewrite {
-    struct slice drop; /* a leading block of system text that begins so is left out; empty: none */
-    struct slice lead; /* text ahead of all; empty: none */
+    struct slice drop; /* removes a leading block of system text that begins so; empty: none */
+    struct slice lead; /* adds this text in front; empty: none */
     bool system_first; /* later system messages move to the head */
     bool sort_tools;
-    bool trim_reasoning; /* of the assistant, before the last message of the user */
+    bool trim_reasoning; /* of the assistant, before the user's last message */
 };
 
 void sim_ask_rewrite(struct sim_ask *a, const struct sim_rewrite *how);

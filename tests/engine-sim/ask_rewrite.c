@@ -44,7 +44,7 @@ static size_t last_user(const struct sim_ask *a)
     return last;
 }
 
-/* As templates do it: reasoning of the assistant before the last message of the user. */
+/* As templates do: drops the assistant's reasoning before the user's last message. */
 static void trim_reasoning(struct sim_ask *a)
 {
     bool assistant = false;

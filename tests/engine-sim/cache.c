@@ -18,7 +18,7 @@ struct block {
     uint32_t newer;
     uint32_t next; /* in the chain of its bucket */
     uint32_t mark; /* of sim_cache_displaced() */
-    uint32_t uses; /* requests that held it under its name */
+    uint32_t uses; /* requests that held the block under its name */
     uint64_t used_ns;
 };
 
@@ -35,7 +35,7 @@ struct sim_cache {
     uint32_t marks;
     uint64_t now_ns;
     struct block *blocks;
-    void (*removed)(void *context, uint64_t name); /* NULL: nobody hears of it */
+    void (*removed)(void *context, uint64_t name); /* NULL: not reported */
     void *removed_context;
     bool copies;
 };
@@ -176,7 +176,7 @@ static uint32_t any_free(struct sim_cache *c)
     return c->oldest;
 }
 
-/* Of those that are free. */
+/* The free block to use next. */
 static uint32_t victim(struct sim_cache *c)
 {
     if (c->evict == SIM_EVICT_LRU || !c->blocks[c->oldest].named)

@@ -26,7 +26,7 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
         sim_server_close_idle(&e->server);
     }
     if (fail->mode == SIM_FAIL_STUCK && fail->rank != SIM_RANK_ANY) {
-        sim_engine_rate(e, 1); /* what is seen of it stays */
+        sim_engine_rate(e, 1); /* what was seen of the process stays */
         sim_ranks_stop(&e->ranks, (unsigned)fail->rank, sim_now_ns(e));
         return;
     }
@@ -74,7 +74,7 @@ static uint64_t member(const json_t *object, const char *name, uint64_t otherwis
                : otherwise;
 }
 
-/* The index of a name in a list; the list's length if it is none of them. */
+/* The index of a name in a list; the list's length if missing. */
 static unsigned index_of(const char *name, const char *const *names, unsigned count)
 {
     unsigned i = 0;
@@ -122,7 +122,7 @@ static const char *const healths[] = {
     [SIM_HEALTH_SLOW] = "slow",       [SIM_HEALTH_HANG] = "hang",
 };
 
-/* What is wished for; whether it is understood. */
+/* Reads a failure to set; false if not understood. */
 static bool wish_read(const json_t *wish, struct sim_fail *fail, uint64_t *for_ms)
 {
     const json_t *probes = json_object_get(wish, "health");
@@ -219,8 +219,8 @@ static void put_stats(const struct stats *s, uint64_t requests, struct buf *out)
             s->blocks, s->blocks_used, s->blocks_named);
 }
 
-/* Of all ranks; where there are several, of each one too. Its requests are those that it took. What
- * publishes KV events tells the number of each rank's next message. */
+/* Over all ranks; if there are several, also for each. A rank's requests are those that it took. A
+ * publisher of KV events reports the number of each rank's next message. */
 void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct stats all = {.running = 0};
@@ -250,8 +250,8 @@ void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice bo
     buf_free(&out);
 }
 
-/* The last request for output as it came: {"method","target","headers":[[name,value]...],"body"},
- * and, where there are several ranks, the "rank" that took it, null if none did. */
+/* The last request for output as received: {"method","target","headers":[[name,value]...],"body"},
+ * and, with several ranks, the "rank" that took the request, null if none. */
 void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     static const struct http_limits limits = {

@@ -1,4 +1,4 @@
-/* How an engine dies, as both were seen to. */
+/* The death of an engine, as observed in vLLM and SGLang. */
 #include <string.h>
 
 #include "base/check.h"
@@ -6,7 +6,7 @@
 
 enum {
     VLLM_EXIT_MS = 100,    /* from the death of its core to its own exit */
-    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler; real time, as routers count in it */
+    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler; real time, like routers' clocks */
     SGLANG_STAY_MS = 1500, /* after SIGTERM and the last request */
 };
 
@@ -18,9 +18,9 @@ bool sim_engine_unwell(const struct sim_engine *e)
 
 /* --- SIGTERM --------------------------------------------------------------------------------- */
 
-/* A draining vLLM goes on accepting connections until its requests are done; one that does not
- * drain answers /health for a moment, then refuses, and lets its requests hang. SGLang serves who
- * comes, until nobody has for a moment. */
+/* A draining vLLM accepts connections until its requests are done. A vLLM that does not drain
+ * answers /health for a moment, then refuses connections, and leaves its requests hanging. SGLang
+ * serves all clients, until none has come for a moment. */
 static bool drained(struct sim_engine *e)
 {
     bool drain = e->options.on_term == SIM_TERM_DRAIN;
@@ -49,7 +49,7 @@ void sim_engine_terminate(struct sim_engine *e)
             job->silent = true;
 }
 
-/* --- requests that it gives up ---------------------------------------------------------------- */
+/* --- aborted requests ----------------------------------------------------------------------- */
 
 void sim_engine_abort(struct sim_engine *e)
 {

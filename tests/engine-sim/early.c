@@ -1,4 +1,4 @@
-/* What comes before an answer is due: a status before the body is read, 1xx heads. */
+/* Responses before an answer is due: a status before the body is read, 1xx heads. */
 #include "base/check.h"
 #include "tests/engine-sim/job.h"
 

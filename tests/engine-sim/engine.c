@@ -108,7 +108,7 @@ void sim_engine_rate(struct sim_engine *e, double rate)
     e->rate = rate;
 }
 
-/* What it does from time to time, by its options. */
+/* Periodic behaviour, by the options. */
 static void habits_run(struct sim_engine *e, uint64_t now_ns)
 {
     const struct sim_options *o = &e->options;

@@ -1,25 +1,25 @@
-/* One simulated engine: the server, the schedulers of its ranks (ranks.h), and the requests inside.
- * Pure: a carrier (http.h) brings bytes and clocks, and calls sim_engine_run() when it is due. The
- * daemon engine-sim is one on sockets, the simulation (tests/sim) has several in one process.
+/* One simulated engine: the server, the schedulers of its ranks (ranks.h), and the requests
+ * inside. Pure: a carrier (http.h) brings bytes and clocks, and calls sim_engine_run() when due.
+ * The daemon engine-sim is one engine on sockets; the simulation (tests/sim) has several in one
+ * process.
  *
  *   engine.c    life, time
- *   routes.c    which path is answered by whom
+ *   routes.c    the handler of each path
  *   job_begin.c one request for output, from its body to the scheduler of a rank
- *   job_check.c what is wrong with it
- *   job.c       from there to its last token
- *   form_*.c    how each API words an answer, whole or streamed, and errors
- *   store.c     answers of /v1/responses that can be asked for again
- *   metrics.c   what /metrics says
- *   publish.c   how coarse that is
- *   framing.c   how the bytes of answers are framed
+ *   job_check.c its errors
+ *   job.c       from there to the last token
+ *   form_*.c    each API's form of an answer, whole or streamed, and of errors
+ *   store.c     stored answers of /v1/responses
+ *   metrics.c   the contents of /metrics
+ *   publish.c   their resolution
+ *   framing.c   framing of answers' bytes
  *   early.c     a status before the body is read, 1xx heads
- *   reject.c    what a replica refuses that is set up otherwise than its peers
+ *   reject.c    rejections by a replica with another setup than its peers
  *   control.c   failures on demand
- *   steer.c     sleep, and resets of its cache
- *   set.c       what changes while it runs: its lists, its key, its context length
- *   kv_*.c      what it publishes of its caches (kv_publisher.h), what it says of that
- *   death.c     how an engine dies: told to, killed, poisoned
- */
+ *   steer.c     sleep, and resets of the cache
+ *   set.c       settings at run time: lists, key, context length
+ *   kv_*.c      published KV events (kv_publisher.h), and their control
+ *   death.c     death by signal, by control, by a poisonous request */
 #ifndef TESTS_ENGINE_SIM_ENGINE_H
 #define TESTS_ENGINE_SIM_ENGINE_H
 
@@ -47,19 +47,19 @@ enum sim_fail_mode {
     SIM_FAIL_429,
     SIM_FAIL_DRAINING, /* the 500 of a vLLM that shuts down */
     SIM_FAIL_FULL,     /* the queue is, in the engine's own words */
-    SIM_FAIL_STUCK,    /* nothing is computed; everything else answers */
+    SIM_FAIL_STUCK,    /* computes nothing; everything else answers */
     SIM_FAIL_SLEEP,    /* the same, and the metrics say so */
     SIM_FAIL_CRAWL,    /* all is computed `factor` times slower */
     SIM_FAIL_ERROR,    /* an error event, or 500 */
     SIM_FAIL_END,      /* a well-formed end without the API's last event */
     SIM_FAIL_GARBAGE,  /* bytes that are no HTTP */
     SIM_FAIL_DIE,      /* the engine's inner process is killed, now (death.c) */
-    SIM_FAIL_ABORT,    /* what is under way ends now, with the finish reason "abort" */
-    SIM_FAIL_POISON,   /* by a request with `text` in its body */
+    SIM_FAIL_ABORT,    /* ends all requests under way now, with the finish reason "abort" */
+    SIM_FAIL_POISON,   /* on a request with `text` in its body */
     SIM_FAIL_SILENT,   /* a stream holds back its text for delay_ms */
-    SIM_FAIL_PAUSE,    /* all of it, as by SIGSTOP */
-    SIM_FAIL_FORGET,   /* its counters begin again at 0, now */
-    SIM_FAIL_CONTEXT,  /* its context length is `tokens` */
+    SIM_FAIL_PAUSE,    /* of the whole process, as by SIGSTOP */
+    SIM_FAIL_FORGET,   /* sets its counters to 0 now */
+    SIM_FAIL_CONTEXT,  /* sets its context length to `tokens` */
     SIM_FAIL_401,
     SIM_FAIL_403,
     SIM_FAIL_404,
@@ -70,7 +70,7 @@ enum sim_fail_mode {
     SIM_FAIL_INTERIM, /* 1xx heads without an end */
 };
 
-/* What /health says beside that. */
+/* The status of /health, beside that. */
 enum sim_health {
     SIM_HEALTH_AS_FAIL,
     SIM_HEALTH_OK,
@@ -82,12 +82,12 @@ enum sim_health {
 struct sim_fail {
     enum sim_fail_mode mode;
     uint64_t after_chunks;
-    uint64_t count; /* requests that it still hits */
-    int rank;       /* of STUCK: it alone, or SIM_RANK_ANY: all */
+    uint64_t count; /* requests still to fail */
+    int rank;       /* for STUCK: this one, or SIM_RANK_ANY: all */
     uint64_t delay_ms;
     double factor;
     uint64_t tokens;
-    unsigned status; /* of EARLY */
+    unsigned status; /* for EARLY */
     bool discards;   /* SLEEP: its weights are gone, too */
     bool health;     /* probes fail too */
     enum sim_health probes;
@@ -95,9 +95,9 @@ struct sim_fail {
     char poison[64];
 };
 
-/* Of one rank. */
+/* Per rank. */
 struct sim_tally {
-    uint64_t requests;    /* for output, that it took */
+    uint64_t requests;    /* for output, taken by the rank */
     uint64_t finished[2]; /* by stop, by length */
     uint64_t aborted;
     double ttft_s_sum;
@@ -106,7 +106,7 @@ struct sim_tally {
     uint64_t e2e_count;
 };
 
-/* What the metrics say of one rank. Real engines publish it with each step. */
+/* A rank's figures for the metrics. Real engines publish them with each step. */
 struct sim_seen {
     uint32_t running;
     uint32_t waiting;
@@ -117,9 +117,9 @@ struct sim_seen {
     double tokens_per_s;
 };
 
-/* What publish.c keeps of one rank. */
+/* State of publish.c, per rank. */
 struct sim_published {
-    struct sim_seen stood;   /* when it stood still */
+    struct sim_seen stood;   /* when the rank came to a standstill */
     struct sim_seen stepped; /* at the last step that publishes */
     struct sim_counters ended;
     struct sim_counters forgotten;
@@ -134,11 +134,11 @@ struct sim_engine {
     struct sim_options options;
     struct sim_server server;
     struct sim_ranks ranks;
-    struct sim_publisher *kv; /* NULL: it publishes nothing of its caches */
+    struct sim_publisher *kv; /* NULL: publishes no KV events */
     uint64_t t0_ns;
     uint64_t base_ns; /* the model's time when its rate last changed, at base_at_ns */
     uint64_t base_at_ns;
-    double rate; /* of the model's time; 0: it stands */
+    double rate; /* of the model's time; 0: standstill */
     struct sim_published published[SIM_RANKS_MAX];
     double start_time_s; /* Unix */
     bool pumping;
@@ -147,21 +147,21 @@ struct sim_engine {
     unsigned jobs_delayed;
     struct sim_stored *stored; /* newest first */
     unsigned stored_count;
-    uint64_t requests; /* for output, whatever became of them */
+    uint64_t requests; /* for output, whatever their result */
     struct sim_tally tally[SIM_RANKS_MAX];
     struct sim_fail fail;
-    uint64_t fail_until_ns; /* of the clock; UINT64_MAX: as long as it is wanted */
+    uint64_t fail_until_ns; /* of the clock; UINT64_MAX: no limit */
     bool terminating;
-    uint64_t over_since_ns; /* nothing was under way, after SIGTERM */
-    bool dead;              /* its inner process is (death.c), and */
+    uint64_t over_since_ns; /* since when nothing was under way, after SIGTERM */
+    bool dead;              /* its inner process is dead (death.c), and */
     uint64_t exit_ns;       /* then the server ends */
-    uint64_t pause_ns;      /* its carrier is to stop it for so long, now; then 0 again */
-    uint64_t pause_due_ns;  /* the next pause of its own (UINT64_MAX: none), */
-    uint64_t reset_due_ns;  /* and when its counters begin again */
-    struct sim_set *set;    /* what was set while it ran; NULL: nothing */
+    uint64_t pause_ns;      /* the carrier must stop the process for so long, now; then 0 again */
+    uint64_t pause_due_ns;  /* the next pause by option (UINT64_MAX: none), */
+    uint64_t reset_due_ns;  /* and the next reset of the counters */
+    struct sim_set *set;    /* settings made at run time; NULL: none */
     struct buf last_head;   /* of the last request for output, under --control */
     struct buf last_body;
-    int last_rank; /* that took it, or SIM_RANK_ANY: none did */
+    int last_rank; /* the rank that took it, or SIM_RANK_ANY: none */
 };
 
 /* --- putting text together (text_out.c); these never fail ------------------------------------ */
@@ -173,12 +173,12 @@ void sim_put_json_inside(struct buf *out, struct slice text);
 
 /* --- life (engine.c) ------------------------------------------------------------------------- */
 
-/* Its options and the carrier of its server are set; `chance`: another one gives other ids. */
+/* The caller has set the options and the server's carrier. A different `chance` gives different
+ * ids. */
 void sim_engine_init(struct sim_engine *e, uint64_t chance);
 /* Aborts all requests and closes all connections. */
 void sim_engine_free(struct sim_engine *e);
-/* As if the process had died and come back: all connections are reset but one, and the cache is
- * empty. */
+/* As if the process had restarted: resets all connections but one, and empties the cache. */
 void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but);
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -186,10 +186,10 @@ void sim_engine_anew(struct sim_engine *e, const struct sim_conn *but);
 /* The carrier's clock, and the model's. */
 uint64_t sim_clock_ns(const struct sim_engine *e);
 uint64_t sim_now_ns(const struct sim_engine *e);
-/* When sim_engine_run() is to be called (of the clock; UINT64_MAX: when bytes come). */
+/* When to call sim_engine_run() (of the clock; UINT64_MAX: when bytes come). */
 uint64_t sim_engine_due_ns(const struct sim_engine *e);
 void sim_engine_run(struct sim_engine *e);
-/* Lets the model catch up with the clock, and passes on what it made. */
+/* Advances the model to the clock, and sends its output. */
 void sim_engine_pump(struct sim_engine *e);
 uint64_t sim_engine_id(struct sim_engine *e);
 /* The model goes on at this rate: 1 as always, 0.1 ten times slower, 0 not at all. */
@@ -204,22 +204,22 @@ void sim_answer_error(struct sim_engine *e, struct sim_conn *c, unsigned status,
     __attribute__((format(printf, 6, 7)));
 
 void sim_route(struct sim_engine *e, struct sim_conn *c, struct slice body);
-/* What its server does as soon as a head is there (http.h). */
+/* The server's action as soon as a head is complete (http.h). */
 bool sim_route_early(struct sim_engine *e, struct sim_conn *c);
-/* The LoRA adapter that a request for this model wants; empty: none. */
+/* The LoRA adapter for requests for this model; empty: none. */
 struct slice sim_engine_adapter(const struct sim_engine *e, struct slice model);
-/* Whether the model is served; answers 404 if not. */
+/* True if the model is served; otherwise answers 404. */
 bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice model);
 
-/* What it does to a prompt before it looks it up. */
+/* Applies the changes that the engine makes to a prompt before the look-up. */
 void sim_engine_rewrite(const struct sim_engine *e, struct sim_ask *a);
-/* Its context length now. */
+/* The present context length. */
 uint64_t sim_model_len(const struct sim_engine *e);
 
 void sim_metrics_write(const struct sim_engine *e, struct buf *out);
-/* As of the last step: an engine that stands still shows nothing of what came since. */
+/* As of the last step: an engine at a standstill shows no later figures. */
 struct sim_seen sim_engine_seen(const struct sim_engine *e, unsigned rank);
-/* It is about to stand still; time has passed; an answer of the rank ended; the counters begin
+/* Events: a standstill begins; time has passed; an answer of the rank ended; the counters begin
  * again at 0. */
 void sim_published_stand(struct sim_engine *e);
 void sim_published_step(struct sim_engine *e);
@@ -228,7 +228,7 @@ void sim_published_forget(struct sim_engine *e);
 
 /* --- KV events (kv_routes.c) ---------------------------------------------------------------- */
 
-/* As the options say. */
+/* By the options. */
 void sim_kv_init(struct sim_engine *e);
 /* Publishes what is due; `idle`: without waiting for a step. */
 void sim_kv_step(struct sim_engine *e, bool idle);
@@ -242,15 +242,16 @@ void sim_control_kv(struct sim_engine *e, struct sim_conn *c, struct slice body)
 
 void sim_control_fail(struct sim_engine *e, struct sim_conn *c, struct slice body);
 void sim_control_set(struct sim_engine *e, struct sim_conn *c, struct slice body);
-/* Its lists from now on, names cut by commas; NULL: that one stays. */
+/* Sets the lists from now on: names separated by commas; NULL: unchanged. */
 void sim_engine_serve(struct sim_engine *e, const char *models, const char *adapters);
 void sim_set_free(struct sim_engine *e);
 void sim_control_restart(struct sim_engine *e, struct sim_conn *c, struct slice body);
 void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body);
 void sim_control_last(struct sim_engine *e, struct sim_conn *c, struct slice body);
-/* Whether a failure hits this request; counts it. */
+/* The failure that hits this request, if any; counts it. */
 struct sim_fail sim_fail_take(struct sim_engine *e);
-/* A failure begins, for so long (0: until another one comes), in the place of the last; or ends. */
+/* Begins a failure that replaces the last one, for so long (0: until the next); or ends the
+ * failure. */
 void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t for_ms);
 void sim_fail_end(struct sim_engine *e);
 
@@ -264,18 +265,18 @@ void sim_is_sleeping(struct sim_engine *e, struct sim_conn *c, struct slice body
 
 /* --- death ----------------------------------------------------------------------------------- */
 
-/* SIGTERM: it drains, or hangs, as its options say. */
+/* SIGTERM: drains or hangs, by the options. */
 void sim_engine_terminate(struct sim_engine *e);
-/* Asked every few milliseconds from then on, and when it is dead: whether the process ends. */
+/* True if the process ends. Called every few milliseconds from then on, and when it is dead. */
 bool sim_engine_over(struct sim_engine *e);
 /* The engine's inner process is gone: vLLM says so and exits, SGLang is silent for 5.4 s. */
 void sim_engine_die(struct sim_engine *e);
-/* Ends all that is under way with the finish reason "abort", as vLLM does before it exits because
+/* Ends all requests under way with the finish reason "abort", as vLLM does before it exits because
  * one of its ranks has died. */
 void sim_engine_abort(struct sim_engine *e);
-/* Whether /health says so. */
+/* True if /health reports trouble. */
 bool sim_engine_unwell(const struct sim_engine *e);
-/* Whether the request kills the engine. */
+/* True if the request kills the engine. */
 bool sim_engine_poisoned(struct sim_engine *e, struct slice body, bool wrong_tokens);
 
 #endif

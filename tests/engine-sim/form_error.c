@@ -1,4 +1,4 @@
-/* How each API words errors: inside a stream, and of a queue that is full. */
+/* Each API's form of errors: inside a stream, and for a full queue. */
 #include <stdio.h>
 
 #include "tests/engine-sim/job.h"

@@ -1,4 +1,4 @@
-/* How SGLang's native /generate words its answers. */
+/* The answers of SGLang's native /generate. */
 #include "tests/engine-sim/job.h"
 
 static void generate_begin(struct sim_job *job, struct buf *out)

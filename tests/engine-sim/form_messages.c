@@ -1,7 +1,7 @@
-/* How /v1/messages words its answers: Anthropic's API as vLLM serves it. */
+/* The answers of /v1/messages: Anthropic's API as vLLM serves it. */
 #include "tests/engine-sim/job.h"
 
-/* The API has no word for "abort": vLLM then says none, SGLang "end_turn". */
+/* The API has no word for "abort": vLLM then sends none, SGLang "end_turn". */
 static bool has_stop_reason(const struct sim_job *job)
 {
     return !job->aborted || job->engine->options.sglang;
@@ -18,8 +18,8 @@ static void put_stop_reason(const struct sim_job *job, struct buf *out)
     sim_put_json(out, has_stop_reason(job) ? slice_of_cstr(why) : slice_of(NULL, 0));
 }
 
-/* Input tokens are reported without those that were cached or newly stored. SGLang reports none
- * that were stored, and does not count them apart. */
+/* Input tokens exclude cached and newly stored ones. SGLang reports no stored tokens, and does not
+ * count them apart. */
 static void put_usage(const struct sim_job *job, struct buf *out)
 {
     const struct sim_request *r = &job->request;
@@ -56,7 +56,7 @@ static void messages_begin(struct sim_job *job, struct buf *out)
     sim_put(out, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":");
     put_head(job, out);
     sim_put(out, ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
-    if (job->engine->options.sglang) /* known by then: it begins with the first token */
+    if (job->engine->options.sglang) /* known by then: the answer begins with the first token */
         put_usage(job, out);
     else
         sim_put(out, "{\"input_tokens\":0,\"output_tokens\":0}");

@@ -1,4 +1,4 @@
-/* How /v1/chat/completions and /v1/completions word their answers, as vLLM 0.32 was recorded. */
+/* The answers of /v1/chat/completions and /v1/completions, as recorded from vLLM 0.32. */
 #include <stdio.h>
 
 #include "tests/engine-sim/job.h"
@@ -43,7 +43,7 @@ static void put_finish(const struct sim_job *job, struct buf *out)
         sim_put(out, ",\"logprobs\":null,\"finish_reason\":null");
 }
 
-/* The last chunk has the fingerprint: the one of usage, if there will be one. */
+/* The last chunk has the fingerprint: the usage chunk, if there will be one. */
 static void put_chunk_end(const struct sim_job *job, struct buf *out)
 {
     bool last = job->request.state == SIM_DONE && !job->include_usage;
@@ -67,7 +67,7 @@ static void put_prompt_ids(const struct sim_job *job, struct buf *out)
     sim_put_token_ids(job, 0, job->request.prompt_tokens, out);
 }
 
-/* Of the answer, from that token on. */
+/* The answer's token ids, from that token on. */
 static void put_output_ids(const struct sim_job *job, uint32_t from, struct buf *out)
 {
     uint64_t prompt = job->request.prompt_tokens;
@@ -193,7 +193,7 @@ const struct sim_form sim_form_chat = {
 static void completions_begin(struct sim_job *job, struct buf *out)
 {
     (void)job;
-    (void)out; /* it has no chunk before the first token */
+    (void)out; /* no chunk before the first token */
 }
 
 static void completions_piece(struct sim_job *job, struct slice text, struct buf *out)

@@ -1,4 +1,4 @@
-/* How /v1/responses words its answers. */
+/* The answers of /v1/responses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +99,7 @@ void sim_response_write(const struct sim_job *job, const char *status, struct bu
     sim_put(out, ",\"user\":null}");
 }
 
-/* Opens one event; the caller adds fields and closes it with put_event_end(). */
+/* Opens an event; the caller adds fields and closes the event with put_event_end(). */
 static void put_event(struct sim_job *job, const char *type, struct buf *out)
 {
     sim_put(out, "event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%u", type, type,
@@ -167,7 +167,7 @@ static void responses_piece(struct sim_job *job, struct slice text, struct buf *
     put_event_end(out);
 }
 
-/* What was aborted SGLang calls `failed`, vLLM `completed`. */
+/* SGLang calls an aborted answer `failed`, vLLM `completed`. */
 const char *sim_response_status(const struct sim_job *job)
 {
     if (job->aborted)
@@ -194,7 +194,7 @@ static void responses_end(struct sim_job *job, struct buf *out)
     if (!calls_tool(job))
         put_part_event(job, "response.content_part.done", true, out);
     put_item_event(job, "response.output_item.done", true, out);
-    /* vLLM calls it `completed` even where the status says `incomplete`. */
+    /* vLLM calls the event `completed` even if the status is `incomplete`. */
     char type[32] = "response.completed";
     if (job->engine->options.sglang)
         (void)snprintf(type, sizeof type, "response.%s", sim_response_status(job));

@@ -1,4 +1,4 @@
-/* How SGLang 0.5.23 words the answers that vLLM words otherwise: what form_*.c say but here. */
+/* The answers of SGLang 0.5.23, if they differ from vLLM's in the other form_*.c. */
 #include "tests/engine-sim/job.h"
 
 /* --- chat and completions -------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static void put_chat_delta(const struct sim_job *job, struct buf *out)
     sim_put(out, ",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":null");
 }
 
-/* With the first token, not before it. */
+/* With the first token, not before. */
 static void chat_begin(struct sim_job *job, struct buf *out)
 {
     put_chat_delta(job, out);

@@ -1,4 +1,4 @@
-/* How an answer's bytes are framed: what proxies and other servers make of the same events. */
+/* Framings of an answer's bytes: the forms that proxies and other servers give the same events. */
 #include "base/check.h"
 #include "tests/engine-sim/job.h"
 

@@ -31,7 +31,7 @@ static void on_idle(struct deadline *d)
         conn_write(c, &timeout, 1);
     if (c->server->idle_end == SIM_IDLE_RESET)
         sim_conn_reset(c);
-    else if (c->writes > 0) /* as asyncio does: what is written still goes out */
+    else if (c->writes > 0) /* as asyncio does: written bytes still go out */
         c->ends = true;
     else
         sim_conn_close(c);
@@ -172,7 +172,7 @@ static void request_done(struct sim_conn *c)
     buf_clear(&c->body);
     c->request_bytes = 0;
     deadline_set(&c->server->idle, &c->idle, now_ms(c->server));
-    serve_all(c); /* what was pipelined */
+    serve_all(c); /* pipelined requests */
 }
 
 void sim_http_answer(struct sim_conn *c, unsigned status, const char *type, struct slice body,
@@ -206,7 +206,7 @@ void sim_http_answer_later(struct sim_conn *c, unsigned status, uint64_t after_m
     c->server->later_count++;
 }
 
-/* The next one that is due by then; NULL: none. */
+/* The next late answer that is due by then; NULL: none. */
 static struct sim_conn *next_later(const struct sim_server *s, uint64_t by_ns)
 {
     struct sim_conn *first = NULL;
@@ -330,7 +330,7 @@ static void refuse_request(struct sim_conn *c)
                     NULL);
 }
 
-/* Its body, read or not, is not looked at. */
+/* The body, read or not, is ignored. */
 static bool answered_early(struct sim_conn *c)
 {
     struct sim_server *s = c->server;
@@ -342,7 +342,7 @@ static bool answered_early(struct sim_conn *c)
     return false;
 }
 
-/* Whether the whole body is there; the error of a broken one. */
+/* 1 if the whole body is there; the error of a broken one. */
 static int body_read(struct sim_conn *c, struct slice *body)
 {
     if (c->head.framing == HTTP_BODY_LENGTH) {
@@ -375,8 +375,8 @@ static int body_read(struct sim_conn *c, struct slice *body)
     return c->chunked.done ? 0 : ERR_AGAIN;
 }
 
-/* One request, if it is there whole. The head's slices point into `in`, which may move while the
- * body arrives, so the head is parsed again when the body is whole. */
+/* Serves one request, if complete. The head's slices point into `in`, which may move while the body
+ * arrives, so the head is parsed again when the body is complete. */
 static void serve_next(struct sim_conn *c)
 {
     static const struct http_limits limits = {

@@ -1,13 +1,12 @@
-/* A small HTTP/1.1 server that behaves like uvicorn, the server of the real engines: idle
- * connections are closed 5 s after their last answer, a client that closes is noticed at once, each
+/* A small HTTP/1.1 server that behaves like uvicorn, the server of the real engines. Idle
+ * connections close 5 s after their last answer, a closing client is noticed at once, and each
  * piece of a stream leaves at once. Pure: bytes come in and go out through a carrier, sockets in
  * the daemon (tcp.c), virtual streams in a simulation.
  *
- * One request at a time per connection; what is pipelined behind it waits. The handler answers
- * with sim_http_answer(), or with begin, any number of writes, and end, at once or later. Until
- * then conn->job is the handler's; if the client goes first, on_gone is called with the
- * connection, and then no answer is to be given.
- */
+ * One request at a time per connection; pipelined requests wait. The handler answers with
+ * sim_http_answer(), or with begin, any number of writes, and end, at once or later. Until then
+ * conn->job is the handler's. If the client goes first, on_gone is called with the connection,
+ * and the handler must not answer. */
 #ifndef TESTS_ENGINE_SIM_HTTP_H
 #define TESTS_ENGINE_SIM_HTTP_H
 
@@ -26,9 +25,9 @@ enum { SIM_IDLE_MS = 5000, SIM_BODY_BYTES_MAX = 64 << 20 };
 struct sim_conn;
 struct sim_server;
 
-/* What carries the bytes. It never calls back from within these. */
+/* The carrier of the bytes. These functions never call back. */
 struct sim_carrier {
-    /* Takes all of it; what does not go out at once raises `writes` of the connection, and
+    /* Takes all bytes. If some do not go out at once, `writes` of the connection rises, and
      * sim_conn_written() follows. */
     void (*write)(struct sim_conn *c, const struct slice *pieces, unsigned count);
     /* By FIN, or by RST. sim_conn_free() follows. */
@@ -40,7 +39,7 @@ struct sim_carrier {
     double (*unix_s)(struct sim_server *s);
 };
 
-/* How an idle connection ends: by FIN, by RST, by a 408 that nobody asked for and FIN. */
+/* The end of an idle connection: FIN, RST, or an unsolicited 408 and FIN. */
 enum sim_idle_end { SIM_IDLE_CLOSE, SIM_IDLE_RESET, SIM_IDLE_408 };
 
 enum sim_coding { SIM_CODING_NONE, SIM_CODING_IDENTITY, SIM_CODING_GZIP };
@@ -51,12 +50,12 @@ struct sim_conn {
     struct deadline idle;
     struct sim_conn *prev;
     struct sim_conn *next;
-    struct buf in;   /* the request being read or served, and what is behind it */
+    struct buf in;   /* the request being read or served, and later bytes */
     struct buf body; /* decoded, of a chunked request */
     struct http_head head;
     struct http_chunked chunked;
-    size_t request_bytes; /* of `in`, taken by the request being served */
-    size_t chunked_at;    /* of `in`, up to where the chunked body was decoded */
+    size_t request_bytes; /* bytes of `in` that the request being served takes */
+    size_t chunked_at;    /* bytes of `in` of which the chunked body is decoded */
     bool reading_body;
     bool continued; /* 100 Continue was sent */
     bool dispatching;
@@ -68,11 +67,11 @@ struct sim_conn {
     bool closing;
     unsigned writes; /* under way */
     unsigned later_status;
-    uint64_t later_ns;      /* when that is answered; 0: it was already */
+    uint64_t later_ns;      /* when the late answer is due; 0: none */
     void *job;              /* the handler's */
     enum sim_coding coding; /* of the answer, set by the handler before it: Content-Encoding, */
     struct sim_gzip gzip;
-    bool by_bytes; /* and each byte of a stream is a piece of its own */
+    bool by_bytes; /* and each byte of a stream is a separate piece */
     struct sim_entry entry;
 };
 
@@ -89,8 +88,8 @@ struct sim_server {
     struct sim_journal journal;
     void *context;
     void (*on_request)(void *context, struct sim_conn *conn, struct slice body);
-    /* NULL, or: a head is there, its body perhaps not. True: it was answered, and the connection
-     * closes. */
+    /* NULL, or called when a head is complete, its body perhaps not. True: answered, and the
+     * connection closes. */
     bool (*on_head)(void *context, struct sim_conn *conn);
     void (*on_gone)(void *context, struct sim_conn *conn);
 };
@@ -101,22 +100,22 @@ void sim_server_init(struct sim_server *s);
 void sim_server_listen(struct sim_server *s, bool on);
 /* Closes all connections that wait for a request. */
 void sim_server_close_idle(struct sim_server *s);
-/* When an idle connection is to be closed or a late answer given (of now_ns(); UINT64_MAX: never),
- * and doing it. */
+/* When an idle connection must close or a late answer is due (of now_ns(); UINT64_MAX: never), and
+ * doing so. */
 uint64_t sim_server_due_ns(const struct sim_server *s);
 void sim_server_run(struct sim_server *s);
 
 /* --- for the carrier ------------------------------------------------------------------------- */
 
 struct sim_conn *sim_conn_open(struct sim_server *s, void *stream);
-/* Where the next bytes are read to (empty: there is no memory), and how many came. */
+/* The place for the next bytes (empty: no memory), and their number. */
 struct slice sim_conn_room(struct sim_conn *c);
 void sim_conn_received(struct sim_conn *c, size_t n);
 /* A write under way is over, or (false) failed. */
 void sim_conn_written(struct sim_conn *c, bool well);
-/* The peer closed, or the connection broke: closes it. */
+/* The peer closed, or the connection broke: closes the connection. */
 void sim_conn_lost(struct sim_conn *c);
-/* After it was closed. */
+/* After the connection was closed. */
 void sim_conn_free(struct sim_conn *c);
 
 /* --- for the handler ------------------------------------------------------------------------- */
@@ -134,8 +133,8 @@ void sim_http_interim(struct sim_conn *c, unsigned status);
 /* Bytes that are no HTTP wherever they come, and the end. */
 void sim_http_garbage(struct sim_conn *c);
 
-/* The request is given up: whatever follows of its answer, the journal calls it failed; or refused,
- * though its status is 200. Its first token is made. */
+/* The request is given up: the journal calls it failed, whatever follows of the answer; or
+ * rejected, although its status is 200. Its first token is made. */
 void sim_http_failed(struct sim_conn *c);
 void sim_http_refused(struct sim_conn *c);
 void sim_http_first(struct sim_conn *c, uint64_t prompt_tokens, uint64_t cached_tokens);

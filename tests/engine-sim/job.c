@@ -120,8 +120,8 @@ static void take_tokens(struct sim_job *job)
                                sim_output_token(job->request.output_seed, job->emitted)) == 0);
 }
 
-/* Whether a stream keeps its text for itself now, as a parser does that looks for the end of a tool
- * call or of reasoning. */
+/* True if a stream holds back its text now, as a parser does that looks for the end of a tool call
+ * or of reasoning. */
 static bool holds_back(struct sim_job *job)
 {
     uint64_t now_ns = sim_clock_ns(job->engine);
@@ -170,7 +170,8 @@ void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
     buf_free(&out);
 }
 
-/* A failure on demand that hits now. Returns whether the job must not go on; it may be gone. */
+/* Applies a failure on demand that hits now. Returns true if the job must not go on; the job may be
+ * gone. */
 static bool fail_now(struct sim_job *job)
 {
     struct sim_conn *conn = job->conn;
@@ -206,7 +207,7 @@ static bool fail_now(struct sim_job *job)
     }
 }
 
-/* Of several ranks vLLM tells the last one's, whichever served the request. */
+/* With several ranks vLLM reports the last rank's load, whichever served the request. */
 static void orca_header(const struct sim_job *job, char *out, size_t size)
 {
     const struct sim_ranks *ranks = &job->engine->ranks;

@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "tests/engine-sim/job.h"
 
-/* How long the answer will be: drawn around the mean from the prompt's hash, so that the same
- * prompt gets the same answer everywhere, and bounded by what was asked for. */
+/* The length of the answer: drawn around the mean from the prompt's hash, so that the same prompt
+ * gets the same answer everywhere, and bounded by the request. */
 static void output_decide(struct sim_job *job, const struct sim_ask *a)
 {
     const struct sim_options *o = &job->engine->options;
@@ -51,7 +51,7 @@ static void id_make(struct sim_job *job, const struct sim_ask *a)
     (void)slice_to_cstr(given, job->id + n, sizeof job->id - n);
 }
 
-/* Of its name; 0: the base model. */
+/* By its name; 0: the base model. */
 static uint64_t adapter_of(const struct sim_job *job)
 {
     struct slice name = sim_engine_adapter(job->engine, slice_of_cstr(job->model));
@@ -97,12 +97,12 @@ static struct sim_job *job_create(struct sim_engine *e, struct sim_conn *c,
     return job;
 }
 
-/* What separates prompts of equal text: the salt and the model or adapter. */
+/* Separates prompts of equal text: the salt and the model or adapter. */
 static uint64_t namespace_of(const struct sim_job *job, const struct sim_ask *a)
 {
     const struct sim_options *o = &job->engine->options;
     uint64_t name = 0;
-    const char *model = o->models[0]; /* which SGLang takes any other name for */
+    const char *model = o->models[0]; /* SGLang takes any other name for this model */
     struct slice adapter = sim_engine_adapter(job->engine, slice_of_cstr(job->model));
     for (unsigned i = 0; i < o->model_count; i++)
         if (strcmp(job->model, o->models[i]) == 0)
@@ -134,7 +134,7 @@ static bool chain_make(struct sim_job *job, const struct sim_ask *a)
     return true;
 }
 
-/* Which streams hold back their text, and for how long. */
+/* Decides which streams hold back their text, and for how long. */
 static void hold_decide(struct sim_job *job)
 {
     const struct sim_options *o = &job->engine->options;
@@ -150,7 +150,7 @@ static void hold_decide(struct sim_job *job)
     }
 }
 
-/* Milliseconds before the scheduler hears of it. */
+/* Milliseconds before the scheduler receives the prompt. */
 static uint64_t tokenizer_ms(const struct sim_job *job)
 {
     const struct sim_options *o = &job->engine->options;
@@ -198,7 +198,7 @@ static void ask_serve(struct sim_engine *e, struct sim_conn *c, const struct sim
         job->tool[0] = '\0';
     hold_decide(job);
     if (!sim_rank_check(job, a) || !chain_make(job, a) || !sim_length_check(e, c, job)) {
-        job->conn = NULL; /* it was answered */
+        job->conn = NULL; /* already answered */
         sim_job_free(job);
         return;
     }

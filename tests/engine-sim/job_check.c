@@ -1,4 +1,4 @@
-/* What is wrong with a request, in the words and the order of either engine. */
+/* Errors of a request, in the words and the order of either engine. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -31,7 +31,7 @@ bool sim_ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
     }
     if (!sim_model_served(e, c, a->model))
         return false;
-    if (e->options.sglang) /* it takes an empty salt and no tokens, and dies of wrong ones */
+    if (e->options.sglang) /* SGLang takes an empty salt and no tokens, and dies of wrong ones */
         return true;
     if (a->empty_salt || a->max_tokens == 0 || a->wrong_tokens) {
         sim_answer_error(e, c, 400, NULL, NULL, "%s",

@@ -90,7 +90,7 @@ static bool has(struct slice s, struct slice what)
     return memmem(s.at, s.len, what.at, what.len) != NULL;
 }
 
-/* An event as it would be if nobody had asked for usage. */
+/* The event as it would be without a request for usage. */
 static void plain_add(struct sim_entry *e, struct slice event)
 {
     if (has(event, SLICE("\"choices\":[],\"usage\":")))

@@ -9,7 +9,7 @@
 
 enum { SIM_KV_WINDOW = 1024 };
 
-/* Of a release. */
+/* The form of a release. */
 struct form {
     const char *name;
     unsigned stored, removed; /* elements of their arrays; 0: they are maps */
@@ -57,7 +57,7 @@ static void text(msgpack_packer *p, const char *t)
     msgpack_pack_str_body(p, t, strlen(t));
 }
 
-/* Whether an event has the field: arrays by its place, maps always. */
+/* True if an event has the field: arrays by its place, maps always. */
 static bool field(struct sim_kv_events *k, const char *name, unsigned place, unsigned length)
 {
     if (length == 0)
@@ -153,7 +153,7 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
     }
     if (field(k, "lora_name", 7, n))
         text_or_nil(&k->p, c->adapter);
-    if (has_extra && field(k, "extra_keys", 8, n)) /* a map leaves it out otherwise */
+    if (has_extra && field(k, "extra_keys", 8, n)) /* a map omits it otherwise */
         extra_keys(k, c, from, to);
     else if (n > 8)
         msgpack_pack_nil(&k->p);

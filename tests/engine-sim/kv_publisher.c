@@ -15,16 +15,16 @@ struct rank {
     struct message *kept;
     uint64_t published; /* in all: the last ones are kept, each at its remainder */
     uint64_t number;    /* of the next message */
-    uint64_t steps;     /* of the model, when it published last */
+    uint64_t steps;     /* of the model, at the last publication */
     uint64_t drop, lose;
 };
 
 struct sim_publisher {
     struct sim_kv_config config;
     struct sim_ranks *ranks;
-    const struct sim_kv_carrier *carrier; /* NULL: nobody */
+    const struct sim_kv_carrier *carrier; /* NULL: none */
     bool stopped;
-    bool silent; /* to those who ask */
+    bool silent; /* to requests for messages */
     unsigned count;
     struct rank of[SIM_RANKS_MAX];
 };

@@ -1,9 +1,8 @@
-/* What an engine publishes of its ranks' caches: messages (kv_events.h) with numbers from 0, and
- * the last ones once more for who asks. Pure: kv_sockets.h carries them.
+/* An engine's publication of its ranks' KV events: messages (kv_events.h) with numbers from 0,
+ * and replays of the last ones on request. Pure: kv_sockets.h carries them.
  *
- * A vLLM publishes what happened with its next step, an idle one therefore with its next request.
- * SGLang publishes at once, and its first message says that its cache is empty.
- */
+ * vLLM publishes events with its next step, so an idle vLLM does so with its next request. SGLang
+ * publishes at once, and its first message says that its cache is empty. */
 #ifndef TESTS_ENGINE_SIM_KV_PUBLISHER_H
 #define TESTS_ENGINE_SIM_KV_PUBLISHER_H
 
@@ -12,7 +11,7 @@
 
 enum { SIM_KV_TOPIC_MAX = 128, SIM_KV_KEPT_MAX = 1000000 };
 
-/* Who carries the messages. */
+/* The carrier of the messages. */
 struct sim_kv_carrier {
     void (*send)(void *context, unsigned rank, uint64_t number, struct slice payload);
     /* All connections end, and come again from now on, or do not. */
@@ -24,13 +23,13 @@ struct sim_kv_config {
     const char *form;   /* kv_events.h */
     const char *topic;  /* in front of each message */
     bool bytes;         /* hashes are */
-    unsigned first;     /* what events call the first rank */
+    unsigned first;     /* the first rank's number in events */
     uint64_t kept;      /* messages of a rank that can be asked for again */
-    unsigned port;      /* of the first rank; the next ones have the next. 0: none yet */
-    unsigned again;     /* the same where one asks; 0: none, or none yet */
+    unsigned port;      /* of the first rank; the next ranks have the next ports. 0: none yet */
+    unsigned again;     /* the same for replays; 0: none, or none yet */
     bool answers_again; /* there is such a port */
-    /* tcp://HOST:PORT to which the first rank connects; the next ones have the next port. NULL: it
-     * waits at `port`. */
+    /* tcp://HOST:PORT to which the first rank connects; the next ranks use the next ports. NULL:
+     * listens at `port`. */
     const char *connect;
 };
 
@@ -40,7 +39,7 @@ struct sim_publisher;
 struct sim_publisher *sim_publisher_create(const struct sim_kv_config *config,
                                            struct sim_ranks *ranks);
 void sim_publisher_destroy(struct sim_publisher *p);
-/* NULL: nobody. Borrowed. */
+/* NULL: none. Borrowed. */
 void sim_publisher_carry(struct sim_publisher *p, const struct sim_kv_carrier *carrier);
 void sim_publisher_ports(struct sim_publisher *p, unsigned port, unsigned again);
 const struct sim_kv_config *sim_publisher_config(const struct sim_publisher *p);
@@ -48,13 +47,12 @@ unsigned sim_publisher_ranks(const struct sim_publisher *p);
 
 /* Publishes what is due. `idle`: without waiting for a step. */
 void sim_publisher_step(struct sim_publisher *p, double unix_s, bool idle);
-/* The process is gone; another one is there, with empty caches. */
+/* The process is gone; a new process is there, with empty caches. */
 void sim_publisher_stop(struct sim_publisher *p);
 void sim_publisher_start(struct sim_publisher *p);
 /* The number of the rank's next message. */
 uint64_t sim_publisher_number(const struct sim_publisher *p, unsigned rank);
-/* Hands out the rank's kept messages from that number on, in the order of their publication. False:
- * nobody answers. */
+/* Passes the rank's kept messages from that number on, in order. False: no answer. */
 bool sim_publisher_replay(const struct sim_publisher *p, unsigned rank, uint64_t from,
                           void (*each)(void *context, uint64_t number, struct slice payload),
                           void *context);
@@ -67,7 +65,7 @@ void sim_publisher_drop(struct sim_publisher *p, unsigned rank, uint64_t message
 void sim_publisher_renumber(struct sim_publisher *p, unsigned rank, uint64_t number);
 /* The rank's cache is emptied, and no event says so. */
 void sim_publisher_forget(struct sim_publisher *p, unsigned rank);
-/* Who asks for messages gets no answer, or does again. */
+/* Stops or resumes answers to requests for messages. */
 void sim_publisher_answer(struct sim_publisher *p, bool answers);
 /* All connections end, and nothing else changes. */
 void sim_publisher_cut(struct sim_publisher *p);

@@ -99,7 +99,7 @@ static void fault(struct sim_publisher *p, unsigned rank, const json_t *wish)
         sim_publisher_forget(p, rank);
 }
 
-/* Of one rank, or of all. */
+/* For one rank, or for all. */
 void sim_control_kv(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     json_t *wish = json_loadb(body.at, body.len, 0, NULL);

@@ -14,7 +14,7 @@ enum {
     HWM = 100000, /* vLLM's: messages that wait for a slow reader; more are dropped */
     NUMBER = 8,   /* bytes */
     ASKER_MAX = 255,
-    TRIES = 100, /* for ports behind each other: */
+    TRIES = 100, /* for consecutive ports: */
     PICKED_FIRST = 10000,
     PICKED_LAST = 32000,
     PORT_MAX = 65535,
@@ -25,7 +25,7 @@ struct router {
     struct sim_kv_sockets *of;
     unsigned rank;
     void *zmq;
-    char asker[ASKER_MAX]; /* who is being answered */
+    char asker[ASKER_MAX]; /* identity of the subscriber to answer */
     size_t asker_len;
 };
 
@@ -37,7 +37,7 @@ struct sim_kv_sockets {
     unsigned ranks;
     void *zmq; /* libzmq's context; NULL: nothing is open */
     void *publish[SIM_RANKS_MAX];
-    struct router *routers[SIM_RANKS_MAX]; /* NULL: it has none */
+    struct router *routers[SIM_RANKS_MAX]; /* NULL: none */
 };
 
 /* --- messages -------------------------------------------------------------------------------- */
@@ -77,8 +77,8 @@ static void answer(void *context, uint64_t number, struct slice payload)
     put_message(r->of, r->zmq, sim_kv_form_has_topic(form), number, payload);
 }
 
-/* Who asks, an empty part, a number of any length; nothing else is answered. False: no message is
- * there. */
+/* Parts: the sender, an empty part, a number of any length; nothing else is answered. False: no
+ * message. */
 static bool take(struct router *r)
 {
     char part[ASKER_MAX];
@@ -106,7 +106,7 @@ static bool take(struct router *r)
     return true;
 }
 
-/* The descriptor tells changes, so all is read. */
+/* The descriptor signals changes only, so this reads everything. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct router *r = (struct router *)poll;
@@ -147,7 +147,7 @@ static void set(void *zmq, int option, int value)
     CHECK(zmq_setsockopt(zmq, option, &value, sizeof value) == 0);
 }
 
-/* At that port, or at one that the kernel picks, which is written there. */
+/* Binds that port, or one that the kernel picks and that is written there. */
 static int bind_at(const struct sim_kv_sockets *s, void *zmq, unsigned *port)
 {
     char endpoint[96], bound[96];
@@ -163,7 +163,7 @@ static int bind_at(const struct sim_kv_sockets *s, void *zmq, unsigned *port)
     return 0;
 }
 
-/* Where vLLM's endpoint names a host, each rank adds its number to the port. */
+/* If vLLM's endpoint names a host, each rank adds its number to the port. */
 static int connect_at(void *zmq, const char *endpoint, unsigned rank)
 {
     const char *colon = strrchr(endpoint, ':');
@@ -178,7 +178,7 @@ static void *socket_of(struct sim_kv_sockets *s, int type)
     void *zmq = zmq_socket(s->zmq, type);
     CHECK(zmq != NULL);
     set(zmq, ZMQ_LINGER, 0);
-    /* A replay comes whole, whoever reads it slowly. */
+    /* A replay arrives complete, even at a slow reader. */
     set(zmq, ZMQ_SNDHWM, type == ZMQ_PUB ? HWM : 0);
     return zmq;
 }
@@ -197,11 +197,11 @@ static int router_open(struct sim_kv_sockets *s, unsigned rank, unsigned *port)
     CHECK(uv_poll_start(&r->poll, UV_READABLE, on_poll) == 0);
     s->routers[rank] = r;
     int err = bind_at(s, r->zmq, port);
-    on_poll(&r->poll, 0, 0); /* what the descriptor told until now */
+    on_poll(&r->poll, 0, 0); /* signals that the descriptor gave until now */
     return err;
 }
 
-/* Those of all ranks, from these ports on. */
+/* The sockets of all ranks, from these ports on. */
 static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, unsigned *again)
 {
     const struct sim_kv_config *config = sim_publisher_config(s->publisher);
@@ -222,8 +222,8 @@ static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, uns
     return err;
 }
 
-/* Of one rank the kernel picks. Several need ports behind each other: these are looked for where
- * the kernel gives none to connections. */
+/* For one rank the kernel picks. Several need consecutive ports: the search is outside the range
+ * that the kernel gives to connections. */
 static unsigned port_try(const struct sim_kv_sockets *s, unsigned port, unsigned try)
 {
     if (port != 0 || s->ranks == 1)

@@ -14,19 +14,19 @@
 #include "tests/engine-sim/kv_sockets.h"
 #include "tests/engine-sim/tcp.h"
 
-/* Steps that would come sooner after each other are taken together: at a high speed-up nobody can
- * tell them apart, and each wake-up costs a write per stream. */
+/* Steps closer together than this are taken together: at a high speed-up the difference is not
+ * visible, and each wake-up costs a write per stream. */
 enum { TICK_NS = 200000 };
 
 struct daemon {
     struct sim_engine engine;
     struct sim_tcp tcp;
-    struct sim_kv_sockets *kv; /* NULL: it publishes nothing */
+    struct sim_kv_sockets *kv; /* NULL: publishes no KV events */
     uv_loop_t *loop;
     uv_prepare_t prepare;
     uv_poll_t clock;
     int clock_fd;
-    uint64_t due_ns; /* what the clock is set to */
+    uint64_t due_ns; /* the clock's setting */
     uv_timer_t timer;
     uv_signal_t term;
     uv_signal_t interrupt;
@@ -70,8 +70,8 @@ static void on_dying(uv_timer_t *timer)
         uv_stop(d->loop);
 }
 
-/* As by SIGSTOP, though the process sees it end: the kernel takes connections and bytes, nobody
- * answers, nothing is computed. A signal ends it. */
+/* Like SIGSTOP, although the process sees the end: the kernel accepts connections and bytes,
+ * nothing is answered or computed. A signal ends the pause. */
 static void pause_take(struct sim_engine *e)
 {
     double rate = e->rate;
@@ -84,7 +84,7 @@ static void pause_take(struct sim_engine *e)
     sim_engine_rate(e, rate);
 }
 
-/* Once a turn of the loop, before it sleeps. */
+/* Once per iteration of the loop, before it sleeps. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct daemon *d = prepare->data;
@@ -95,7 +95,7 @@ static void on_prepare(uv_prepare_t *prepare)
         (void)uv_timer_start(&d->timer, on_dying, dead ? 1 : 50, dead ? 5 : 20);
 }
 
-/* The first one does as --on-term says, the second one ends it at once. */
+/* The first signal follows --on-term, the second ends the process at once. */
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct daemon *d = signal->data;
@@ -134,7 +134,7 @@ static void on_start(uv_timer_t *timer)
     announce(timer->data);
 }
 
-/* One write() a line: what is in the file stays, however the process ends. */
+/* One write() a line: written lines stay in the file, however the process ends. */
 static void on_line(void *context, struct slice line)
 {
     struct daemon *d = context;

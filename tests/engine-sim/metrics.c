@@ -7,7 +7,7 @@
 #include "tests/engine-sim/engine.h"
 #include "tests/engine-sim/job.h"
 
-/* What the metrics tell of one rank. */
+/* A rank's figures in the metrics. */
 struct told {
     double running, waiting;
     double usage;
@@ -30,10 +30,10 @@ struct writer {
     struct told told[SIM_RANKS_MAX];
 };
 
-/* A metric, or one series of it, of each rank. */
+/* A metric, or one series of a metric, for each rank. */
 struct row {
     const char *name;
-    const char *type;   /* NULL: no line says it */
+    const char *type;   /* NULL: no TYPE line */
     const char *before; /* labels that come before model_name, as they do alphabetically */
     const char *after;
     size_t at; /* in struct told */
@@ -132,7 +132,7 @@ static void put_rows(const struct writer *w, const struct row *rows, size_t coun
 
 /* --- vLLM ------------------------------------------------------------------------------------ */
 
-/* Names of the adapters whose requests run, or wait, cut by commas. */
+/* Names of the adapters with running, or waiting, requests, separated by commas. */
 static void put_adapters(const struct writer *w, bool running)
 {
     bool first = true;
@@ -218,8 +218,8 @@ static void put_cache_config(const struct writer *w)
     sim_put(w->out, "# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n"
                     "# TYPE vllm:cache_config_info gauge\n");
     for (unsigned i = 0; i < e->ranks.count; i++) {
-        /* The engine never hands out the first one. Blocks are those of all ranks together,
-         * tokens those of one. */
+        /* The engine never hands out the first block. Blocks are the sum over all ranks, tokens are
+         * one rank's. */
         uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
         sim_put(w->out,
                 "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
@@ -237,7 +237,7 @@ static const struct row vllm_steps[] = {
     SERIES(STEP "_count", "", "", steps),
 };
 
-/* Tokens of each step: the counter that rises with any work, whosever it is. */
+/* Tokens of each step: the counter that rises with any work, for any client. */
 static void put_steps(const struct writer *w)
 {
     char rank[128], le[64];
@@ -282,7 +282,7 @@ static void vllm_write(const struct writer *w)
 #define STREAMED UNIFIED "is_streaming=\"true\","
 #define AFTER    ",pp_rank=\"0\",tp_rank=\"0\""
 
-/* What the schedulers tell. */
+/* Series of the schedulers. */
 static const struct row sglang_ranks[] = {
     SERIES("sglang:num_running_reqs", UNIFIED, AFTER, running),
     SERIES("sglang:num_queue_reqs", UNIFIED, AFTER, waiting),
@@ -300,7 +300,7 @@ static const struct row sglang_ranks[] = {
 static const struct row sglang_adapters =
     SERIES("sglang:lora_pool_slots_total", UNIFIED, AFTER, adapter_slots);
 
-/* What the server before them counts knows no ranks. */
+/* The server in front of them counts without ranks. */
 static void sglang_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
@@ -323,7 +323,7 @@ static void sglang_write(const struct writer *w)
         put_series(w, split[i].name, STREAMED, "", split[i].count - whole);
         put_series(w, split[i].name, WHOLE, "", whole);
     }
-    if (n->prefix_hits > 0) /* missing until it first counts */
+    if (n->prefix_hits > 0) /* missing until the first count */
         put_series(w, "sglang:cached_tokens_total", "cache_source=\"device\"," UNIFIED, "",
                    (double)n->prefix_hits);
     if (n->tier_hits > 0)
@@ -335,7 +335,7 @@ static void sglang_write(const struct writer *w)
         put_series(w, "sglang:num_aborted_requests_total", UNIFIED, "", (double)aborted);
 }
 
-/* The name that a line is about, without what a histogram adds to it. */
+/* The metric's name in a line, without the suffixes of a histogram. */
 static struct slice name_of(struct slice line)
 {
     static const struct slice suffixes[] = {SLICE("_bucket"), SLICE("_sum"), SLICE("_count")};

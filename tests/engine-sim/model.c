@@ -25,7 +25,7 @@ struct sim_model {
     uint64_t step_end_ns;
     struct sim_request *changed_first;
     struct sim_request *changed_last;
-    const struct sim_model_watch *watch; /* NULL: nobody */
+    const struct sim_model_watch *watch; /* NULL: none */
 };
 
 static void list_insert(struct list *l, struct sim_request *r, struct sim_request *before)
@@ -130,7 +130,7 @@ static void blocks_release(struct sim_model *m, struct sim_request *r)
     r->holds_adapter = false;
 }
 
-/* It is used there now, whether it is new or not. */
+/* Marks the block as used in the tier now, new or not. */
 static void tier_use(struct sim_model *m, uint64_t name)
 {
     uint32_t block;
@@ -167,7 +167,7 @@ static void blocks_name(struct sim_model *m, struct sim_request *r, uint64_t tok
         tier_use(m, r->chain.blocks[i]);
 }
 
-/* Where decoding is going on, a step is; new requests join the next one. */
+/* Begins a step if requests are decoding; new requests join the next step. */
 static void step_begin(struct sim_model *m, uint64_t now_ns)
 {
     m->step_end_ns = SIM_NEVER;
@@ -191,7 +191,7 @@ static bool wants_adapter(const struct sim_model *m, const struct sim_request *r
     return r->adapter != 0 && m->config.adapters_max > 0;
 }
 
-/* The first one whose adapter is held or can be. */
+/* The first request whose adapter has a slot or can get one. */
 static struct sim_request *waiting_first(const struct sim_model *m)
 {
     struct sim_request *r = m->waiting.first;
@@ -200,7 +200,7 @@ static struct sim_request *waiting_first(const struct sim_model *m)
     return r;
 }
 
-/* How long that takes. */
+/* Returns the time of the load. */
 static uint64_t adapter_take(struct sim_model *m, struct sim_request *r)
 {
     if (!wants_adapter(m, r))
@@ -211,8 +211,8 @@ static uint64_t adapter_take(struct sim_model *m, struct sim_request *r)
     return loads ? m->config.adapter_load_ns : 0;
 }
 
-/* Brings the names that are there to the front, in their order: where blocks are reused at any
- * place it is all the same where they stand. */
+/* Moves the cached names to the front, in their order: if blocks are reused at any place, their
+ * place does not matter. */
 static void sort_held(const struct sim_model *m, uint64_t *names, size_t count)
 {
     size_t held = 0;
@@ -290,7 +290,7 @@ static void preempt(struct sim_model *m, struct sim_request *r)
     m->counters.preemptions++;
 }
 
-/* One more token, unless the request has to give way because no block is left for it. */
+/* Adds a token, unless no block is left and the request has to be preempted. */
 static void token_add(struct sim_model *m, struct sim_request *r)
 {
     uint64_t index = r->generated;
@@ -343,7 +343,7 @@ static void step_end(struct sim_model *m)
         next = r->next;
         if (r->first_step <= m->step)
             token_add(m, r);
-        /* Who gives way is always the last of the list, so behind it there is nobody left. */
+        /* The preempted request is always the last of the list, so no request follows it. */
         if (next != NULL && next->state != SIM_DECODE)
             next = NULL;
     }
@@ -406,7 +406,7 @@ void sim_model_abort(struct sim_model *m, struct sim_request *r, uint64_t now_ns
     if (m->decoding.count == 0)
         m->step_end_ns = SIM_NEVER;
     if (r->state == SIM_PREFILL) {
-        /* What is computed by now stays findable. */
+        /* Blocks computed so far stay findable. */
         uint64_t spent_ns = now_ns > r->prefill_from_ns ? now_ns - r->prefill_from_ns : 0;
         double done = (double)spent_ns * m->config.prefill_tokens_per_s / 1e9;
         blocks_name(m, r, r->hits * m->config.block_tokens + (uint64_t)done);

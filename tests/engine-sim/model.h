@@ -1,29 +1,28 @@
-/* How long an engine takes: the timing model of one replica. Pure: time comes in as simulated ns.
+/* The timing model of one replica. Pure: time comes in as simulated ns.
  *
  *   waiting (FIFO) --> prefill (one at a time) --> decode (all together) --> done
  *
- * - Prefill takes the uncached tokens over the prefill rate. What is cached is looked up when the
- *   prefill begins; the prompt's full blocks can be found by others when it ends. Its end is the
+ * - Prefill takes the uncached tokens over the prefill rate. The cache is searched when the
+ *   prefill begins; other requests find the prompt's full blocks when it ends. The end is the
  *   first output token.
  * - A decode step gives each decoding request one token. It takes
  *   base + per_context_token * (tokens in all decoding contexts), and one chunk of prefill more
  *   while a prefill is going on.
  * - At most `running_max` requests are in prefill and decode; a request whose prompt finds no
- *   blocks waits at the head of the queue. When decode runs out of blocks the request that was
- *   admitted last is preempted: it gives back its blocks and is computed again.
- * - An adapter that is not held (adapters.h) is loaded before the prefill of the request that wants
- *   it. A request that finds no slot lets those behind it go first.
+ *   blocks waits at the head of the queue. If decode runs out of blocks, the request admitted
+ *   last is preempted: its blocks are freed, and it is computed again.
+ * - An adapter without a slot (adapters.h) is loaded before the prefill of its request. A request
+ *   that finds no slot lets later requests go first.
  *
- * - With a tier (memory of the host, a disk) each block that is computed is kept there too, by a
- *   least recently used rule of its own, so what the cache has evicted may still be there. It is
- *   brought back at `tier_tokens_per_s` before the rest is computed, and counts as cached.
- * - With `any_place` each block of the prompt that is there is reused, not only the leading ones.
- *   There is no tier then.
+ * - With a tier (host memory, a disk) each computed block is kept there too, by a separate least
+ *   recently used rule, so evicted blocks may still be there. They are loaded at
+ *   `tier_tokens_per_s` before the rest is computed, and count as cached.
+ * - With `any_place` each cached block of the prompt is reused, not only the leading ones. There
+ *   is no tier then.
  *
- * The owner drives it: submit, abort, advance(now) at or after sim_model_next_event_ns(), and then
- * takes the requests that moved from changed(). A request is the owner's memory; the model holds a
- * pointer to it from submit until it is done or aborted.
- */
+ * The owner drives the model: submit, abort, advance(now) at or after sim_model_next_event_ns();
+ * then it takes the requests that moved from changed(). A request is the owner's memory; the
+ * model keeps a pointer from submit until the request is done or aborted. */
 #ifndef TESTS_ENGINE_SIM_MODEL_H
 #define TESTS_ENGINE_SIM_MODEL_H
 
@@ -48,8 +47,8 @@ struct sim_model_config {
     enum sim_evict evict; /* from the cache; the tier is LRU */
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
-    /* Blocks are named by what is in them and nothing before it, and reused wherever they stand; of
-     * each reused token so much is computed again (CacheBlend, EPIC). False: a prefix cache. */
+    /* Blocks are named by their own content only, and reused at any place; this share of each
+     * reused token is computed again (CacheBlend, EPIC). False: a prefix cache. */
     bool any_place;
     double again;
     uint32_t adapters_max; /* slots, at most SIM_ADAPTERS_MAX; 0: adapters cost nothing */
@@ -62,16 +61,16 @@ struct sim_request {
     /* Set by the owner before submit. The chain holds the prompt and grows by the output. */
     struct sim_chain chain;
     uint64_t output_seed;
-    uint32_t output_tokens; /* how many will be made, > 0 */
+    uint32_t output_tokens; /* to make, > 0 */
     uint64_t adapter;       /* 0: the base model */
 
-    unsigned rank; /* who has it: set by ranks.h */
+    unsigned rank; /* that took it: set by ranks.h */
 
     /* Set by the model. */
     enum sim_state state;
     uint64_t prompt_tokens;
-    uint64_t cached_tokens;  /* of the prompt, when it was first looked up */
-    uint64_t tier_tokens;    /* of these, brought back from the tier */
+    uint64_t cached_tokens;  /* of the prompt, at its first look-up */
+    uint64_t tier_tokens;    /* of these, loaded from the tier */
     uint64_t created_tokens; /* of the prompt, in blocks that it newly stored */
     uint32_t generated;
 
@@ -98,7 +97,7 @@ uint64_t sim_step_bucket(unsigned i);
 struct sim_counters {
     uint64_t prefix_queries;
     uint64_t prefix_hits;
-    uint64_t tier_queries; /* what the cache did not have was asked of the tier */
+    uint64_t tier_queries; /* look-ups in the tier after a miss in the cache */
     uint64_t tier_hits;
     uint64_t prompt_tokens;
     uint64_t generation_tokens;
@@ -108,10 +107,10 @@ struct sim_counters {
     uint64_t adapter_loads;
     uint64_t steps; /* prefills that ended, and steps of decoding */
     uint64_t step_tokens;
-    uint64_t step_buckets[SIM_STEP_BUCKETS]; /* by tokens of the step; each counts for itself */
+    uint64_t step_buckets[SIM_STEP_BUCKETS]; /* by tokens of the step; not cumulative */
 };
 
-/* Hears what the cache stores and removes, as an engine publishes it. */
+/* Receives the cache's stores and removals, as an engine publishes them. */
 struct sim_model_watch {
     /* Blocks `from` to `to` of that chain, whose ids are kept. */
     void (*stored)(void *context, const struct sim_chain *chain, size_t from, size_t to);
@@ -129,29 +128,29 @@ void sim_model_check(const struct sim_model *m);
 
 /* ERR_FULL: the queue limit; ERR_LIMIT: prompt and output can never fit the cache. */
 int sim_model_submit(struct sim_model *m, struct sim_request *r, uint64_t now_ns);
-/* Any state but NEW; of a done request it does nothing. */
+/* In any state but NEW; no effect on a done request. */
 void sim_model_abort(struct sim_model *m, struct sim_request *r, uint64_t now_ns);
 void sim_model_advance(struct sim_model *m, uint64_t now_ns);
 uint64_t sim_model_next_event_ns(const struct sim_model *m);
 
-/* A request that has more output (or is done) since it was last handed out; NULL: no more. */
+/* A request with more output (or its end) since it was last returned; NULL: none. */
 struct sim_request *sim_model_changed(struct sim_model *m);
 
 uint32_t sim_model_running(const struct sim_model *m);
 uint32_t sim_model_waiting(const struct sim_model *m);
 const struct sim_cache *sim_model_cache(const struct sim_model *m);
-/* How many blocks of a prompt it would reuse if it came now: leading ones, or wherever they stand.
- */
+/* Number of a prompt's blocks that would be reused now: leading ones, or at any place. */
 size_t sim_model_reusable(const struct sim_model *m, const struct sim_chain *prompt);
-/* Tokens that a prompt, of which it would reuse `hits` blocks, would push out now, each weighed by
- * its chance to be wanted again (cache.h). */
+/* Tokens that a prompt would evict now if `hits` of its blocks are reused, each weighted by the
+ * chance that it is needed again (cache.h). */
 double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
                            double horizon_ns);
 const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
 /* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
 uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);
 const struct sim_counters *sim_model_counters(const struct sim_model *m);
-/* Borrowed. With `copies` requests that compute the same at once store it each (cache.h). */
+/* Borrowed. With `copies`, requests that compute the same blocks at once store them separately
+ * (cache.h). */
 void sim_model_watch(struct sim_model *m, const struct sim_model_watch *watch, bool copies);
 /* No prompt finds what was computed so far; with `tier` not there either. */
 void sim_model_forget(struct sim_model *m, bool tier);

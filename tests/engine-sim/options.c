@@ -20,7 +20,7 @@ struct option {
     enum kind kind;
     size_t offset;
     double least;
-    const char *value; /* how --help names it */
+    const char *value; /* its name in --help */
     const char *help;
 };
 
@@ -198,7 +198,7 @@ static bool number_of(const char *text, double *out)
     return errno == 0 && end != text && *end == '\0' && isfinite(*out);
 }
 
-/* One of the words, in their order; -1: none. */
+/* The index of the word in the list; -1: none. */
 static int word_of(const char *text, const char *words)
 {
     struct slice rest = slice_of_cstr(words);
@@ -318,7 +318,7 @@ static int kv_finish(const struct sim_options *o)
     return what == NULL ? 0 : -1;
 }
 
-/* What fits only together. */
+/* Checks options that depend on each other. */
 static int options_finish(struct sim_options *o)
 {
     if (o->model_count == 0)

@@ -23,12 +23,12 @@ enum sim_reject {
 /* Counters that rise only when an answer has ended. */
 enum sim_at_end { SIM_AT_END_NONE, SIM_AT_END_REQUESTS, SIM_AT_END_ALL };
 
-/* What usage says of cached tokens. */
+/* The cached tokens in usage. */
 enum sim_cached { SIM_CACHED_TRULY, SIM_CACHED_ZERO, SIM_CACHED_ALL, SIM_CACHED_ROUNDED };
 
 enum sim_pause_of { SIM_PAUSE_PROCESS, SIM_PAUSE_STEPS };
 
-/* How the bytes of an answer are framed: a set. */
+/* Framings of an answer's bytes: a set. */
 enum sim_framing {
     SIM_FRAMING_COMMENTS = 1 << 0,
     SIM_FRAMING_CRLF = 1 << 1,
@@ -40,7 +40,7 @@ enum sim_framing {
     SIM_FRAMING_IDENTITY = 1 << 7,
 };
 
-/* What becomes of a prompt before it is looked up: a set. */
+/* Changes to a prompt before the look-up: a set. */
 enum sim_prompt_change {
     SIM_PROMPT_SYSTEM_FIRST = 1 << 0,
     SIM_PROMPT_SORT_TOOLS = 1 << 1,
@@ -62,13 +62,13 @@ struct sim_options {
     const char *journal;          /* NULL: none */
     const char *poison;           /* NULL: none */
     uint64_t data_parallel;       /* ranks, at most SIM_RANKS_MAX */
-    uint64_t data_parallel_start; /* what the metrics of vLLM call the first one */
+    uint64_t data_parallel_start; /* number of the first rank in vLLM's metrics */
     uint64_t cache_tokens;        /* of each rank, like the rates and limits */
     uint64_t block_tokens;
     uint64_t tier_tokens;
-    const char *adapters; /* LoRA adapters that it lists, cut by commas */
+    const char *adapters; /* listed LoRA adapters, separated by commas */
     bool adapters_any;    /* any other name is one too, as with a resolver of vLLM */
-    uint64_t max_loras;   /* slots; 0: it takes no adapters */
+    uint64_t max_loras;   /* slots; 0: accepts no adapters */
     double lora_load_s;
     double tier_rate;
     uint64_t model_len_max;
@@ -105,7 +105,7 @@ struct sim_options {
     uint64_t idle_close_ms;
     unsigned idle_end; /* enum sim_idle_end */
     uint64_t interim;
-    const char *kv_events; /* the form of the release whose events it publishes; NULL: none */
+    const char *kv_events; /* release whose form of KV events is published; NULL: none */
     const char *kv_topic;
     const char *kv_connect; /* tcp://HOST:PORT; NULL: others connect */
     bool kv_bytes;

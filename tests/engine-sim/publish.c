@@ -1,4 +1,4 @@
-/* How coarse the metrics are: what is shown of what is counted. */
+/* The resolution of the metrics: the shown part of the counts. */
 #include <string.h>
 
 #include "tests/engine-sim/engine.h"

@@ -1,9 +1,8 @@
 /* The schedulers of an engine: one for each data-parallel rank, with a queue, a batch and a cache
  * of its own (model.h), behind one address. Pure. An engine without ranks has one.
  *
- * The owner drives them as it drives one model. Each request says which rank it is pinned to (the
- * header of the request), or leaves the choice to the engine, which looks at load and at no cache.
- */
+ * The owner drives them like one model. Each request is pinned to a rank (by a header), or the
+ * engine chooses the rank by load, without looking at caches. */
 #ifndef TESTS_ENGINE_SIM_RANKS_H
 #define TESTS_ENGINE_SIM_RANKS_H
 
@@ -19,30 +18,30 @@ enum sim_balance {
 struct sim_ranks {
     unsigned count;
     enum sim_balance balance;
-    uint64_t stopped_ns[SIM_RANKS_MAX]; /* that rank stands still since then; 0: it runs */
-    unsigned turn;                      /* whose it is, in a round robin */
+    uint64_t stopped_ns[SIM_RANKS_MAX]; /* since when that rank stands still; 0: it runs */
+    unsigned turn;                      /* next rank in a round robin */
     struct sim_model *models[SIM_RANKS_MAX];
 };
 
-/* `config` is that of each rank; 1 <= count <= SIM_RANKS_MAX. */
+/* `config` is each rank's; 1 <= count <= SIM_RANKS_MAX. */
 void sim_ranks_open(struct sim_ranks *s, const struct sim_model_config *config, unsigned count,
                     enum sim_balance balance);
 /* All requests must be done or aborted. */
 void sim_ranks_close(struct sim_ranks *s);
 
-/* As sim_model_submit(), to that rank (< count), or to one by load (SIM_RANK_ANY). r->rank says
- * which, also if it refused. */
+/* As sim_model_submit(), to that rank (< count), or to one chosen by load (SIM_RANK_ANY). Sets
+ * r->rank, also after a refusal. */
 int sim_ranks_submit(struct sim_ranks *s, struct sim_request *r, int rank, uint64_t now_ns);
 void sim_ranks_abort(struct sim_ranks *s, struct sim_request *r, uint64_t now_ns);
 void sim_ranks_advance(struct sim_ranks *s, uint64_t now_ns);
 uint64_t sim_ranks_next_event_ns(const struct sim_ranks *s);
 struct sim_request *sim_ranks_changed(struct sim_ranks *s);
 
-/* That rank stands still, or goes on. */
+/* Stops that rank, or resumes all. */
 void sim_ranks_stop(struct sim_ranks *s, unsigned rank, uint64_t now_ns);
 void sim_ranks_go_on(struct sim_ranks *s);
 
-/* Of all ranks together. */
+/* Sum over all ranks. */
 uint32_t sim_ranks_running(const struct sim_ranks *s);
 uint32_t sim_ranks_waiting(const struct sim_ranks *s);
 struct sim_counters sim_ranks_counters(const struct sim_ranks *s);

@@ -1,4 +1,4 @@
-/* A replica that is set up otherwise than its peers: what it refuses, in either engine's words. */
+/* A replica with another setup than its peers: its rejections, in either engine's words. */
 #include "tests/engine-sim/job.h"
 
 #define NO_TEMPLATE_VLLM                                                                           \

@@ -12,7 +12,7 @@ void sim_answer_json(struct sim_conn *c, unsigned status, const struct buf *body
     sim_http_answer(c, status, SIM_JSON, buf_slice(body), NULL);
 }
 
-/* What vLLM calls an error of that status. */
+/* vLLM's name for an error of that status. */
 static const char *type_of(unsigned status)
 {
     switch (status) {
@@ -71,7 +71,7 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
             return true;
     if (sim_engine_adapter(e, model).len > 0)
         return true;
-    if (e->options.sglang) { /* any name is its one model, unless it names an adapter */
+    if (e->options.sglang) { /* any name means its one model, unless it names an adapter */
         if (slice_find(model, ':') == model.len)
             return true;
         sim_answer_error(e, c, 400, NULL, NULL,
@@ -96,7 +96,7 @@ static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
     (void)body;
     const struct sim_fail *f = &e->fail;
     bool ping = slice_equal(c->head.path, SLICE("/ping"));
-    bool asks_model = e->options.sglang && !ping; /* SGLang lets it make a token */
+    bool asks_model = e->options.sglang && !ping; /* SGLang makes the model produce a token */
     bool hangs = f->probes == SIM_HEALTH_HANG || (f->health && f->mode == SIM_FAIL_HANG) ||
                  (asks_model && e->rate <= 0);
     bool bad = f->probes == SIM_HEALTH_503 || sim_engine_unwell(e) ||
@@ -182,7 +182,7 @@ static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
     buf_free(&out);
 }
 
-/* A POST that is no computation: whoever asks for it twice does it twice. */
+/* A POST that computes nothing: two requests have the effect twice. */
 static void deed(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     (void)body;
@@ -491,7 +491,7 @@ static void stored_response(struct sim_engine *e, struct sim_conn *c, struct sli
         sim_store_answer(e, c, id);
 }
 
-/* Behind a name: an ingress in front of it knows no other. */
+/* With a virtual host: an ingress in front accepts no other name. */
 static bool is_for_host(const struct sim_engine *e, const struct sim_conn *c)
 {
     if (e->options.host_name == NULL || slice_starts_with(c->head.path, SLICE("/sim/")))

@@ -1,4 +1,4 @@
-/* What an operator changes while an engine runs: its lists, its key, its context length. */
+/* Settings that an operator changes at run time: lists, key, context length. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ void sim_engine_serve(struct sim_engine *e, const char *models, const char *adap
         e->options.adapters = keep(&set_of(e)->adapters, adapters);
 }
 
-/* The names of a JSON list, cut by commas. False: it is none. */
+/* The names of a JSON list, separated by commas. False: no such list. */
 static bool names_of(const json_t *list, struct buf *out)
 {
     size_t i;

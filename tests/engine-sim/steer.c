@@ -1,5 +1,5 @@
-/* What steers an engine: vLLM's paths with VLLM_SERVER_DEV_MODE=1, which reset its cache and put it
- * to sleep, and SGLang's that flushes its cache. */
+/* Paths that steer an engine: vLLM's with VLLM_SERVER_DEV_MODE=1, which reset its cache and put it
+ * to sleep, and SGLang's flush of its cache. */
 #include "tests/engine-sim/job.h"
 
 enum { LEVEL_DISCARDS = 2 }; /* of /sleep: 0 keeps the cache, 1 the weights, 2 neither */
@@ -15,7 +15,7 @@ static void forget(struct sim_engine *e, bool tier)
         sim_model_forget(e->ranks.models[i], tier);
 }
 
-/* The value of that parameter; empty: it is not there. */
+/* The value of that parameter; empty: missing. */
 static struct slice parameter(const struct sim_conn *c, struct slice name)
 {
     struct slice rest = c->head.query;
@@ -27,7 +27,7 @@ static struct slice parameter(const struct sim_conn *c, struct slice name)
     return slice_of("", 0);
 }
 
-/* It fails while a block is in use. */
+/* Fails while a block is in use. */
 void sim_reset_prefix_cache(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     bool done = is_idle(e);
@@ -51,7 +51,7 @@ void sim_flush_cache(struct sim_engine *e, struct sim_conn *c, struct slice body
                     NULL);
 }
 
-/* What is under way is aborted. What comes then waits without an answer, and /health says 200. */
+/* Aborts requests under way. Later requests wait without an answer, and /health answers 200. */
 void sim_sleep(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     uint64_t level;

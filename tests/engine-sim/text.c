@@ -31,7 +31,7 @@ static size_t run_of(struct slice s, size_t from, enum kind kind, size_t max)
     return n;
 }
 
-/* Longest token of each kind, the space before it included. */
+/* Longest token of each kind, including the leading space. */
 static const uint8_t most[] = {
     [SIGN] = 4, [LETTER] = 12, [DIGIT] = 3, [BLANK] = SIM_TOKEN_BYTES_MAX};
 
@@ -68,7 +68,7 @@ uint32_t sim_token_id(struct slice token)
     return id_of(bytes[0], bytes[1], token.len);
 }
 
-/* The same where 16 bytes may be read, without a branch on the length, which nobody can guess. */
+/* The same if 16 bytes may be read, without a branch on the length, which is unpredictable. */
 static uint32_t token_id_wide(const char *at, size_t len)
 {
     static const char ones[32] = "\xff\xff\xff\xff\xff\xff\xff\xff"
@@ -121,7 +121,7 @@ void sim_chain_add(struct sim_chain *c, uint32_t id)
 {
     if (c->keeps_ids)
         keep_id(c, id);
-    /* One multiplication a token; the bits are mixed when a block is named. */
+    /* One multiplication per token; the bits are mixed when a block is named. */
     c->hash = (c->hash ^ (id + 1)) * 0x9e3779b97f4a7c15u;
     c->hash ^= c->hash >> 32;
     c->tokens++;
@@ -215,7 +215,7 @@ static void add_run(struct sim_chain *c, const char *at, size_t len)
 void sim_chain_add_text(struct sim_chain *c, struct slice text)
 {
     struct masks before = {0, 0, 0, 0};
-    size_t from = 0; /* of the token that is being read */
+    size_t from = 0; /* start of the present token */
     for (size_t at = 0; at + AHEAD <= text.len; at += WINDOW) {
         struct masks m = masks_of(text.at + at);
         uint64_t starts = starts_of(m, before, text.at[at + WINDOW]);

@@ -1,13 +1,12 @@
 /* The simulator's tokenizer and the chained hash of a token sequence. Pure.
  *
- * Words are cut somewhat like a byte-pair tokenizer would, 3.5 to 5 bytes a token:
+ * Words are cut roughly as by a byte-pair tokenizer, 3.5 to 5 bytes a token:
  *
- *   up to 12 letters or underscores, 3 digits or 4 signs, each with the one space before them;
+ *   up to 12 letters or underscores, 3 digits or 4 signs, each with one leading space;
  *   up to 16 blanks and line ends
  *
- * A token's id is a hash of its bytes, so that all simulators agree on it. Blocks are named by a
- * hash over the ids from the start of the prompt to the block's end, as prefix caches do.
- */
+ * A token's id is a hash of its bytes, the same in all simulators. Blocks are named by a hash
+ * over the ids from the start of the prompt to the block's end, as prefix caches do. */
 #ifndef TESTS_ENGINE_SIM_TEXT_H
 #define TESTS_ENGINE_SIM_TEXT_H
 
@@ -29,15 +28,15 @@ struct sim_chain {
     uint64_t *blocks; /* one name per full block; owned */
     size_t block_count;
     size_t block_cap;
-    /* Names of the first blocks whatever is in them, also of those that are not full yet, where the
-     * owner knows what comes (borrowed). NULL: none. */
+    /* Names of the first blocks, full or not, if the owner knows them in advance (borrowed). NULL:
+     * none. */
     const uint64_t *ahead;
     size_t ahead_count;
-    /* All tokens, for those who publish them; set right after sim_chain_init(). */
+    /* All tokens, for publishers; set right after sim_chain_init(). */
     bool keeps_ids;
     uint32_t *ids; /* owned */
     size_t id_cap;
-    /* What the salt of sim_chain_init() was made of, for them too. Empty: nothing. */
+    /* The parts of the salt of sim_chain_init(), for publishers. Empty: none. */
     char salt[SIM_SPACE_BYTES], adapter[SIM_SPACE_BYTES];
 };
 
@@ -48,11 +47,11 @@ void sim_chain_copy(struct sim_chain *to, const struct sim_chain *from);
 void sim_chain_add(struct sim_chain *c, uint32_t id);
 void sim_chain_add_text(struct sim_chain *c, struct slice text);
 
-/* How many tokens a text has. */
+/* Number of tokens in a text. */
 uint64_t sim_text_tokens(struct slice text);
 
-/* The answer's words: token `index` of the output that `seed` stands for, as one token. The first
- * is without the space before it. */
+/* Token `index` of the output that `seed` stands for, as one token of text. The first has no
+ * leading space. */
 struct slice sim_output_token(uint64_t seed, uint64_t index);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { ALONE_MAX = 16 };
 
-static struct node *nodes[ALONE_MAX]; /* that were made and not destroyed */
+static struct node *nodes[ALONE_MAX]; /* made and not destroyed */
 
 static void on_random(void *context, void *out, size_t len)
 {

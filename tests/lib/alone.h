@@ -5,9 +5,9 @@
 
 #include "node/node.h"
 
-/* What a daemon has without options, but for the seed, which is 1. */
+/* A daemon's configuration without options, except for the seed, which is 1. */
 struct node_config alone_config(void);
-/* Its clocks begin at 0. Aborts if it cannot be made. */
+/* Its clocks begin at 0. Aborts on failure. */
 struct node_router *alone_router(const struct node_config *config);
 void alone_destroy(struct node_router *r);
 

@@ -63,7 +63,7 @@ static void request_add(struct session *s, const json_t *json, struct loading *l
     };
 }
 
-/* Requests of a subagent stand where it was started. */
+/* A subagent's requests come where the subagent was started. */
 static void requests_add(struct session *s, const json_t *array, struct loading *l)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {

@@ -1,10 +1,9 @@
 /* The coding sessions of ../shared/traces (its README.md): one JSON file a session, requests with
  * their blocks of 64 tokens.
  *
- * Block ids of the files are local to a session. Here they are unique over all sessions, but for
- * the first half of a session's tools and system prompt, which all sessions have in common (the
- * publisher's own default). Equal ids mean an equal prefix up to and including that block.
- */
+ * Block ids of the files are local to a session. Here they are unique over all sessions, except
+ * for the first half of a session's tools and system prompt, which all sessions share (the
+ * publisher's own default). Equal ids mean an equal prefix up to and including that block. */
 #ifndef TESTS_LIB_CODING_SESSIONS_H
 #define TESTS_LIB_CODING_SESSIONS_H
 
@@ -13,7 +12,7 @@
 enum { SESSION_BLOCK_TOKENS = 64 };
 
 struct session_request {
-    double think_s; /* pause of the user before it */
+    double think_s; /* the user's pause before it */
     uint32_t prompt_tokens;
     uint32_t output_tokens;
     uint32_t block_count;

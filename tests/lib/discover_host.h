@@ -122,7 +122,7 @@ static unsigned source(const char *kind, const char *name)
     return (unsigned)s;
 }
 
-/* What the host was told since the last call. */
+/* Checks the calls of the host since the last check. */
 static void told(const char *want)
 {
     assert_string_equal(host.text, want);

@@ -17,9 +17,9 @@ void __wrap_free(void *at);
 
 static struct {
     unsigned made; /* allocations in this run */
-    unsigned fail; /* this one fails; 0: none */
-    bool for_good; /* and all behind it */
-    int spared;    /* so often */
+    unsigned fail; /* the allocation that fails; 0: none */
+    bool for_good; /* and all later ones */
+    int spared;    /* nesting depth */
     long live;     /* blocks */
 } state;
 

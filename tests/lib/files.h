@@ -7,7 +7,7 @@
 /* Test vectors of other projects, each folder with its licence; its README says what each is. */
 #define VECTORS "tests/vectors"
 
-/* Reads a whole file. ERR_NOT_FOUND if it cannot be read. The caller frees `out`. */
+/* Reads a whole file. ERR_NOT_FOUND if the file cannot be read. The caller frees `out`. */
 int file_read(const char *path, struct buf *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* Bare gossips in a world (tests/lib/world), for the unit tests of gossip/.
  *
- * Every node's application is a set of numbered items, (origin, number, when made); a delta carries
- * some of a node's own. net_item() makes one, the network records when it arrived where.
- */
+ * Every node's application is a set of numbered items, (origin, number, when made); a delta
+ * carries some of a node's own. net_item() makes an item, and the network records when the item
+ * arrived at each node. */
 #ifndef TESTS_LIB_GOSSIP_NET_H
 #define TESTS_LIB_GOSSIP_NET_H
 
@@ -14,8 +14,8 @@
 
 enum { NET_NODES_MAX = 640, NET_ITEMS_MAX = 4096 };
 
-/* Of whom every node knows at its start: nodes 0 and 1; 0; the one before it; none; whoever is
- * behind the virtual address. */
+/* The seeds of every node at its start: nodes 0 and 1; 0; the node before; none; a node behind the
+ * virtual address. */
 enum net_seeds {
     NET_SEEDS_TWO,
     NET_SEEDS_ONE,
@@ -29,7 +29,7 @@ struct net_node {
     struct world_node *at;
     unsigned index;
     struct gossip *gossip; /* NULL: not running */
-    struct buf pending;    /* items not told yet, 16 bytes each */
+    struct buf pending;    /* items not sent yet, 16 bytes each */
     uint32_t made;         /* own items, in all lives */
     uint8_t *have;         /* [origin * NET_ITEMS_MAX + number]: bit */
     uint64_t lost, applied, refuse;
@@ -43,7 +43,8 @@ struct net_node {
 struct net {
     struct world world; /* time, chance and the network */
     struct net_node nodes[NET_NODES_MAX];
-    /* Latency of items: how many nodes have item i of origin 0 .., and when the last one got it. */
+    /* Latency of items: for each item of origin 0, the number of nodes that have the item, and the
+     * time when the last got it. */
     uint64_t *latencies; /* of each item at each node, microseconds */
     size_t latencies_len, latencies_cap;
     struct gossip_config config; /* a template: name, epoch and address are filled in */
@@ -63,7 +64,7 @@ void net_start_all(struct net *net);
 /* The same with a configuration of its own. */
 int net_create(struct net *net, unsigned index, const struct gossip_config *config);
 void net_kill(struct net *net, unsigned index);
-/* Runs until the time, or until `done` says so (NULL: never); whether it did. */
+/* Runs until the time, or until `done` returns true (NULL: never). Returns the latter. */
 bool net_run(struct net *net, uint64_t until_us, bool (*done)(struct net *net));
 void net_for(struct net *net, uint64_t us);
 /* Delivers bytes as if they came in now. */
@@ -72,7 +73,7 @@ void net_inject(struct net *net, unsigned to, const struct gossip_address *from,
 
 /* Makes one item at the node. */
 void net_item(struct net *net, unsigned index);
-/* So many at random nodes that run, 5 ms apart on average. */
+/* Makes so many items at random running nodes, 5 ms apart on average. */
 void net_items(struct net *net, unsigned items);
 bool net_has(const struct net *net, unsigned index, unsigned origin, uint32_t number);
 

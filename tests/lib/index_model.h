@@ -1,11 +1,10 @@
-/* A naive model of the prefix index (crdt/index.h), and the two driven side by side by a tape of
- * bytes: random bytes in the unit test, the fuzzer's bytes in the fuzz target.
+/* A naive model of the prefix index (crdt/index.h). A tape of bytes drives model and index in
+ * parallel: random bytes in the unit test, the fuzzer's bytes in the fuzz target.
  *
  * The model is an array with one generation for every key of a small world. After every step the
- * index is checked, and what it answered is compared. Where memory is tight the model cannot know
- * what will be refused or evicted; but a refusal must change nothing and an eviction is a floor
- * that the index tells, so even then the two must agree exactly.
- */
+ * index is checked, and its answers are compared. If memory is tight, the model cannot predict
+ * refusals and evictions. But a refusal must change nothing, and the index reports an eviction as
+ * a floor, so even then the two must agree exactly. */
 #ifndef TESTS_LIB_INDEX_MODEL_H
 #define TESTS_LIB_INDEX_MODEL_H
 
@@ -133,7 +132,7 @@ static void model_match(const struct model *m, struct tape *t, const struct crdt
 static void model_each(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
                        uint32_t generation)
 {
-    (void)id48; /* small tables do not give it back */
+    (void)id48; /* small tables do not return it */
     (void)weight_code;
     uint64_t *sum = context;
     sum[0]++;
@@ -269,7 +268,7 @@ static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
     m.replicated = first >= 128;
     m.ttl = ttls[tape_below(&t, 4)];
     if (m.ttl == CRDT_TTL_MAX)
-        m.replicas = 5; /* checking recounts all rings: keep it quick */
+        m.replicas = 5; /* few, since a check recounts all rings */
     m.now = 100 + tape_below(&t, 20000);
     m.floor = m.now > m.ttl ? m.now - m.ttl : 0;
     m.tight = tape_below(&t, 2) == 0;

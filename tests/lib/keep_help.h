@@ -1,4 +1,4 @@
-/* Files of state (node/cluster/keep.h) with frames of the test's own, whose checks are right. */
+/* Files of state (node/cluster/keep.h) with frames made by the test, with valid checksums. */
 #ifndef TESTS_LIB_KEEP_HELP_H
 #define TESTS_LIB_KEEP_HELP_H
 
@@ -27,7 +27,7 @@ static inline void keep_frame(struct buf *out, uint64_t *check, uint8_t kind, st
     CHECK(buf_append(out, bytes, KEEP_CHECK) == ERR_OK);
 }
 
-/* The frame at `*at` of a file that is whole, which moves behind it. */
+/* The frame at `*at` of a complete file; moves `*at` behind it. */
 static inline struct slice keep_body(struct slice file, size_t *at, uint8_t *kind)
 {
     struct wire_reader r = wire_reader_of(file.at + *at, file.len - *at);

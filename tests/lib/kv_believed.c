@@ -84,7 +84,7 @@ struct believed_chains believed_chains(struct believed *b, const char *form,
     return c;
 }
 
-/* A chain that is not known says nothing of what is in front of it: it is asked for by itself. */
+/* An unknown chain says nothing about the blocks in front, so each chain is looked up by itself. */
 struct kv_held believed_held(const struct believed *b, const struct believed_chains *c)
 {
     struct kv_held all = {0, c->count, KV_GPU};

@@ -1,5 +1,5 @@
-/* What is believed of an engine's cache by its KV events: a feed, a decoder and a tree, as a reader
- * has them; and what they say of a prompt of the engine simulator. */
+/* A belief about an engine's cache by its KV events: a feed, a decoder and a tree, as in a reader;
+ * and the belief about a prompt of the engine simulator. */
 #ifndef TESTS_LIB_KV_BELIEVED_H
 #define TESTS_LIB_KV_BELIEVED_H
 
@@ -18,16 +18,16 @@ struct believed {
     struct kv_feed_user user;
     void (*replay)(void *context, uint64_t from);
     void *context;
-    int32_t rank; /* that the last message named */
+    int32_t rank; /* rank in the last message */
 };
 
-/* `replay` NULL: there is none. It stays where it is. */
+/* `replay` NULL: no replay. The struct must not move. */
 void believed_open(struct believed *b, uint64_t seed, void (*replay)(void *, uint64_t),
                    void *context);
 void believed_close(struct believed *b);
 
-/* Chains of a prompt's blocks, by publishing it alone in that form: events are the only ones that
- * know digests. */
+/* Chains of a prompt's blocks. They are found by publishing the prompt alone in that form, since
+ * only events contain digests. */
 struct believed_chains {
     uint64_t at[BELIEVED_BLOCKS_MAX];
     uint32_t count;
@@ -36,7 +36,7 @@ struct believed_chains {
 struct believed_chains believed_chains(struct believed *b, const char *form,
                                        const struct sim_chain *prompt);
 
-/* How much of it is held. */
+/* The cached part of the prompt. */
 struct kv_held believed_held(const struct believed *b, const struct believed_chains *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 
-static struct buf kv_message; /* the one that is made; to be freed with buf_free() */
+static struct buf kv_message; /* the message being made; to be freed with buf_free() */
 
 static inline int kv_message_append(void *context, const char *bytes, size_t len)
 {
@@ -23,7 +23,7 @@ static inline void kv_message_text(msgpack_packer *p, const char *t)
     msgpack_pack_str_body(p, t, strlen(t));
 }
 
-/* So many events follow. */
+/* Begins a message with so many events. */
 static inline msgpack_packer kv_message_begin(unsigned events)
 {
     msgpack_packer p;

@@ -10,12 +10,12 @@ int proxy_hosts_open(void *world, const struct node_address *address, struct net
 bool proxy_hosts_resolve(struct net_host *host);
 void proxy_hosts_close(struct net_host *host);
 
-/* Whose name it is. */
+/* The replica with that name. */
 unsigned proxy_hosts_replica(const struct net_host *host);
-/* Which address the proxy means: as it was numbered when it was found, 1 and up. */
+/* The address that the proxy means: its number in the order of discovery, 1 and up. */
 unsigned proxy_hosts_address(const struct net_host *host, unsigned address);
-/* The look-up of a replica's name ends, or (`more`) goes on. It found these, NET_ADDRESSES_MAX at
- * most. */
+/* The look-up of a replica's name ends, or (`more`) goes on. These addresses were found,
+ * NET_ADDRESSES_MAX at most. */
 void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, const unsigned *addresses,
                           unsigned count, bool more);
 

@@ -59,7 +59,7 @@ void proxy_trace_message(struct buf *out, struct slice bytes)
     CHECK(buf_printf(out, "\"") == 0);
 }
 
-/* Empty: there is none. */
+/* Empty: missing. */
 static struct slice logged(struct slice line, const char *key)
 {
     const char *at = memmem(line.at, line.len, key, strlen(key));
@@ -70,7 +70,7 @@ static struct slice logged(struct slice line, const char *key)
     return slice_cut(&value, ' ');
 }
 
-/* Of a request that ended badly: how, why and by which setting. Else nothing. */
+/* For a request that ended badly: result, reason and limiting setting. Else nothing. */
 static void write_end(char out[128], struct slice line)
 {
     struct slice end = logged(line, " end="), reason = logged(line, " reason="),
@@ -109,7 +109,7 @@ struct shown {
     uint64_t value;
 };
 
-/* Those that are not 0. */
+/* Writes the figures that are not 0. */
 static void write_shown(struct buf *out, const struct shown *shown, size_t count)
 {
     const char *before = "";

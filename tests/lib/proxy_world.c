@@ -35,7 +35,8 @@ static void note_written(struct wire *wire, const char *verb, struct slice bytes
     NOTE(w, "\n");
 }
 
-/* Which replica each client's request is booked at, and that nothing else is booked. */
+/* Notes the replica at which each client's request is booked, and checks that nothing else is
+ * booked. */
 static void note_bookings(struct proxy_world *w)
 {
     unsigned open = 0;
@@ -66,8 +67,8 @@ static void note_bookings(struct proxy_world *w)
 static void on_log(void *context, struct slice line)
 {
     struct proxy_world *w = context;
-    /* Time, level, event: the name is enough, what followed of a failure, and of a request that
-     * ended badly why; of poison at whom. */
+    /* Time, level, event. The name is enough, except for the consequence of a failure, the reason
+     * of a request's bad end, and the replicas of poison. */
     (void)slice_cut(&line, ' ');
     line = slice_trim(line);
     (void)slice_cut(&line, ' ');
@@ -212,7 +213,7 @@ static bool deliver_bytes(struct proxy_world *w, struct wire *wire)
     return true;
 }
 
-/* The kernel takes of what is queued. False: it takes nothing now. */
+/* The kernel accepts queued bytes. False: none now. */
 static bool deliver_queued(struct proxy_world *w, struct wire *wire)
 {
     const struct net_events *events = wire->stream.events;
@@ -242,7 +243,7 @@ static bool deliver_queued(struct proxy_world *w, struct wire *wire)
     return true;
 }
 
-/* The next event that is due on this wire. False: there is none. */
+/* Delivers the next event due on this wire. False: none. */
 static bool deliver(struct proxy_world *w, struct wire *wire)
 {
     if (!wire->used || wire->closed)
@@ -282,7 +283,7 @@ void proxy_world_settle(struct proxy_world *w)
     world_spare(true);
     note_bookings(w);
     proxy_check(w->proxy);
-    enum { EVERY = 32 }; /* it looks at the whole index */
+    enum { EVERY = 32 }; /* a check walks the whole index */
     if ((w->stopped && !w->strangers) || (w->traced && w->settled++ % EVERY == 0))
         node_router_check(w->node->router);
     world_spare(false);
@@ -449,7 +450,7 @@ static void add_replicas(struct proxy_world *w, const struct proxy_world_config 
 {
     CHECK(config->replicas <= WORLD_REPLICAS_MAX);
     enum log_level level = w->log.level;
-    w->log.level = LOG_ERROR; /* that they are there is no news */
+    w->log.level = LOG_ERROR; /* its warnings say nothing new */
     for (unsigned i = 0; i < config->replicas; i++) {
         struct node_address address;
         char name[NODE_HOST_BYTES + 8];
@@ -513,7 +514,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
         node.keyring = &keyring;
         node.replication.gossip.name = "router-0";
         node.replication.has_seeds = true;
-        node.state.index_bytes = 16 << 20; /* shared it needs more */
+        node.state.index_bytes = 16 << 20; /* a shared state needs more */
     }
     struct node_replication_io io = {.context = w, .random = on_random};
     if (config->shape != NULL)
@@ -527,7 +528,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
 
 void proxy_world_stop(struct proxy_world *w)
 {
-    if (!w->stopped) { /* in the order of the shell */
+    if (!w->stopped) { /* in the shell's order */
         admin_stop(w->node->admin);
         proxy_stop(w->proxy, w->now_ms);
     }
@@ -538,7 +539,7 @@ void proxy_world_stop(struct proxy_world *w)
 void proxy_world_close(struct proxy_world *w)
 {
     proxy_world_stop(w);
-    struct buf text = {0}; /* what it counted can be shown, whatever happened */
+    struct buf text = {0}; /* its counters can be shown, whatever happened */
     struct prometheus metrics = prometheus_of(&text, "grapevine_");
     proxy_metrics(w->proxy, &metrics);
     CHECK(prometheus_finish(&metrics) == 0 && text.len > 0);

@@ -1,10 +1,9 @@
-/* A proxy in a world of its own: a network, a clock and replicas that do what a test says, and a
- * trace of every action. Pure: no sockets, no waiting. Used by the stories, the properties and the
- * fuzz target of node/proxy.
+/* A proxy in a world of its own: a network, a clock and replicas under the test's control, and a
+ * trace of every action. Pure: no sockets, no waiting. Used by the stories, the properties and
+ * the fuzz target of node/proxy.
  *
- * After each event the world delivers what has come due (closed streams, bytes that wait for a
- * reader), and checks the invariants of the proxy and the router.
- */
+ * After each event the world delivers everything that is due (closed streams, bytes that wait for
+ * a reader), and checks the invariants of the proxy and the router. */
 #ifndef TESTS_LIB_PROXY_WORLD_H
 #define TESTS_LIB_PROXY_WORLD_H
 
@@ -14,7 +13,7 @@
 
 enum { WORLD_REPLICAS_MAX = 8, WORLD_WIRES_MAX = 256, WORLD_NOW_MS = 1000000 };
 
-/* One connection, with a client or with a replica. */
+/* A connection with a client or with a replica. */
 struct wire {
     struct net_stream stream; /* first: what the proxy sees */
     struct proxy_world *world;
@@ -24,17 +23,17 @@ struct wire {
     bool connecting;
     bool reading;
     bool closing; /* the proxy closed it */
-    bool closed;  /* and knows it */
-    bool reset;   /* it was closed by a reset */
+    bool closed;  /* and was notified of the end */
+    bool reset;   /* closed by a reset */
     bool finished;
     bool peer_ended; /* the end waits behind `in` */
     bool peer_broke;
-    bool deaf;      /* what is written to it fails, and nothing else tells */
+    bool deaf;      /* writes to it fail, with no other sign */
     size_t room;    /* bytes that the kernel takes now; SIZE_MAX: all */
     struct buf in;  /* from the peer, not delivered yet */
-    struct buf out; /* to the peer: all that was written so far */
+    struct buf out; /* bytes written to the peer so far */
     unsigned queued_count;
-    bool late;               /* the kernel did not take it at once */
+    bool late;               /* the kernel did not take some bytes at once */
     struct slice queued[64]; /* borrowed until they are written: reading them late finds misuse */
 };
 
@@ -43,15 +42,15 @@ struct proxy_world_config {
     enum node_engine engine;     /* of all replicas */
     bool names;                  /* replicas are names of hosts, which must be looked up */
     bool probes;                 /* replicas are probed; else they are up from the start */
-    const char *key;             /* the API key that probes carry; NULL: none */
-    const char *client_keys;     /* as in client-keys-file; NULL: everybody may call */
+    const char *key;             /* the API key in probes; NULL: none */
+    const char *client_keys;     /* as in client-keys-file; NULL: no client needs a key */
     bool quiet;                  /* no trace */
-    bool joins;                  /* it is one of several routers, none of which it has met */
-    unsigned admin_connections;  /* as in proxy_config; 0: as many as ever */
+    bool joins;                  /* one of several routers, none of which it has met */
+    unsigned admin_connections;  /* as in proxy_config; 0: the default */
     const char *const *settings; /* pairs of name and value, NULL-terminated; NULL: none */
     uint64_t seed;
-    /* A router that meets others (tests/fuzz/session_fuzz.c): what else its configuration says, and
-     * the network between them. NULL: nothing, and nobody. */
+    /* For a router that meets others (tests/fuzz/session_fuzz.c): sets the rest of its
+     * configuration, and the network between them. NULL: no others. */
     void (*shape)(void *context, struct node_config *node);
     void *context;
     const struct node_replication_io *io;
@@ -72,17 +71,17 @@ struct proxy_world {
     bool names;
     bool strangers;
     bool stopped;
-    char peer[48];     /* whose the next connection is; "": 192.0.2.7, at admin 127.0.0.1 */
-    int connect_error; /* of the next connect, which fails at once; 0: it does not */
-    unsigned ports;    /* one more than can be open to one replica; 0: any number can */
+    char peer[48];     /* address of the next connection; "": 192.0.2.7, at admin 127.0.0.1 */
+    int connect_error; /* of the next connect, which fails at once; 0: success */
+    unsigned ports;    /* limit of open connections to one replica, plus one; 0: no limit */
     unsigned files;    /* the same of all of them */
     struct slice key;
     unsigned key_version;
     struct access *access;
     struct world_host *hosts[WORLD_REPLICAS_MAX];
-    struct {              /* by wire of a client: how its booking was traced last */
-        char at;          /* '1': replica 1; 0: it has none */
-        uint64_t booking; /* which one */
+    struct {              /* per client wire: its booking as last traced */
+        char at;          /* '1': replica 1; 0: none */
+        uint64_t booking; /* the booking */
     } booked[WORLD_WIRES_MAX];
     struct wire wires[WORLD_WIRES_MAX];
     unsigned wire_count;
@@ -94,9 +93,9 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
 /* Stops the proxy, delivers what is left, checks that nothing is, and frees. */
 void proxy_world_close(struct proxy_world *w);
 
-/* The last one of that name. NULL: there is none. */
+/* The last wire with that name. NULL: none. */
 struct wire *proxy_world_find(struct proxy_world *w, struct slice name);
-/* A client connects. NULL if the proxy had no memory for it. */
+/* A client connects. NULL if the proxy had no memory for the connection. */
 struct wire *proxy_world_connect(struct proxy_world *w, enum proxy_port port);
 /* The replica takes the connection, or (not 0) does not. */
 void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err);
@@ -104,7 +103,7 @@ void proxy_world_accept(struct proxy_world *w, struct wire *wire, int err);
 void proxy_world_send(struct proxy_world *w, struct wire *wire, struct slice bytes);
 /* The peer sends no more; `broke`: by a reset. */
 void proxy_world_end(struct proxy_world *w, struct wire *wire, bool broke);
-/* From now on all that is written to it fails, while what it sent can still be read. */
+/* From now on all writes to the wire fail, while bytes from its peer can still be read. */
 void proxy_world_deafen(struct proxy_world *w, struct wire *wire);
 /* The kernel takes so many bytes from now on, queued ones first. */
 void proxy_world_room(struct proxy_world *w, struct wire *wire, size_t bytes);
@@ -115,9 +114,9 @@ void proxy_world_drain(struct proxy_world *w, bool closed);
 /* The proxy closes everything; only proxy_world_close() may follow. */
 void proxy_world_stop(struct proxy_world *w);
 void proxy_world_key(struct proxy_world *w, struct slice key);
-/* An operator adds a replica (the next one, or one that was removed) or removes it. */
+/* An operator adds a replica (the next one, or a removed one) or removes it. */
 void proxy_world_wish(struct proxy_world *w, unsigned replica, bool present);
-/* Of one more connection to that replica; 0: there is none. */
+/* The shortage for one more connection to that replica; 0: none. */
 static inline int proxy_world_shortage(const struct proxy_world *w, int replica)
 {
     unsigned there = 0, all = 0;

@@ -23,7 +23,7 @@ void recorded_load(struct recorded *r, unsigned version, const char *name)
     path_of(path, version, name);
     *r = (struct recorded){0};
     FILE *f = fopen(path, "r");
-    CHECK(f != NULL); /* run it from the top of the tree */
+    CHECK(f != NULL); /* run from the top of the tree */
     bool open = false;
     for (int c = fgetc(f); c != EOF; c = fgetc(f)) {
         if (c == '\n') {

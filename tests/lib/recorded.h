@@ -16,7 +16,7 @@ struct recorded {
 void recorded_load(struct recorded *r, unsigned version, const char *name);
 void recorded_add(struct recorded *r, struct slice bytes);
 void recorded_free(struct recorded *r);
-/* Where RECORDED=update is set, writes the file of this version anew. */
+/* With RECORDED=update, writes the file of this version again. */
 void recorded_update(const struct recorded *r, unsigned version, const char *name);
 /* Borrowed. */
 struct slice recorded_item(const struct recorded *r, unsigned index);

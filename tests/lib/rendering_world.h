@@ -1,4 +1,4 @@
-/* Conversations at engines that render prompts in some way, for the tests of what is learned of it
+/* Conversations at engines with a certain rendering of prompts, for the tests of learned renderings
  * (node/replica/renderings.h). */
 #ifndef TESTS_LIB_RENDERING_WORLD_H
 #define TESTS_LIB_RENDERING_WORLD_H
@@ -26,7 +26,7 @@ static struct hash_secret secret;
 static struct prng prng;
 static struct http_prompt prompt;
 
-/* How clients and engines behave in a test. */
+/* The behaviour of clients and engines in a test. */
 struct habit {
     struct rendering engine, other; /* `other`: of the odd replicas */
     bool mixed;
@@ -35,8 +35,8 @@ struct habit {
     unsigned late;     /* behind each so many messages a system message comes; 0: never */
     unsigned forgets;  /* percent of prompts that a cache has lost */
     unsigned silent;   /* percent of answers that report nothing */
-    bool unsure;       /* and what is recorded is deep in the cache */
-    bool many_routers; /* half of the prompts come by another one */
+    bool unsure;       /* and the recorded part is deep in the cache */
+    bool many_routers; /* half of the prompts come through another router */
     unsigned
         plain; /* one of four instructions leads, and so many bytes come behind the first text */
 };
@@ -153,7 +153,7 @@ static inline void joined(struct rendering rendering, struct chain *out)
     http_prompt_join(&prompt.form, &secret, rendering, out);
 }
 
-/* Prompts that are held somewhere. */
+/* Cached or recorded prompts. */
 static inline double find(const struct store *store, const struct chain *chain)
 {
     unsigned best = 0;
@@ -176,7 +176,7 @@ static inline void keep(struct store *store, const struct chain *chain)
     memcpy(new->points, chain->points, new->length * sizeof chain->points[0]);
 }
 
-/* What the engine finds in its cache, and puts there. */
+/* The engine searches its cache, and stores the prompt. */
 static inline struct node_rendered_answer serve(struct world *w, const struct habit *h,
                                                 unsigned replica)
 {
@@ -194,14 +194,14 @@ static inline struct node_rendered_answer serve(struct world *w, const struct ha
                                          .sure = !h->unsure};
 }
 
-/* What is said in a session after its last turn: the same again; where late messages tell
- * something, something else. */
+/* The words in a session after its last turn: the same again; different if late messages are
+ * informative. */
 static inline unsigned talk_of(const struct world *w, const struct habit *h, unsigned session)
 {
     return session + (h->late > 0 ? SESSIONS * (w->turns[session] / TURNS) : 0);
 }
 
-/* Whether the replica had not been sent the late system messages that it is sent now. */
+/* True if the replica has not received the present late system messages before. */
 static inline bool brings_late(struct world *w, unsigned replica)
 {
     const struct hash128 *late = &prompt.form.late;
@@ -218,7 +218,7 @@ static inline void request(struct world *w, const struct habit *h)
 {
     unsigned session = (unsigned)prng_below(&prng, SESSIONS);
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
-    if (h->late > 0 && prng_below(&prng, 4) > 0) /* where it was, mostly */
+    if (h->late > 0 && prng_below(&prng, 4) > 0) /* the same place as before, mostly */
         replica = session % REPLICAS;
     if (h->new_sessions && prng_below(&prng, 4) == 0)
         write_prompt(h, 1000 + w->requests, 0);
@@ -226,7 +226,7 @@ static inline void request(struct world *w, const struct habit *h)
         write_prompt(h, talk_of(w, h, session), w->turns[session]++ % TURNS);
     w->now_ms += 100;
     static struct chain chain;
-    if (h->many_routers && prng_below(&prng, 2) == 0) { /* all that is heard of it is its chain */
+    if (h->many_routers && prng_below(&prng, 2) == 0) { /* only its chain is received here */
         (void)serve(w, h, replica);
         (void)brings_late(w, replica);
         joined(w->kind != NULL ? w->kind->rendering : (struct rendering){0}, &chain);
@@ -257,7 +257,7 @@ static inline void world_begin(struct world *w, uint64_t seed)
     w->now_ms = 1;
 }
 
-/* Requests until the rendering is that of the engine; more than `max`: it is not. */
+/* Requests until the rendering is the engine's; more than `max`: never. */
 static inline unsigned learned_after(struct world *w, const struct habit *h, unsigned max)
 {
     w->requests = 0;

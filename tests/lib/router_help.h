@@ -1,5 +1,5 @@
-/* A router with replicas and prompts, for the tests of node/route: what they make, choose and read
- * back. Functions are static: a test takes what it needs. */
+/* A router with replicas and prompts, for the tests of node/route: helpers to make, choose and read
+ * back. Functions are static: a test uses what it needs. */
 #ifndef TESTS_LIB_ROUTER_HELP_H
 #define TESTS_LIB_ROUTER_HELP_H
 
@@ -16,7 +16,7 @@
 
 enum { START_MS = 1000000 };
 
-/* As a daemon has it, but for what the tests reckon with. */
+/* A daemon's configuration, except for the values that the tests rely on. */
 static inline struct node_config config_of(const char *policy)
 {
     struct node_config config = alone_config();

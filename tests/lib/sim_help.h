@@ -17,7 +17,7 @@ static inline void request_init(struct sim_request *r, uint64_t family, uint64_t
         sim_chain_add(&r->chain, (uint32_t)(family * 1000 + i));
 }
 
-/* Once no model has it. */
+/* Only after the model has released the request. */
 static inline void request_free(struct sim_request *r)
 {
     sim_chain_free(&r->chain);

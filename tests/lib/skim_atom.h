@@ -21,9 +21,9 @@ bool model_is_number(const json_t *v);
 bool model_is_text(const json_t *v);
 void model_add_member(const struct hash_secret *secret, struct atom *sum, const char *key,
                       struct atom value);
-/* Whether null is as good as absent in the object that a member of this name holds. */
+/* True if null counts as absent in the object under this key. */
 bool model_is_typed(const char *key);
-/* `typed`: so it is in the value itself. `media`: it is within an image. */
+/* `typed`: true of the value itself. `media`: within an image. */
 struct atom model_atom_in(const struct hash_secret *secret, const json_t *v, bool typed,
                           bool media);
 struct atom model_atom_of(const struct hash_secret *secret, const json_t *v);

@@ -9,7 +9,7 @@
 
 static struct hash_secret secret;
 static struct http_skim skim;
-static struct rendering skim_rendering; /* what the chains are for */
+static struct rendering skim_rendering; /* rendering of the chains */
 
 static inline int setup(void **state)
 {
@@ -21,7 +21,7 @@ static inline int setup(void **state)
 /* Skims a body cut at `cut` and then every `step` bytes (0 = not again). */
 static inline void skim_split(const char *body, size_t len, size_t cut, size_t step)
 {
-    memset(&skim, 0xa5, sizeof skim); /* nothing may count on zeroes */
+    memset(&skim, 0xa5, sizeof skim); /* no code may rely on zeroes */
     http_skim_init(&skim, &secret);
     for (size_t at = 0; at < len;) {
         size_t n = at == 0 && cut > 0 ? cut : step > 0 ? step : len - at;

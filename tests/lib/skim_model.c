@@ -56,22 +56,22 @@ struct hasher {
     bool has_other;
     struct chain_content content;
     struct hash128 set; /* of its atoms, in any order */
-    uint64_t end_salt;  /* of the role of the message whose head it is */
+    uint64_t end_salt;  /* of the role of the message with the present head */
 };
 
 /* The segments in the order of a prompt, and of which each is the head. */
 enum { TOOLS, HEADER, SYSTEM_LINE, SYSTEM_BLOCK, SYSTEM, TEXT_LINE, TEXT_BLOCK, TEXT, SEGMENTS };
 static struct hasher segments[SEGMENTS];
 
-/* What is known of the messages: the bytes of TEXT before the first that is no system message, and
- * the state behind the last system message that comes after it. */
+/* State of the messages: the bytes of TEXT before the first message that is no system message, and
+ * the state behind the last later system message. */
 static struct {
     bool spoke, is_led;
     uint64_t from;
     struct hash128 late;
 } said;
 
-/* Where what is walked goes: to a segment, or to its head while that lasts. */
+/* The destination of the walk: a segment, or its head while that lasts. */
 struct place {
     struct hasher *now;
     struct hasher *whole;
@@ -129,7 +129,7 @@ static void end_piece(struct hasher *h)
     read_points(h);
 }
 
-/* A text that has as many points as a block may have is none. */
+/* A text with as many points as a block may have is no text. */
 static void put_bytes(struct place *p, const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -294,7 +294,7 @@ static void put_content(struct place *p, const json_t *v)
     }
 }
 
-/* How many points each segment had when a message began. */
+/* The number of points of each segment when a message began. */
 struct counts {
     unsigned of[SEGMENTS];
 };
@@ -510,7 +510,7 @@ static bool is_gone(struct rendering rendering, int segment, int first)
            (segment == first + 1 && rendering.lead == 2);
 }
 
-/* Which segments an engine sees, in its order. */
+/* The segments that an engine sees, in its order. */
 static unsigned order_of(struct rendering rendering, struct hasher **out)
 {
     bool has_system = false;
@@ -518,7 +518,7 @@ static unsigned order_of(struct rendering rendering, struct hasher **out)
     for (int i = SYSTEM_LINE; i <= SYSTEM; i++)
         has_system |= segments[i].bytes > 0;
     int first = has_system ? SYSTEM_LINE : TEXT_LINE;
-    uint64_t left = 0; /* less than a block behind the lead: it is the prompt, and counts */
+    uint64_t left = 0; /* less than a block behind the lead: the lead is the prompt, and counts */
     for (int i = HEADER; i < SEGMENTS; i++)
         left += is_gone(rendering, i, first) ? 0 : segments[i].bytes;
     if (left < 256)

@@ -1,8 +1,8 @@
-/* What http/skim.h promises, said again the slow way: the whole body is parsed by jansson, walked
- * in canonical order, and hashed byte by byte. Shares only base/hash.h with the real one.
+/* A slow second implementation of http/skim.h: jansson parses the whole body, which is walked in
+ * canonical order and hashed byte by byte. The two share only base/hash.h.
  *
- * Numbers are needed as they were written, which jansson does not keep: they are handed to it as
- * strings that begin with MODEL_NUMBER. */
+ * Numbers are needed as written, which jansson does not keep: jansson gets them as strings that
+ * begin with MODEL_NUMBER. */
 #ifndef TESTS_LIB_SKIM_MODEL_H
 #define TESTS_LIB_SKIM_MODEL_H
 
@@ -14,10 +14,10 @@
 
 enum { MODEL_NUMBER = '\x01' };
 
-/* NULL if jansson refuses it, or if an object has a member twice. */
+/* NULL if jansson rejects the text, or if an object has a member twice. */
 json_t *model_parse(const char *bytes, size_t len);
 
-/* The chain of a body, an object of model_parse(), for an engine that renders it so. */
+/* The chain of a body, an object of model_parse(), for an engine with that rendering. */
 void model_chain(const struct hash_secret *secret, const json_t *body, struct rendering rendering,
                  struct chain *out);
 

@@ -11,7 +11,8 @@
 #include "base/hash.h"
 
 #ifdef GRAPEVINE_LAB
-/* By hand: BUG=<name> in the environment shows whether a test notices (docs/simulation.md). */
+/* Manual use: BUG=<name> in the environment shows if a test detects the bug
+ * (docs/simulation.md). */
 __attribute__((constructor)) static void choose_bug(void)
 {
     CHECK(bug_choose(getenv("BUG")));

@@ -1,5 +1,5 @@
-/* For tests of the replicated state: making states, joining them whole, driving anti-entropy
- * between two, and comparing them not by digest but by all that is in them. */
+/* For tests of the replicated state: making states, joining them whole, running anti-entropy
+ * between two, and comparing them by content, not by digest. */
 #ifndef TESTS_LIB_STATES_H
 #define TESTS_LIB_STATES_H
 
@@ -24,13 +24,13 @@ void states_join(struct crdt_state *into, const struct crdt_state *from);
 /* A new state that is the join of two. */
 struct crdt_state *states_joined(const struct crdt_state *a, const struct crdt_state *b);
 
-/* Whether they are equal: by digest from a generation on, and row by row. Both must agree. */
+/* Compares by digest from a generation on, and row by row; both must agree. */
 bool states_equal(struct crdt_state *a, struct crdt_state *b, uint32_t from);
 
-/* One exchange that `a` begins, to its end. */
+/* One complete exchange that `a` begins. */
 struct states_exchange {
     unsigned messages;
-    uint64_t bytes, longest; /* of all messages, of one */
+    uint64_t bytes, longest; /* sum over all messages; the longest */
     uint64_t differences;
     uint64_t joined;
     bool equal;
@@ -39,7 +39,7 @@ struct states_exchange {
 };
 struct states_exchange states_reconcile(struct crdt_state *a, struct crdt_state *b, bool settled);
 
-/* All that waits, as deltas, into the void (rows count as told then). */
+/* Sends all waiting rows as deltas to no router (the rows count as sent then). */
 uint64_t states_tell_nobody(struct crdt_state *s, uint64_t seq);
 
 /* A prompt of `points` checkpoints, the same for the same seed. */

@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka wants these headers before its own. */
+/* Included by every unit test: cmocka requires these headers before its own. */
 #ifndef TESTS_LIB_TEST_H
 #define TESTS_LIB_TEST_H
 
@@ -30,7 +30,7 @@
         assert_string_equal(text_, (literal));                                                     \
     } while (0)
 
-/* One test of a program: UNIT_TEST=vectors build/tests/unit/http/json_test */
+/* Runs one test of a program: UNIT_TEST=vectors build/tests/unit/http/json_test */
 static void __attribute__((constructor)) test_filter(void)
 {
     const char *name = getenv("UNIT_TEST");

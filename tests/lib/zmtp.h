@@ -1,5 +1,5 @@
-/* What an engine sends that publishes KV events and connects: a PUB's side of ZMTP 3.1, as libzmq
- * 4.3 writes it. */
+/* Bytes from an engine that publishes KV events and connects: a PUB's side of ZMTP 3.1, as libzmq
+ * 4.3 writes them. */
 #ifndef TESTS_LIB_ZMTP_H
 #define TESTS_LIB_ZMTP_H
 

@@ -1,11 +1,11 @@
-/* The simulation's own book: who observed what of which process of an engine, and when; and what
- * each node was seen to hold. What indexes may and must contain follows from it.
+/* The simulation's own book: each observation of an engine's process by a router, with its time;
+ * and the entries that each node was seen to hold. From the book follows which entries indexes
+ * may and must contain.
  *
  * An observation is (id, code, process of an engine, generation). The generation is computed from
- * the node's cluster time, which has a rule of its own. Which process a router believes in is known
- * by what it read itself and by what others can have told it; where that leaves a choice, each
- * possible one is allowed and none required.
- */
+ * the node's cluster time, which has its own rule. The process that a router believes in follows
+ * from its own readings and from others' possible reports. If several processes are possible,
+ * each is allowed and none required. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +16,23 @@
 #include "tests/sim/sim.h"
 
 enum {
-    NODES = 16, /* whose holdings are watched */
+    NODES = 16, /* whose entries are watched */
     PROCESSES = 4096,
     GRAIN_MS = 2000, /* start times nearer than this are one to a router */
 };
 
-/* What is observed, but for the generation. */
+/* An observation without its generation. */
 struct key {
     uint64_t id48;
     uint16_t process;
     uint8_t engine, code;
-    /* A router observed it that did not know which process it was. It may learn that it was this
-     * one, and its clock may have been set meanwhile: then any generation may be right. */
+    /* A router observed the key without knowing the process. The router may learn that it was this
+     * process, and its clock may have been set meanwhile: then any generation may be right. */
     bool early;
-    /* The same, and its clock was further off the engine's than is allowed for, or was set so: a
-     * process that began later may pass for this one (docs/jepsen-lite.md, "Known limits"). */
+    /* The same, and its clock was further off the engine's than the tolerance, or was set so: a
+     * later process may pass for this one (docs/jepsen-lite.md, "Known limits"). */
     bool off;
-    bool early_at[NODES]; /* of each router: it observed it so in this life */
+    bool early_at[NODES]; /* of each router: observed so in this life */
 };
 
 struct fact {
@@ -42,14 +42,14 @@ struct fact {
 
 struct engine {
     uint64_t starts[PROCESSES];   /* [0]: never shown */
-    unsigned processes, first;    /* that have its present name */
+    unsigned processes, first;    /* with its present name */
     uint64_t newest;              /* start time that anybody has read */
     uint64_t read[SIM_NODES_MAX]; /* and that each node read last in this life */
 };
 
 struct sim_book {
     struct key *keys;
-    uint32_t (*held)[NODES]; /* of each key: the newest generation that the node has; 0: none */
+    uint32_t (*held)[NODES]; /* per key: the newest generation at the node; 0: none */
     size_t count, room;
     uint32_t *places; /* hash table of keys: index + 1 */
     size_t places_room;
@@ -104,7 +104,7 @@ static uint32_t *place_of(const struct sim_book *b, const struct key *k)
     }
 }
 
-/* Its number + 1; 0: nobody observed it. */
+/* The key's number + 1; 0: not observed. */
 static uint32_t find(const struct sim_book *b, const struct key *k)
 {
     return *place_of(b, k);
@@ -166,7 +166,7 @@ void sim_book_started(struct sim_world *w, unsigned engine)
 {
     struct engine *e = &w->book->engines[engine];
     if (e->processes == 0)
-        e->processes = 1; /* the one that never showed its start */
+        e->processes = 1; /* the process that never showed its start */
     CHECK(e->processes < PROCESSES);
     e->starts[e->processes++] = w->engines[engine].started_ms;
 }
@@ -208,7 +208,7 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
     }
 }
 
-/* The first generation in which its name was there at that node; 0: it is not. */
+/* The first generation of its name at that node; 0: no such name. */
 static uint32_t oldest_of(const struct sim_world *w, const struct world_node *n, unsigned engine)
 {
     const struct crdt_registry *r = crdt_state_registry(node_state_crdt(n->node->state));
@@ -269,10 +269,10 @@ uint32_t sim_floor(const struct world_node *n)
     return w->config.profile == SIM_PRESSURE ? shown : due;
 }
 
-/* Whether the cluster's time is there further off engines' clocks, which are right. Ahead of them
- * what was observed passes for one of a later process. Behind them it will be set, what was
- * observed with it, and then it may be ahead (seed 546412489: by an hour behind to an hour ahead,
- * before the start time was read). */
+/* True if the node's cluster time is further off than the tolerance from engines' clocks, which are
+ * right. A cluster time ahead lets observations pass for a later process's. A cluster time behind
+ * will be set, together with its observations, and may then be ahead (seed 546412489: from an hour
+ * behind to an hour ahead, before the start time was read). */
 static bool is_off(const struct world_node *n)
 {
     const struct sim_world *w = (const struct sim_world *)(const void *)n->world;
@@ -317,14 +317,14 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
         only = unread ? only : known;
         possible += !unread;
     }
-    /* Under pressure there may be no room for it. */
+    /* Under pressure the index may have no room for the observation. */
     if (possible == 1 && n->number < NODES && w->config.profile != SIM_PRESSURE)
         b->held[only - 1][n->number] = now.least;
 }
 
 /* --- what is seen --------------------------------------------------------------------------- */
 
-/* The process of that start time; -1: there was none. */
+/* The process with that start time; -1: none. */
 static int process_of(const struct engine *e, uint64_t started)
 {
     for (unsigned i = e->processes; i-- > 0;) {
@@ -334,7 +334,7 @@ static int process_of(const struct engine *e, uint64_t started)
     return -1;
 }
 
-/* Whether it was so observed of an earlier process. */
+/* True if the key was observed with such a clock for an earlier process. */
 static bool was_off(const struct sim_book *b, struct key k)
 {
     while (k.process > 0) {
@@ -365,12 +365,12 @@ bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned eng
     return true;
 }
 
-/* What a node has of an engine. */
+/* A node's knowledge of an engine. */
 struct having {
     int slot;
     int process; /* in force; -1: not known for sure */
     unsigned first;
-    uint64_t oldest_ms; /* what is older is of an earlier life of the name */
+    uint64_t oldest_ms; /* older entries are from an earlier life of the name */
 };
 
 static void have(struct sim_world *w, struct world_node *n, struct having *out)
@@ -392,7 +392,7 @@ static void have(struct sim_world *w, struct world_node *n, struct having *out)
     }
 }
 
-/* Whether the node has it in that generation or a later one, or need not. */
+/* Checks that the node has the key in that generation or a later one, or need not. */
 static void must_hold(struct sim_world *w, struct world_node *n, const struct having *having,
                       const struct key *k, uint32_t least, uint32_t floor, const char *why)
 {
@@ -401,7 +401,7 @@ static void must_hold(struct sim_world *w, struct world_node *n, const struct ha
         return;
     if ((uint64_t)least * w->config.generation_ms < h->oldest_ms)
         return;
-    /* Its name may go earlier: nobody named it for as long. */
+    /* Its name may be forgotten earlier: no router named it for that time. */
     if (h->slot < 0 && (w->config.profile == SIM_CHURN || w->config.profile == SIM_LONG))
         return;
     uint32_t generation = 0;
@@ -477,7 +477,7 @@ void sim_book_processes(struct sim_world *w, struct world_node *n)
             known = known || (w->world.nodes[k].up && e->read[k] == w->engines[i].started_ms &&
                               node_replication_ready(w->world.nodes[k].node->replication));
         if (slot < 0 || !known)
-            continue; /* nobody has it, or nobody who lives has read of its last process */
+            continue; /* no node has it, or no living node has read of its last process */
         uint64_t started = crdt_registry_at(r, (unsigned)slot)->incarnation.started;
         if (process_of(e, started) < 0 || started + GRAIN_MS < e->newest)
             sim_broken(w, "incarnation", "%s takes %s for the process of %llu, it is that of %llu",

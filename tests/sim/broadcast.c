@@ -1,6 +1,6 @@
-/* Maelstrom's broadcast workload in virtual time: its nodes (tests/maelstrom/node.h), its links of
- * one delay, its mix of reads and broadcasts at random nodes, and its count of messages between
- * nodes per operation. */
+/* Maelstrom's broadcast workload in virtual time: its nodes (tests/maelstrom/node.h), links with
+ * one delay, a mix of reads and broadcasts at random nodes, and a count of messages between nodes
+ * per operation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 enum { SECONDS = 30, SETUP_S = 2, LOOK_US = 1000, GIVE_UP_S = 20 };
 
 struct item {
-    uint64_t made_us, held_us; /* by all; 0: not yet */
+    uint64_t made_us, held_us; /* held by all; 0: not yet */
     unsigned holders;
 };
 
@@ -90,7 +90,7 @@ static void close_arena(struct arena *a)
     free(a->has);
 }
 
-/* Which elements have come where. */
+/* Records which elements have arrived where. */
 static void look(struct arena *a)
 {
     for (unsigned k = a->oldest; k < a->made; k++) {

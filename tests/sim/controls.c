@@ -15,7 +15,7 @@ static const struct {
     const char *name, *text;
     enum sim_profile profile;
     const char *rules;
-    unsigned share; /* of a hundred seeds that catch it, at least */
+    unsigned share; /* least number out of a hundred seeds that catch it */
 } bugs[] = {{.name = "NONE"},
 #define BUG_ROW(name, text, profile, rules, share) {#name, text, SIM_##profile, rules, share},
             BUG_MAP(BUG_ROW)};
@@ -82,8 +82,8 @@ uint64_t sim_run_seed(const struct sim_settings *s)
     return steps;
 }
 
-/* A run in a child, so that an abort is a result too. The last line that it said goes to `line`;
- * returns whether it went well. */
+/* A run in a child, so that an abort is a result too. The child's last line goes to `line`; returns
+ * true if the run was clean. */
 static bool run_apart(const struct sim_settings *s, char *line, size_t line_size)
 {
     int ends[2];
@@ -112,7 +112,7 @@ static bool run_apart(const struct sim_settings *s, char *line, size_t line_size
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* How to have a run again. */
+/* Prints the command that repeats a run. */
 static void again_say(const struct sim_settings *s)
 {
     enum sim_profile p = s->profile >= 0 ? (enum sim_profile)s->profile : s->seed % SIM_PROFILES;
@@ -181,11 +181,11 @@ static void rule_of(char *rule, size_t size, const char *line)
         line += sizeof broken - 1;
         (void)snprintf(rule, size, "%.*s", (int)strcspn(line, ":"), line);
     } else {
-        (void)snprintf(rule, size, "_check()"); /* it aborted */
+        (void)snprintf(rule, size, "_check()"); /* aborted */
     }
 }
 
-/* Whether a list of words with commas between them has the word. */
+/* True if a list of words, separated by commas, has the word. */
 static bool list_has(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -209,9 +209,9 @@ static void list_add(char *list, size_t size, const char *word)
 
 struct control {
     unsigned ran, caught;
-    unsigned unclean;     /* that failed without the bug */
-    char rules[256];      /* that caught it, */
-    char others[256];     /* and those that are not named in the table */
+    unsigned unclean;     /* failed without the bug */
+    char rules[256];      /* that caught the bug, */
+    char others[256];     /* and those that are missing in the table */
     uint64_t others_seed; /* the last one of them */
 };
 
@@ -231,8 +231,8 @@ static bool clean(enum sim_profile profile, uint64_t seed)
     return known[profile][seed] == CLEAN;
 }
 
-/* Of bugs that few seeds catch one that did, tried before all others: a change of the code makes it
- * another run, and then it costs one run more. */
+/* For bugs that few seeds catch: a seed that did, tried before all others. If a code change alters
+ * that run, the seed costs one run more. */
 static const struct {
     enum bug bug;
     uint64_t seed;
@@ -264,7 +264,7 @@ static void control(enum bug bug, uint64_t seeds, bool until, struct control *ou
         s.seed = at > 0 ? at : known;
         out->ran++;
         bool fine = run_apart(&s, line, sizeof line);
-        if (!until || !fine) /* until it is caught, no other seed shows anything */
+        if (!until || !fine) /* until the bug is caught, no other seed shows anything */
             out->unclean += !clean(profile, s.seed);
         if (fine)
             continue;
@@ -279,8 +279,7 @@ static void control(enum bug bug, uint64_t seeds, bool until, struct control *ou
     }
 }
 
-/* So many seeds that a bug which is caught in its share of them is missed by all once in a thousand
- * times. */
+/* Number of seeds that all miss a bug with this share once in a thousand times. */
 static uint64_t enough(enum bug bug)
 {
     double missed = 1;

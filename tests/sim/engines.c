@@ -86,7 +86,7 @@ bool sim_engine_retired(const struct sim_world *w, struct slice name)
     return retired_find(w, name) != NULL;
 }
 
-/* As a source of replicas that is looked up again. */
+/* Like a source of replicas that is looked up again. */
 static void follow(struct sim_world *w, struct world_node *n)
 {
     struct sim_record *record = sim_of(n);

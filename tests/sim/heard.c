@@ -1,5 +1,5 @@
-/* What reaches a node of the others: packets that it must not take, messages that come once, where
- * it sends to, whom it no longer hears, whom it has to forget. */
+/* A node's view of the others: packets to reject, messages that come once, addresses to send to,
+ * members that are silent or to be forgotten. */
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/session.h"
@@ -20,7 +20,7 @@ static struct gossip_stats stats_of(const struct world_node *n)
     return stats;
 }
 
-/* What a node counts of packets that it took for good. */
+/* Number of packets that a node accepted. */
 static uint64_t taken(const struct gossip_stats *stats)
 {
     uint64_t sum = stats->handshakes + stats->rekeys + stats->messages_in;
@@ -42,7 +42,7 @@ static void replay_check(struct sim_world *w, const struct world_node *n,
                    d->from);
 }
 
-/* Of a life no more messages arrive than it sent. */
+/* A life sent at least as many messages as arrive from it. */
 static void messages_check(struct sim_world *w, const struct world_node *n,
                            const struct world_datagram *d, uint64_t messages)
 {
@@ -77,8 +77,8 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
         seen->at = d->source;
         seen->at_since_us = w->world.now_us;
     }
-    /* One that is held is not read (seed 65, long). A hello that got no answer, as its sender had
-     * begun a life below the last one, may get one when that is forgotten (gossip/stamps.h; seed
+    /* A held hello is not read (seed 65, long). A hello gets no answer if its sender began a life
+     * below the last one. An answer may come when that life is forgotten (gossip/stamps.h; seed
      * 825326335, long). */
     if (after.hellos_held == before.hellos_held && (answered || d->bytes[0] != GOSSIP_PACKET_HELLO))
         d->delivered_to_life = n->life;
@@ -93,7 +93,7 @@ void sim_heard_missed(void *context, unsigned from, const struct gossip_address 
         return;
     const struct world_node *n = &w->world.nodes[from];
     const struct sim_seen *seen = &sim_of(n)->seen[number];
-    const struct gossip_address *hearing = sim_of(n)->hearing; /* which it may answer */
+    const struct gossip_address *hearing = sim_of(n)->hearing; /* the node may answer it */
     if (hearing && world_address_equal(hearing, to))
         return;
     if (seen->at.port != 0 && !world_address_equal(&seen->at, to) &&
@@ -131,8 +131,8 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
                    (unsigned long long)own.seq_applied);
 }
 
-/* Who is gone for long is forgotten, by whoever ran all the time and was not given to believe that
- * it is back, by a router that was asleep, or that it died later, by one that saw it longer. */
+/* A router forgets a member that is gone for long. Two routers need not: one that was asleep
+ * itself, and one that another router told that the member is back, or died later. */
 static void forgotten_check(struct sim_world *w, const struct world_node *n,
                             const struct world_node *other, const struct gossip_member *m)
 {

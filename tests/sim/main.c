@@ -3,9 +3,9 @@
  *   sim run SEED [profile=NAME] [nodes=N] [seconds=S] [bug=NAME] [verbose]
  *   sim seeds FIRST COUNT [...]         several runs, a line each
  *   sim steps PROFILE COUNT [FIRST]     seeds one after another, until so many steps are done
- *   sim bugs                            the known bugs: base/bug.h
- *   sim controls [SEEDS [NAME]]         in how many seeds each is caught, and by which rule
- *   sim caught [NAME]                   whether each is caught at all
+ *   sim bugs                            known bugs: base/bug.h
+ *   sim controls [SEEDS [NAME]]         for each: share of seeds that catch it, and rules
+ *   sim caught [NAME]                   checks that each is caught at all
  *   sim latency [N...]                  time until all nodes hold one observation
  *   sim bytes [N]                       bytes on the wire per observation
  *   sim death [N [AT_ONCE [TIMES]]]     time until the load of killed routers is gone
@@ -59,7 +59,7 @@ static void setting(struct sim_settings *s, const char *word)
     }
 }
 
-/* Figures of the simulated network. False: there is none of that name. */
+/* Figures of the simulated network. False: unknown name. */
 static bool figures(const char *what, int argc, char **argv)
 {
     static const unsigned all[] = {3, 8, 16, 64, 256};
@@ -101,7 +101,7 @@ static int usage(void)
     return 2;
 }
 
-/* What follows `what`. */
+/* The words after `what`. */
 static int command(const char *what, int argc, char **argv)
 {
     struct sim_settings s = {.seed = 1, .profile = -1, .nodes = -1, .seconds = -1};

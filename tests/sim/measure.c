@@ -9,7 +9,7 @@
 
 enum { SETTLE_S = 3, REQUESTS_S = 2, STEP_US = 250, GIVE_UP_US = 20000000 };
 
-/* A request that shows a point which nobody has: `unique` makes it. */
+/* A request with a new point: `unique` makes the point. */
 static bool all_hold(struct sim_world *w, const struct sim_fact *f)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
@@ -186,7 +186,7 @@ static uint64_t observations_out(const struct sim_world *w)
 void sim_measure_bytes(uint64_t seed, unsigned nodes, unsigned per_s)
 {
     struct sim_world *w = open_calm(seed, nodes, 0);
-    enum { SECONDS = 5, POINTS = 160 }; /* as coding sessions have */
+    enum { SECONDS = 5, POINTS = 160 }; /* as in coding sessions */
     uint64_t bytes = w->world.net.bytes, made = observations_out(w);
     uint64_t requests = (uint64_t)SECONDS * per_s / POINTS;
     uint64_t begin = w->world.now_us;
@@ -242,7 +242,7 @@ static bool any_load_counts(struct sim_world *w, const unsigned *dead, unsigned 
 
 void sim_measure_idle(uint64_t seed, unsigned nodes)
 {
-    enum { SECONDS = 130 }; /* as long as a session is renewed in */
+    enum { SECONDS = 130 }; /* about the interval at which a session is renewed */
     struct sim_world *w = open_calm(seed, nodes, 0.001);
     world_run_until(&w->world, w->world.now_us + SETTLE_S * SIM_S);
     uint64_t packets = w->world.net.packets, bytes = w->world.net.bytes;

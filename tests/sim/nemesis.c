@@ -1,4 +1,4 @@
-/* What can go wrong. Each trouble ends by itself, and sim_trouble_end() ends them all. */
+/* Troubles. Each ends by itself, and sim_trouble_end() ends them all. */
 #include <string.h>
 
 #include "base/check.h"
@@ -7,7 +7,7 @@
 
 enum {
     AHEAD_US = 10000000, /* enough to be ready alone */
-    REJOIN_TRY_MS = 50,  /* whether it has reached all; */
+    REJOIN_TRY_MS = 50,  /* interval between checks that its deltas reached all; */
     REJOIN_TRIES = 100,  /* then it stays */
 };
 
@@ -104,8 +104,8 @@ void sim_clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
-/* Observations of some others do not reach a node for a while; it hears from them all the same. Not
- * of one that looks for the others: what it says of itself is a large packet too. */
+/* For a while some others' observations do not reach a node, while all else does. Not those of a
+ * node that looks for the others: its own introduction is a large packet too. */
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
@@ -117,7 +117,7 @@ static void ways_narrow(struct sim_world *w, unsigned to)
     sim_say(w, "narrow ways to %u", to);
 }
 
-/* None that looks for the others: lists of members are large packets too. */
+/* No node that looks for the others: lists of members are large packets too. */
 void sim_narrow_one(struct sim_world *w)
 {
     unsigned i = sim_any_node(w);
@@ -125,8 +125,8 @@ void sim_narrow_one(struct sim_world *w)
         ways_narrow(w, i);
 }
 
-/* Those of a node that starts, both ways: what it says of itself is a large packet, and so is what
- * it gets to know. */
+/* The ways from and to a starting node: its introduction is a large packet, and so are the
+ * answers. */
 static void ways_widen(struct sim_world *w, unsigned node)
 {
     for (unsigned other = 0; other < w->config.nodes; other++) {
@@ -141,7 +141,7 @@ void sim_nemesis_joining(struct sim_world *w, struct world_node *n)
         ways_narrow(w, n->number);
 }
 
-/* What was seen long ago, and comes in late. */
+/* An old observation that arrives late. */
 static void late_observation(struct sim_world *w)
 {
     struct world_node *n = &w->world.nodes[sim_any_node(w)];
@@ -195,8 +195,8 @@ void sim_start_again(void *context, struct world_event *e)
     if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
         return;
     w->restarts++;
-    /* Elsewhere and with a clock set back, by more than the others' next call takes, it is known
-     * not to be found until its clock has caught up (gossip/stamps.h). */
+    /* Known not to be found until its clock has caught up: a node at another address, with a clock
+     * set back by more than the time of the others' next call (gossip/stamps.h). */
     struct world_node *n = &w->world.nodes[e->node];
     bool elsewhere =
         world_chance(&w->world, w->config.elsewhere) && world_wall_ms(n) > sim_of(n)->stamp_ms;
@@ -205,7 +205,7 @@ void sim_start_again(void *context, struct world_event *e)
         translate_anew(w, e->node);
     sim_node_start(w, e->node, elsewhere);
     if (w->config.profile == SIM_STRICT)
-        sim_bad_weather(w); /* so that deltas are lost while it joins */
+        sim_bad_weather(w); /* so that deltas are lost during the join */
 }
 
 /* Sometimes the wall clock has gone back (or far ahead) by the time that the node is back. */
@@ -339,7 +339,7 @@ void sim_engine_trouble(struct sim_world *w)
 
 /* --- joining again, with nothing lost -------------------------------------------------------- */
 
-/* Whether all others have every delta of the node. */
+/* True if all others have every delta of the node. */
 static bool told_to_all(struct sim_world *w, struct world_node *n)
 {
     struct gossip_member own, seen;
@@ -383,8 +383,8 @@ static void rejoin_now(void *context, struct world_event *e)
     sim_later(w, away_ms * SIM_MS, sim_start_again, e->node, n->life);
 }
 
-/* A node gets no more requests; when all have all that it told it restarts, so that only what
- * happens while it joins can be lost to it. */
+/* A node gets no more requests, and restarts when all others have its deltas. So only later events
+ * can be lost to the node. */
 void sim_rejoin(struct sim_world *w)
 {
     unsigned i = sim_any_node(w);

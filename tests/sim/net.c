@@ -1,4 +1,4 @@
-/* What the network does in a run, and somebody who listens on it. */
+/* The behaviour of the network in a run, and an eavesdropper. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -37,7 +37,7 @@ void sim_net_heal(struct sim_world *w)
 
 void sim_net_capture(struct sim_world *w, const struct world_datagram *d)
 {
-    /* Of hellos, which are few, each one. */
+    /* Every hello, since they are few. */
     if (d->bytes[0] != GOSSIP_PACKET_HELLO && prng_below(&w->world.prng, CAPTURE_EVERY) != 0)
         return;
     unsigned at = w->captured_count;
@@ -62,7 +62,8 @@ void sim_net_replay(struct sim_world *w)
         return;
     const struct world_datagram *d = w->captured[prng_below(&w->world.prng, w->captured_count)];
     struct world_datagram *copy = world_datagram_copy(d);
-    /* Sometimes from elsewhere: whoever replays is seldom where the packet came from. */
+    /* Sometimes from another address: an attacker who replays is seldom where the packet came
+     * from. */
     if (prng_below(&w->world.prng, 4) == 0)
         copy->source =
             world_address((unsigned)prng_below(&w->world.prng, w->config.nodes), ELSEWHERE);

@@ -8,15 +8,16 @@
 #include "tests/sim/sim.h"
 
 enum {
-    FIRST_OF_STATE = 2, /* chunk of a snapshot; before it comes the head */
-    MESSAGES_AGAIN = 3, /* that are on their way to a router when it restarts */
+    FIRST_OF_STATE = 2, /* chunk of a snapshot; the head comes first */
+    MESSAGES_AGAIN = 3, /* under way to a router that restarts */
 };
 
 static void deliver(void *context, struct world_node *n, struct world_datagram *d)
 {
     struct sim_world *w = context;
     sim_heard_deliver(w, n, d);
-    /* A wire-tapper keeps what went by undamaged; it is delivered to this life already. */
+    /* A wire-tapper keeps passing packets undamaged; the packet is delivered to this life
+     * already. */
     if (!d->damaged && w->config.profile >= SIM_STRICT)
         sim_net_capture(w, d);
 }
@@ -39,9 +40,9 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
     sim_oracle_event(w, n, event, member.len > 0, value);
 }
 
-/* Whether names may be forgotten that somebody names: all are away for long, or this one's clock is
- * or was so far off the others' that what they named lately is old there (seed 29 of one-seed, seed
- * 215 of storm). */
+/* True if names may be forgotten although routers name them. Either all routers are away for long,
+ * or this node's clock is or was far off the others', so that their recent names are old there
+ * (seed 29 of one-seed, seed 215 of storm). */
 static bool names_go(const struct sim_world *w, const struct world_node *n)
 {
     const struct sim_record *record = sim_of(n);
@@ -104,8 +105,8 @@ void sim_nodes_open(struct sim_world *w)
     }
 }
 
-/* Of most builds any two have version 1 in common. One that gave it up shares none with those that
- * speak nothing else, and is replaced at the end. */
+/* Any two builds mostly have version 1 in common. A build without version 1 has none in common with
+ * builds that know only version 1, and is replaced at the end. */
 static void build_draw(struct sim_world *w, struct world_node *n)
 {
     static const struct gossip_versions builds[] = {{1, 1}, {1, 2}, {1, 3}, {2, 3}};
@@ -126,7 +127,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
         n->wall_offset_us += (int64_t)((record->stamp_ms + 1 - world_wall_ms(n)) * SIM_MS);
     record->behind = world_wall_ms(n) <= record->stamp_ms;
     if (n->life > 0)
-        sim_oracle_jumped(w, n, record->off_ms); /* what it announced before still counts */
+        sim_oracle_jumped(w, n, record->off_ms); /* earlier announcements still count */
     record->messages_out = record->messages_taken = record->messages_again = 0;
     for (unsigned i = 0; i < w->config.nodes; i++)
         w->records[i].messages_again += MESSAGES_AGAIN;
@@ -137,7 +138,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     for (unsigned i = 0; i < SIM_ENGINES_MAX; i++)
         record->slot_of_engine[i] = -1;
     memset(record->configured, 0, sizeof record->configured);
-    /* A machine's monotonic clock starts anywhere; a process that restarts keeps it. */
+    /* A machine's monotonic clock starts anywhere; a restarted process keeps the clock. */
     if (n->life == 0) {
         n->mono_since_us = w->world.now_us;
         n->mono_base_us = SIM_S * (1 + prng_below(&w->world.prng, 100000));
@@ -154,7 +155,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     world_touch(n);
 }
 
-/* What it has told of the wall clock when it has lived so much longer. */
+/* The wall-clock time that the node will have announced after living so much longer. */
 static void stamp(struct sim_world *w, struct world_node *n, uint64_t longer_us)
 {
     struct sim_record *record = sim_of(n);
@@ -163,7 +164,7 @@ static void stamp(struct sim_world *w, struct world_node *n, uint64_t longer_us)
     record->stamp_ms = told_ms > record->stamp_ms ? told_ms : record->stamp_ms;
 }
 
-/* What it sent until now may arrive when it is gone (seed 654786078, churn). */
+/* Messages sent until now may arrive after the node is gone (seed 654786078, churn). */
 static void count_messages(struct world_node *n)
 {
     struct gossip_stats stats;

@@ -4,7 +4,7 @@
 
 enum {
     NONSENSE_FRAMES = 20,
-    NONSENSE_US = 90000000, /* a router speaks it no more often: its quarantine ends */
+    NONSENSE_US = 90000000, /* shortest interval between a router's nonsense: its quarantine ends */
 };
 
 void sim_nonsense(struct sim_world *w)

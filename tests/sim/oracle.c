@@ -1,4 +1,4 @@
-/* What must hold at any moment, however bad the weather. */
+/* Rules that hold at any moment, under any trouble. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static unsigned number_of(const struct sim_world *w, uint64_t node)
     return (unsigned)number;
 }
 
-/* Of a member that was forgotten everything begins anew. */
+/* A forgotten member starts afresh. */
 static void forgotten_clear(struct sim_world *w, struct world_node *n)
 {
     struct gossip_member m;
@@ -61,7 +61,7 @@ static void vector_check(struct sim_world *w, struct world_node *n)
     }
 }
 
-/* Who is suspected says that it lives, where no way is cut for long. */
+/* A suspected node announces that it lives, unless a way is cut for long. */
 static void refuted_check(struct sim_world *w, struct world_node *n)
 {
     const struct gossip *g = world_gossip(n);
@@ -115,7 +115,7 @@ static int64_t off_ms(const struct sim_world *w, const struct world_node *n)
                      sim_wall_ms(w));
 }
 
-/* What its cluster time has been, at most. */
+/* Upper bound of its cluster time so far. */
 static void time_check(struct sim_world *w, struct world_node *n)
 {
     struct sim_record *record = sim_of(n);
@@ -169,8 +169,8 @@ static bool votes(const struct world_node *n, const struct world_node *other)
     return p == NULL || node_peer_counts(p);
 }
 
-/* A node jumps to where the median of all that it sees is, its own time before among them. Who
- * jumped lately may count for what it announced before. */
+/* A node jumps to the median of all visible times, its own time before included. A node that
+ * jumped lately may count with its time before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
 {
     int64_t least[SIM_NODES_MAX], most[SIM_NODES_MAX];
@@ -225,7 +225,7 @@ void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_repli
     sim_book_set(w, n);
     if (!back)
         return;
-    /* Its observations of a time that never was are of an earlier one, and the others are gone. */
+    /* Its observations from the wrong time move to an earlier one, and the others are gone. */
     uint32_t ahead = record->generation;
     record->generation = record->floor_seen = 0;
     sim_book_set_back(w, n, ahead);
@@ -287,7 +287,7 @@ void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, u
 
 /* --- pairs ---------------------------------------------------------------------------------- */
 
-/* Whether two nodes have heard the same, all of it, and have nothing to tell. */
+/* True if two nodes have heard the same, all of it, and have nothing left to send. */
 static bool heard_the_same(struct world_node *a, struct world_node *b)
 {
     const struct gossip *g = world_gossip(a), *h = world_gossip(b);
@@ -342,8 +342,8 @@ void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
     crdt_index_each(crdt_state_index(world_state(b)), differing_say, &d);
 }
 
-/* A snapshot has more than the vector of its start says, until the stream has caught up; so has
- * what anti-entropy brings when a router comes back (seed 935543781, strict). */
+/* A snapshot has more than its starting vector shows, until the stream has caught up. The same
+ * holds for anti-entropy when a router comes back (seed 935543781, strict). */
 static bool caught_up(const struct sim_world *w, const struct world_node *n)
 {
     const struct sim_record *record = sim_of(n);

@@ -1,5 +1,5 @@
-/* What nodes hold of one another's reports (crdt/reports.h), looked at while it happens: a few
- * moments later the next report of the same row would have covered up what went wrong. */
+/* Nodes' copies of one another's reports (crdt/reports.h), checked as they happen: a moment later
+ * the next report of the same row would hide an error. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -8,10 +8,10 @@
 
 enum {
     NODES_MAX = 16,      /* clusters that are larger are not watched: memory */
-    AGREED_US = 2000000, /* two reports of a router that reads metrics: it makes one a second */
+    AGREED_US = 2000000, /* two reports of a router that reads metrics: one a second */
 };
 
-/* The number of the row that was last seen, by router, engine and kind; 0: none. */
+/* The last seen number of the row, by router, engine and kind; 0: none. */
 static uint64_t *last_of(const struct sim_world *w, const struct world_node *n, unsigned router,
                          unsigned engine, enum crdt_report_kind kind)
 {
@@ -67,8 +67,8 @@ static void row_check(struct sim_world *w, struct world_node *n, unsigned at, un
     }
 }
 
-/* Who dropped the rows of a router, which it held for dead, may be given older ones by a peer that
- * lags (seed 63, join). */
+/* A node that dropped the rows of a router, believed dead, may get older ones from a peer that lags
+ * (seed 63, join). */
 static void dropped_forget(struct sim_world *w, struct world_node *n)
 {
     const struct crdt_reports *reports = crdt_state_reports(world_state(n));
@@ -81,7 +81,7 @@ static void dropped_forget(struct sim_world *w, struct world_node *n)
     }
 }
 
-/* Where no engine is removed: with it go rows. */
+/* Only if no engine is removed: its rows go with it. */
 void sim_reported_check(struct sim_world *w, struct world_node *n)
 {
     if (!sim_of(n)->reported || w->config.profile >= SIM_STORM)
@@ -173,7 +173,7 @@ struct rest {
     struct sim_world *w;
     const struct world_node *n;
     unsigned engine;
-    unsigned routers; /* whose reports there are */
+    unsigned routers; /* with reports */
 };
 
 static bool rest_look(void *context, uint64_t router, const struct crdt_load *load,
@@ -199,7 +199,7 @@ void sim_reported_rest_check(struct sim_world *w, struct world_node *n)
 {
     const struct crdt_registry *registry = crdt_state_registry(world_state(n));
     if (sim_pure_stream(w))
-        return; /* a joiner passes over reports of members that it does not know yet */
+        return; /* a joiner ignores reports of unknown members */
     for (unsigned i = 0; i < w->config.engines; i++) {
         int slot = crdt_registry_by_name(registry, slice_of_cstr(w->engines[i].name));
         unsigned configured = 0;

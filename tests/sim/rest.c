@@ -1,4 +1,4 @@
-/* When all is healed: everybody sees everybody, holds the same, and nothing is missing. */
+/* Rules after healing: all nodes see all nodes, hold the same, and nothing is missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,9 +137,9 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
             first = d;
             continue;
         }
-        /* A joiner passes over reports of members that it does not know yet: that is left to
-         * anti-entropy, which some profiles have not. Its loads are looked at one by one.
-         * Far apart, somebody's report of a scrape is on its way at any time. */
+        /* A joiner ignores reports of members not known yet. Anti-entropy repairs this, but some
+         * profiles have none. Its loads are checked one by one. In a wide network some report of a
+         * scrape is always under way. */
         bool reports =
             d.reports == first.reports || sim_pure_stream(w) || w->config.profile == SIM_WAN;
         const char *what = d.registry != first.registry ? "registry"
@@ -197,8 +197,8 @@ static void calm_check(struct sim_world *w)
     }
 }
 
-/* Distance alone kills nobody, whatever it loses of packets: a suspicion, for which a ping and all
- * that was asked for it have to be lost, is one in many runs, and refuted. */
+/* Distance alone must not kill a node, despite lost packets. A suspicion, which needs a lost ping
+ * and the loss of all indirect pings, occurs in one of many runs, and is refuted. */
 static void wan_check(struct sim_world *w)
 {
     for (unsigned i = 0; w->config.quiet && i < w->config.nodes; i++) {
@@ -305,7 +305,7 @@ static void last_wishes(struct sim_world *w, int *drained)
         if (a != b)
             DISCARD(node_router_replica_wish(b->node->router, name, NODE_REPLICA_ADD,
                                              NODE_ENGINE_VLLM));
-        /* Who adds one that drains wants it used. */
+        /* A router that adds a draining replica wants that replica used. */
         if (crdt_registry_at(crdt_state_registry(world_state(a)), (unsigned)at_a)->draining)
             continue;
         drained[i] = i % 2 == 0;
@@ -332,7 +332,7 @@ static void wishes_check(struct sim_world *w, const int *drained)
 
 void sim_rest(struct sim_world *w)
 {
-    /* What living nodes have now must survive. */
+    /* Everything that living nodes have now must survive. */
     for (unsigned i = 0; i < w->config.nodes; i++) {
         struct world_node *n = &w->world.nodes[i];
         if (n->up && !n->leaving)

@@ -71,7 +71,8 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         c->requests_s = 80; /* much news while a snapshot is on its way */
     /* Routers that listen on all addresses, joined by way of one or of several. */
     c->unadvertised = (unsigned)(draw[3] % 4); /* none, all, every second, every third */
-    /* A storm may leave an only seed dead, or refusing who comes back with an earlier clock. */
+    /* A storm may leave an only seed dead, or make the seed refuse a node that returns with an
+     * earlier clock. */
     if (c->profile < SIM_STORM && draw[3] / 4 % 2 == 0)
         c->seeds = 1;
     /* Short memories of their own deltas, so that some are lost and must be reconciled. */
@@ -104,7 +105,7 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
     c->far_all = seed / SIM_PROFILES % 4 > 1;
 }
 
-/* Where nodes are, beyond what is common to all profiles. */
+/* Places nodes, beyond the places common to all profiles. */
 static void place_nodes(struct sim_world *w)
 {
     struct world_net *net = &w->world.net;

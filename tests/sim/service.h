@@ -8,7 +8,7 @@
 
 struct service_settings {
     uint64_t seed;
-    int routers; /* -1: as the seed has it */
+    int routers; /* -1: by the seed */
     int seconds;
     bool verbose;
 };

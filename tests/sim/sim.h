@@ -1,17 +1,16 @@
 /* A cluster in one process: 3 to 256 routers in a world (tests/lib/world), with a network that
  * loses, repeats, delays, reorders, damages and replays packets, beside engines that restart and
- * clocks that jump. One seed decides everything, so a run can be had again.
+ * clocks that jump. One seed decides everything, so a run can be repeated.
  *
- *   node     what a router's life follows       net      what the network is like; an intruder
- *   engines  what is routed to, and probing     work     requests
- *   nemesis  what can go wrong                  profile  what goes wrong, how often
- *   book     what was done, and what follows    reported what routers know of each other
- *   oracle   what must hold after each step     rest     what must hold when all is healed
+ *   node     the life of a router                 net      the network; an intruder
+ *   engines  the replicas, and probing            work     requests
+ *   nemesis  the troubles                         profile  their kinds and rates
+ *   book     observations, and what follows       reported routers' reports of each other
+ *   oracle   rules after each step                rest     rules after healing
  *
- * A run has three parts: the cluster starts; `seconds` of work and trouble; then all is healed, the
- * work ends, and within a bounded time everybody must agree on exactly what was observed. A broken
- * rule prints its name, the time and the seed, and ends the process.
- */
+ * A run has three parts: the cluster starts; `seconds` of work and trouble; then all is healed,
+ * the work ends, and within a bounded time all routers must agree on exactly the observations. A
+ * broken rule prints its name, the time and the seed, and ends the process. */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
@@ -37,24 +36,24 @@ enum {
 #define SIM_MS UINT64_C(1000)
 #define SIM_S  UINT64_C(1000000)
 
-/* What goes wrong, and what that must leave intact. */
+/* The troubles of a run, and the guarantees that must survive. */
 enum sim_profile {
-    SIM_CALM,   /* nothing: then nothing may ever be missed, suspected or repaired */
+    SIM_CALM,   /* none: then nothing may ever be missed, suspected or repaired */
     SIM_STRICT, /* packets only, and no anti-entropy: the stream of deltas alone must suffice */
     SIM_JOIN,   /* the same, with restarts one after another: snapshots that take long, deltas lost
                  * while they last, suspicions; nothing else may be needed to mend that */
     SIM_STORM,  /* everything */
     SIM_PRESSURE, /* everything, and indexes too small for what is observed */
     SIM_LONG,     /* everything, seldom, for an hour: keys, members and observations grow old */
-    SIM_ONE_SEED, /* everything, no node says where it is, and where it is changes */
+    SIM_ONE_SEED, /* everything, no node announces its address, and addresses change */
     SIM_WAN,      /* two regions, or every node far from every other; half of the runs without
-                   * trouble: then nobody may be suspected */
+                   * trouble: then no node may be suspected */
     SIM_CHURN,    /* replicas are replaced, each by one of a name that never was */
     SIM_BUILDS,   /* routers of several versions of the protocol, some without a common one */
     SIM_PROFILES,
     SIM_SERVICE =
         SIM_PROFILES, /* whole services, another world (tests/sim/service); asked for only */
-    SIM_NAMES,        /* of profiles */
+    SIM_NAMES,        /* number of names of profiles */
 };
 
 struct sim_config {
@@ -74,64 +73,65 @@ struct sim_config {
     double loss;           /* of every packet, always; for measuring */
     bool spread_start;     /* nodes start over several seconds */
     uint32_t forget_us;    /* 0: gossip's own */
-    uint32_t away_ms_max;  /* that a router which went is away */
-    bool clocks_rise;      /* none is set back while its router is away */
-    double elsewhere;      /* chance that it comes back at another address */
+    uint32_t away_ms_max;  /* absence of a router */
+    bool clocks_rise;      /* no clock is set back while its router is away */
+    double elsewhere;      /* chance of a return at another address */
     bool far_all;          /* each node is far from each other one */
     bool quiet;            /* no trouble beyond what the network always does */
-    unsigned unadvertised; /* each so manieth node does not say where it is; 0: all do */
-    unsigned seeds;        /* so many of the first nodes are everybody's */
+    unsigned unadvertised; /* one node in so many does not announce its address; 0: all do */
+    unsigned seeds;        /* so many of the first nodes are all nodes' seeds */
     bool verbose;
 };
 
-/* What a node has of another one, as last seen. */
+/* A node's view of another node, as last seen. */
 struct sim_seen {
     uint64_t epoch, seq;
-    uint64_t suspected_us;      /* since when it is suspected although it runs; 0: it is not */
-    uint64_t deaf_seq, deaf_us; /* for so long no news of it came in although there was some */
-    struct gossip_address at;   /* where it was heard, */
+    uint64_t suspected_us;      /* since when suspected although running; 0: not */
+    uint64_t deaf_seq, deaf_us; /* no news of the node for so long, although there was some */
+    struct gossip_address at;   /* its last known address, */
     enum gossip_state state;
     uint64_t incarnation;
-    uint64_t lived_us;    /* when it was last alive to this node, or either of them changed */
+    uint64_t lived_us;    /* last time alive to this node, or last change of either */
     uint64_t at_since_us; /* since when */
     uint64_t
-        reports_us; /* when its reports were last seen there as they were at itself; 0: never */
+        reports_us; /* when this node last had its reports as they were at the reporter; 0: never */
 };
 
-/* What the oracles remember of a node. */
+/* The oracles' record of a node. */
 struct sim_record {
-    uint32_t generation;                      /* greatest since it lost what it had observed */
+    uint32_t generation;                      /* greatest since the last loss of its observations */
     bool configured[SIM_ENGINES_MAX];         /* its own configuration names the engine */
-    unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and that is the name it knows */
+    unsigned turn_of_engine[SIM_ENGINES_MAX]; /* and the name that it knows */
     uint64_t started_us;                      /* this life */
-    uint64_t ready_us;    /* when it was first seen to be, in this life; 0: not yet */
-    uint64_t message_us;  /* when a message of anti-entropy last came in; 0: never */
-    uint64_t gone_us;     /* when its process went; 0: it is up */
-    uint64_t resumed_us;  /* when its last pause ends */
-    uint64_t nonsense_us; /* when it last spoke nonsense; 0: never */
-    int64_t off_ms;       /* its cluster time to the clock of the world, as last seen */
+    uint64_t ready_us;                        /* first seen ready in this life; 0: not yet */
+    uint64_t message_us;                      /* last message of anti-entropy received; 0: never */
+    uint64_t gone_us;                         /* end of its process; 0: up */
+    uint64_t resumed_us;                      /* end of its last pause */
+    uint64_t nonsense_us;                     /* time of its last nonsense; 0: never */
+    int64_t off_ms; /* its cluster time minus the world's clock, as last seen */
     struct sim_jump {
         uint64_t at_us;
         int64_t from_ms;
-    } jumps[SIM_JUMPS_MAX]; /* and what it was before it jumped, lately */
+    } jumps[SIM_JUMPS_MAX]; /* and its recent values before jumps */
     unsigned jumps_count;
-    bool behind;                          /* its wall clock is behind what others remember of it */
+    bool behind;                          /* its wall clock is behind what others remember */
     uint64_t messages_out;                /* of this life, */
-    uint64_t messages_taken;              /* how many of them the others took, */
-    uint64_t messages_again;              /* and may have taken twice: in two lives of theirs */
-    const struct gossip_address *hearing; /* the source of the datagram that it reads now */
-    uint64_t stamp_ms;                    /* the greatest wall-clock time that it ever told */
+    uint64_t messages_taken;              /* accepted by the others, */
+    uint64_t messages_again;              /* and maybe accepted twice: in two lives of theirs */
+    const struct gossip_address *hearing; /* the source of the datagram being read */
+    uint64_t stamp_ms;                    /* the greatest wall-clock time that the node ever
+                                           * announced */
     struct gossip_stats begun;            /* when work began */
     struct sim_seen *seen;                /* per node of the cluster */
     uint64_t *reported;                   /* see reported.c */
     uint32_t floor_seen;
     unsigned bookings_open;
-    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: this router does not have it */
+    int slot_of_engine[SIM_ENGINES_MAX]; /* -1: missing at this router */
 };
 
 struct sim_engine {
     char name[32];
-    unsigned turn; /* names that it had before */
+    unsigned turn; /* number of earlier names */
     bool up;
     bool listed; /* in the routers' configurations */
     bool removed;
@@ -152,21 +152,21 @@ struct sim_world {
     struct sim_retired {
         char name[32];
         unsigned engine, turn;
-        uint64_t named_us; /* when a router last named it */
+        uint64_t named_us; /* time of the last naming by a router */
     } retired[SIM_RETIRED_MAX];
     unsigned retired_count;
     struct sim_book *book;
     uint64_t index_buckets; /* of every node's index */
-    bool nonsense;          /* somebody spoke it */
+    bool nonsense;          /* a router sent nonsense */
     uint64_t looked_us;
-    bool measuring; /* nothing is remembered */
+    bool measuring; /* nothing is recorded */
     bool working;   /* requests are made */
     uint64_t steps, compared, required, rest_us;
     uint64_t requests, unroutable;
     uint64_t replays, garbage, crashes, restarts;
 };
 
-/* What is remembered of the node. */
+/* The record of the node. */
 static inline struct sim_record *sim_of(const struct world_node *n)
 {
     struct sim_world *w = (struct sim_world *)(void *)n->world;
@@ -187,7 +187,7 @@ struct sim_world *sim_world_open(const struct sim_config *config);
 void sim_world_close(struct sim_world *w);
 /* Everybody starts, and finds one another. */
 void sim_start(struct sim_world *w);
-/* The whole of it: start, trouble, rest. */
+/* The whole run: start, trouble, rest. */
 void sim_run(struct sim_world *w);
 /* A rule is broken: says so and ends the process. */
 _Noreturn void sim_broken(const struct sim_world *w, const char *rule, const char *format, ...)
@@ -205,16 +205,16 @@ static inline uint64_t sim_wall_ms(const struct sim_world *w)
 void sim_nodes_open(struct sim_world *w);
 /* A router begins a life. */
 void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
-/* Its process is gone, with everything. */
+/* Its process is gone, with all its state. */
 void sim_node_crash(struct sim_world *w, unsigned node);
-/* It announces that it leaves, and is gone a little later. */
+/* The node announces its departure, and is gone a little later. */
 void sim_node_leave(struct sim_world *w, unsigned node);
 
 /* --- net.c ---------------------------------------------------------------------------------- */
 
 void sim_net_open(struct sim_world *w);
 void sim_net_close(struct sim_world *w);
-/* As calm as the profile has it. */
+/* As calm as in the profile. */
 void sim_net_heal(struct sim_world *w);
 /* Keeps a datagram now and then. */
 void sim_net_capture(struct sim_world *w, const struct world_datagram *d);
@@ -232,16 +232,16 @@ int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, un
 void sim_engine_restart(struct sim_world *w, unsigned engine);
 /* Another takes its place, of another name: routers follow at their next probe. */
 void sim_engine_replace(struct sim_world *w, unsigned engine);
-/* Whether it is the name of an engine that is gone. */
+/* True if the name belonged to an engine that is gone. */
 bool sim_engine_retired(const struct sim_world *w, struct slice name);
-/* What nobody names any more is forgotten in time. */
+/* Checks that names without a namer are forgotten in time. */
 void sim_engines_names_check(struct sim_world *w, struct world_node *n);
 void sim_engines_look(struct sim_world *w);
 
 /* --- work.c --------------------------------------------------------------------------------- */
 
 void sim_work_begin(struct sim_world *w);
-/* One request at a node, now. `last` (may be NULL) is what it showed of its last point. */
+/* One request at a node, now. `last` (may be NULL) is the fact that its last point showed. */
 struct sim_fact {
     uint64_t id48;
     uint8_t code;
@@ -255,7 +255,7 @@ void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conver
 /* --- profile.c ------------------------------------------------------------------------------ */
 
 const char *sim_profile_text(enum sim_profile p);
-/* How long all may take to agree when all is healed. */
+/* Time limit for agreement after healing. */
 uint64_t sim_patience_us(const struct sim_world *w);
 /* Trouble begins, one after the other, many of them at the same time; */
 void sim_trouble_begin(struct sim_world *w);
@@ -277,15 +277,15 @@ void sim_intruder(struct sim_world *w);
 void sim_node_goes(struct sim_world *w, bool politely);
 void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms);
 void sim_clock_moves(struct sim_world *w);
-/* One that restarts with a clock that is ahead, and is ready before it hears of the others. */
+/* A node restarts with a clock that is ahead, and is ready before any word from the others. */
 void sim_clock_ahead(struct sim_world *w);
 void sim_engine_trouble(struct sim_world *w);
 void sim_rejoin(struct sim_world *w);
 /* A node that holds the key sends frames that make no sense, as a broken build would. */
 void sim_nonsense(struct sim_world *w);
-/* The translator that a node is behind gives it another address. */
+/* The translator in front of a node changes the node's address. */
 void sim_translated_anew(struct sim_world *w);
-/* An event: that node is back, if its life is still the one of that number. */
+/* An event: that node is back, if its life still has that number. */
 void sim_start_again(void *context, struct world_event *e);
 /* A node has met the others and taken the first chunk of a snapshot. */
 void sim_nemesis_joining(struct sim_world *w, struct world_node *n);
@@ -296,36 +296,38 @@ struct sim_book *sim_book_create(void);
 void sim_book_free(struct sim_book *b);
 /* An engine's process begins; a router has read its start time. */
 void sim_book_started(struct sim_world *w, unsigned engine);
-/* Its processes from now on are another engine's. */
+/* Its later processes belong to another engine. */
 void sim_book_replaced(struct sim_world *w, unsigned engine);
 void sim_book_read(struct sim_world *w, const struct world_node *n, unsigned engine);
-/* What the node has read counts from now on: start times are no news before it has joined. */
+/* The node's readings count from now on: start times are no news before the node has joined. */
 void sim_book_joined(struct sim_world *w, const struct world_node *n);
-/* The node has nothing of what it had; in a `new_life` it has read no start times either. */
+/* The node has lost all it had; in a `new_life` also the start times read. */
 void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_life);
-/* Its clock was set: to a wrong time, where what it had observed with a right one goes along. */
+/* Its clock was set to a wrong time, and observations made at a right time move along. */
 void sim_book_set(struct sim_world *w, const struct world_node *n);
-/* Its clock, which had been in generation `ahead`, was set back: what was observed in a time that
- * is the future may be there, as much earlier. */
+/* Its clock, which had been in generation `ahead`, was set back: observations from what is now the
+ * future may be there, moved back as much. */
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead);
-/* The node may have forgotten the engine's name, which nobody named for long, as it believes. */
+/* The node may have forgotten the engine's name, if no router named the engine for long in its
+ * view. */
 void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine);
-/* A router has sent it there, now. */
+/* A router has sent the prompt there, now. */
 void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
                        uint8_t code);
-/* A node shows it of the process of that start time: whether somebody observed it. */
+/* A node shows the observation for the process with that start time. Returns true if a router made
+ * this observation. */
 bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned engine,
                    uint64_t started, uint64_t id48, uint8_t code, uint32_t generation);
-/* What the node made or had in this life it still has. */
+/* Checks that the node still has its observations of this life. */
 void sim_book_kept(struct sim_world *w, struct world_node *n);
-/* What any living node made or had, all have. */
+/* Checks that all nodes have the observations of every living node. */
 void sim_book_spread(struct sim_world *w);
 /* All is known of the engines' last processes. */
 void sim_book_processes(struct sim_world *w, struct world_node *n);
-/* By its cluster time: the present generation, and the oldest that it must keep (under pressure,
- * the oldest that it says it keeps). */
+/* By its cluster time: the present generation, and the oldest to be kept (under pressure, the
+ * oldest that the node claims to keep). */
 struct sim_generations {
-    uint32_t least, most; /* they differ where it was set back a moment ago */
+    uint32_t least, most; /* they differ just after a clock was set back */
 } sim_generation(const struct world_node *n);
 uint32_t sim_floor(const struct world_node *n);
 
@@ -335,29 +337,29 @@ uint32_t sim_floor(const struct world_node *n);
 void sim_oracle_step(struct sim_world *w, struct world_node *n);
 /* Dear: now and then, over everything. */
 void sim_oracle_all(struct sim_world *w);
-/* Everything that a node shows was observed by somebody, is not fenced and not expired. */
+/* Checks that all entries that a node shows were observed, and are neither fenced nor expired. */
 void sim_oracle_visible(struct sim_world *w, struct world_node *n);
-/* What one has and the other has not, for whoever looks into a run that failed. */
+/* Prints the entries that only one of the two has, to examine a failed run. */
 void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
                               const struct world_node *b, uint32_t from);
-/* What comes in later than it is kept must be refused, and leave no trace. */
+/* Checks that an observation too old to keep is refused, and leaves no trace. */
 void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, uint32_t generation);
 /* Its cluster time was another until now. */
 void sim_oracle_jumped(struct sim_world *w, struct world_node *n, int64_t from_ms);
-/* `of_member`: it takes the time of one that it joins. */
+/* `of_member`: the node takes over a member's time, on joining. */
 void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_replication_event event,
                       bool of_member, int64_t value);
-/* -1: nobody's. */
+/* -1: no node's. */
 int sim_number_of(const struct sim_world *w, uint64_t node);
 
 /* --- heard.c -------------------------------------------------------------------------------- */
 
 /* A datagram reaches a router. */
 void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_datagram *d);
-/* One goes to where its target is not. */
+/* A datagram goes to an address without its target. */
 void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
                       const uint8_t *bytes);
-/* The state of a member changes, as that router has it. */
+/* A member's state changes in that router's view. */
 void sim_heard_event(struct sim_world *w, struct world_node *n, struct slice member);
 /* Every now and then, `passed_us` after the last time. */
 void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_us);
@@ -366,14 +368,14 @@ void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_u
 
 /* A node's reports of others only move forward, */
 void sim_reported_check(struct sim_world *w, struct world_node *n);
-/* and none are kept of a router that it holds for dead. */
+/* and no report of a router believed dead is kept. */
 void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
-/* When all is healed they are of what their routers are configured with and see. */
-/* Looks at whose reports are everywhere as they are at the one that makes them. */
+/* Notes whose reports are the same everywhere as at their reporter. */
 void sim_reported_look(struct sim_world *w);
-/* Whether each router's were so at each other one, not necessarily all in one moment, a short time
- * ago: far apart some report is on its way at any time. */
+/* True if each router's reports were so at each other router a short time ago, not necessarily all
+ * at one moment: in a wide network some report is always under way. */
 bool sim_reported_agreed(struct sim_world *w, char *why, size_t why_size);
+/* Checks that after healing reports match their routers' configurations and views. */
 void sim_reported_rest_check(struct sim_world *w, struct world_node *n);
 void sim_reported_open(struct sim_world *w, struct world_node *n);
 void sim_reported_forget(struct sim_world *w, struct world_node *n);
@@ -381,14 +383,13 @@ void sim_reported_close(struct world_node *n);
 
 /* --- rest.c --------------------------------------------------------------------------------- */
 
-/* Waits until all agree; broken if that takes longer than it may. Then checks what they agree on.
- */
+/* Waits until all agree; broken if that takes too long. Then checks the agreed state. */
 void sim_rest(struct sim_world *w);
-/* Whether a node counts any load of that router. */
+/* True if a node counts any load of that router. */
 bool sim_rest_load_of(struct world_node *n, uint64_t router);
-/* What everybody believes, for whoever looks into a run that failed. */
+/* Prints all nodes' beliefs, to examine a failed run. */
 void sim_beliefs_say(struct sim_world *w);
-/* To be asked again and again: of what far routers report it remembers what it saw. */
+/* To be called repeatedly: remembers earlier sights of distant routers' reports. */
 bool sim_rest_agreed(struct sim_world *w, char *why, size_t why_size);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum {
     CONVERSATIONS = 40,
-    SYSTEM_POINTS = 6, /* what groups of conversations have in common */
+    SYSTEM_POINTS = 6, /* common to groups of conversations */
     SYSTEM_PROMPTS = 4,
 };
 
@@ -53,7 +53,7 @@ static void chain_make(const struct sim_world *w, unsigned conversation, unsigne
 struct request {
     struct node_booking booking;
     unsigned engine;
-    uint64_t started_ms; /* of the engine: it may have restarted since */
+    uint64_t started_ms; /* of the engine, which may have restarted since */
     struct node_usage usage;
     bool first; /* the next event is its first byte */
     uint64_t end_us;
@@ -194,7 +194,7 @@ static void next_request(void *context, struct world_event *e)
         return;
     struct world_node *n = &w->world.nodes[prng_below(&w->world.prng, w->config.nodes)];
     unsigned conversation = (unsigned)prng_below(&w->world.prng, CONVERSATIONS);
-    /* Conversations end, others begin: soon, where what was missed may not be told again. */
+    /* Conversations end, others begin: soon, if missed deltas may not be repeated. */
     unsigned fresh = (unsigned)(w->requests / (w->config.profile == SIM_JOIN ? 40 : 200));
     unsigned points = 1 + (unsigned)(w->requests % 200) / 8 + conversation % 40;
     if (w->config.profile == SIM_PRESSURE)

@@ -1,13 +1,13 @@
-/* The default: least cost in seconds (node/route/cost.h); of near-equal ones the one with the
- * fewest requests. What costs do not know, how long a line gets inside an engine, is seldom worse
- * there. Each of R routers looks at one in R of the equal ones, so that not all of them run to the
- * same one while none has heard of the others.
+/* The default: least cost in seconds (node/route/cost.h); among near-equal candidates the one
+ * with the fewest requests. What costs do not know, such as the growth of a line inside an
+ * engine, is seldom worse there. Each of R routers considers one in R of the equal candidates, so
+ * that they do not all choose the same one before they have heard of each other.
  *
- * What other routers place at the same moment nobody knows yet. If they fill up the cheapest
- * replicas, as water fills a vessel, costs up to its level are as good as equal (water-filling;
- * Goren, Vargaftik and Moses, 2020). Among those each router prefers its own share of the replicas,
- * so that no two run to the same ones. Only queues fill up: where the caches make the difference,
- * nothing that others place changes it. */
+ * The other routers' placements at the same moment are not known yet. If they fill up the
+ * cheapest replicas, as water fills a vessel, costs up to its level are as good as equal
+ * (water-filling; Goren, Vargaftik and Moses, 2020). Among those each router prefers its own
+ * share of the replicas, so that no two choose the same ones. Only queues fill up: differences
+ * between caches remain, whatever others place. */
 #include <math.h>
 
 #include "base/number.h"
@@ -40,7 +40,7 @@ static bool is_ours(const struct node_policy_input *in, const struct node_candid
     return c->owner == in->place;
 }
 
-/* What the request costs there that has nothing to do with what is under way. */
+/* The part of the request's cost that does not depend on work under way. */
 static double still_s(const struct node_candidate *c)
 {
     return c->cost.uncached_s + c->cost.displaced_s + c->cost.adapter_s;
@@ -62,10 +62,10 @@ static double tie_of(const struct node_policy_input *in, double least)
     return least + number_max(share, RULE(TIE_S));
 }
 
-/* Those that cost no more than `limit`, and whose caches are as good as `still`. */
+/* Candidates that cost no more than `limit`, and whose caches are as good as `still`. */
 struct equal {
     double limit, still;
-    bool ours; /* and this router's share */
+    bool ours; /* and in this router's share */
 };
 
 static bool is_equal(const struct node_policy_input *in, const struct node_candidate *c,
@@ -74,7 +74,7 @@ static bool is_equal(const struct node_policy_input *in, const struct node_candi
     return c->cost.total_s <= e->limit && still_s(c) <= e->still && (!e->ours || is_ours(in, c));
 }
 
-/* As good as the least, if the others' work is reckoned with. */
+/* Candidates as good as the least, with the others' work taken into account. */
 static struct equal equal_of(const struct node_policy_input *in)
 {
     const struct node_candidate *least = &in->candidates[least_of(in)];
@@ -94,8 +94,8 @@ static struct equal equal_of(const struct node_policy_input *in)
     return filled;
 }
 
-/* The best of the equal ones so far: rather one that was looked at, rather one with few requests.
- */
+/* The best of the equal ones so far: preferably one considered, preferably one with few
+ * requests. */
 struct best {
     bool looked;
     double requests;

@@ -1,6 +1,6 @@
-/* The rule of cache_aware for engines that reuse what they hold at any place of a prompt
- * (CacheBlend, some offload layers): a prompt is chunks of text, and a replica is credited with
- * each that it holds, wherever it stands (base/chain.h, http/chunk_cut.h). */
+/* The rule of cache_aware for engines that reuse cached text at any place of a prompt (CacheBlend,
+ * some offload layers): a prompt is chunks of text, and a replica is credited with each cached
+ * chunk, wherever it is in the prompt (base/chain.h, http/chunk_cut.h). */
 #include "node/route/policy.h"
 
 const struct node_policy node_policy_chunk_aware = {

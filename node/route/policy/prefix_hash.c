@@ -1,7 +1,6 @@
-/* Consistent hashing of the first blocks of the prompt, with bounded loads (Mirrokni, Thorup and
- * Zadimoghaddam, 2018): a key goes to its first replica that has less than `load_bound` times the
- * mean of requests in flight, as its weight is to the mean one. Without a prompt: least requests.
- */
+/* Consistent hashing of the prompt's first blocks, with bounded loads (Mirrokni, Thorup and
+ * Zadimoghaddam, 2018): a key goes to its first replica with less than `load_bound` times the mean
+ * of requests in flight, relative to its weight. Without a prompt: least requests. */
 #include <math.h>
 
 #include "node/route/policy.h"
@@ -16,7 +15,7 @@ static unsigned choose(const struct node_policy_input *in)
         weights += in->weighted ? in->candidates[i].weight : 1;
     }
 
-    /* The first in the key's order that has room is the one of the highest score. */
+    /* The first in the key's order that has room is the one with the highest score. */
     unsigned best = in->count;
     double best_score = 0;
     for (unsigned i = 0; i < in->count; i++) {

@@ -1,8 +1,8 @@
-/* For LD_PRELOAD: CLOCK_REALTIME is off by as many milliseconds as the file named by
- * $CLOCK_SHIFT_FILE says (eight bytes, signed, native order). If eight bytes more are there that
- * are not 0, it stands: the time without a shift is as many milliseconds since 1970. The file is
- * mapped, so who writes to it moves the clock of the running process. Built by
- * tests/e2e/test_cluster_faults.py and jepsen-lite, no part of anything else. */
+/* For LD_PRELOAD: CLOCK_REALTIME is shifted by the number of milliseconds in the file named by
+ * $CLOCK_SHIFT_FILE (eight bytes, signed, native order). If eight more bytes follow that are not 0,
+ * the clock stands still: the time without a shift is then that number of milliseconds since 1970.
+ * The file is mapped, so a write to the file moves the clock of the running process. Built only by
+ * tests/e2e/test_cluster_faults.py and jepsen-lite. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 static const volatile struct set {
     int64_t shift_ms, stands_ms;
-} * set; /* of a file that is shorter the rest of the page is 0 */
+} * set; /* if the file is shorter, the rest of the page is 0 */
 
 __attribute__((constructor)) static void open_file(void)
 {

@@ -1,8 +1,8 @@
-/* For LD_PRELOAD: write() to standard error does not return as long as the file named by
- * $LOG_FREEZE_FILE begins with a byte that is not 0. So a file on a disk that hangs behaves: poll()
- * says that it can be written to. It is mapped, so who writes to it freezes the running process. A
- * process that stands so can be killed, unlike one that a file system frozen by fsfreeze holds.
- * Built by jepsen-lite, no part of anything else. */
+/* For LD_PRELOAD: write() to standard error does not return while the file named by
+ * $LOG_FREEZE_FILE begins with a byte that is not 0. A file on a hanging disk behaves so: poll()
+ * reports it writable. The file is mapped, so a write to the file freezes the running process. A
+ * process frozen this way can be killed, unlike one frozen by fsfreeze. Built only by
+ * jepsen-lite. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

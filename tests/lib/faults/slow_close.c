@@ -1,6 +1,6 @@
-/* For LD_PRELOAD: a socket that listens is closed when one more connection waits there, or none has
- * come for 200 ms: what comes between the last accept() and close() once in a hundred times comes
- * each time. Built by tests/e2e/test_reuse_port.py, no part of anything else. */
+/* For LD_PRELOAD: a listening socket is closed only when one more connection waits there, or none
+ * has come for 200 ms. So a connection between the last accept() and close(), otherwise one time in
+ * a hundred, comes each time. Built only by tests/e2e/test_reuse_port.py. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 /* Byte streams between nodes, as TCP would carry calls: in order, in pieces of any size, stalled by
- * a partition and broken off when that lasts or when an end is gone. */
+ * a partition, and broken off if that lasts or an end is gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void call_drop(struct world_call *c)
     *c = (struct world_call){.tag = tag + 1};
 }
 
-/* Tells the client how it ended. */
+/* Reports the end of the call to the client. */
 static void call_end(struct world *w, struct world_call *c, int err)
 {
     struct world_node *client = &w->nodes[c->client];

@@ -1,4 +1,4 @@
-/* What the tests of the seam share: routers that know each other, and looks at what they tell. */
+/* Shared by the tests of the seam: routers that know each other, and checks of their messages. */
 #ifndef TESTS_LIB_WORLD_LOOK_H
 #define TESTS_LIB_WORLD_LOOK_H
 
@@ -35,7 +35,7 @@ static inline struct slice name_at(struct world *c, unsigned node, unsigned repl
     return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
-/* Whether the router uses a replica of that name, and whether it told its shell so. */
+/* True if the router uses a replica with that name; checks that it told its shell so. */
 static inline bool has(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
@@ -123,7 +123,7 @@ static inline void say(struct world *c, unsigned node, uint64_t seed)
     world_run(c, 50 * MS);
 }
 
-/* An answer with metrics of replica-0, whose process began then. */
+/* An answer with metrics of replica-0, whose process began at that time. */
 static inline void scrape(struct world *c, unsigned node, double started_s, double queries)
 {
     struct node_router *r = c->nodes[node].node->router;

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Such a test sets it to failmalloc_spare(). NULL: nothing fails. */
+/* Such a test sets this to failmalloc_spare(). NULL: no allocation fails. */
 extern void (*world_spare_by)(bool spare);
 /* Called before a world takes memory for itself, and (false) after. */
 void world_spare(bool spare);
-/* As realloc(), but there is always some. */
+/* As realloc(), but never fails. */
 void *world_alloc(void *at, size_t bytes);
 
 #endif

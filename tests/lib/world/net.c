@@ -94,7 +94,7 @@ struct gossip_address world_seen_at(const struct world *w, unsigned from, unsign
     return a;
 }
 
-/* Where a packet to that address arrives; -1: nowhere. */
+/* The node at which a packet to that address arrives; -1: none. */
 static int target_of(const struct world *w, unsigned from, const struct gossip_address *to)
 {
     const struct world_net *net = &w->net;
@@ -110,7 +110,7 @@ static int target_of(const struct world *w, unsigned from, const struct gossip_a
     return (int)target;
 }
 
-/* Whom the virtual address leads to this time; one that is pinned stays so when it has gone. */
+/* The node behind the virtual address this time; a pinned node stays so after it has gone. */
 static int virtual_target(struct world *w, unsigned from, bool fresh)
 {
     struct world_net *net = &w->net;
@@ -130,7 +130,7 @@ void world_move(struct world *w, unsigned number, unsigned address)
 {
     w->nodes[number].address = world_address(address, 0);
     w->net.alias[address] = (uint16_t)(number + 1);
-    w->net.alias[number] = (uint16_t)(address + 1); /* nobody is there any more */
+    w->net.alias[number] = (uint16_t)(address + 1); /* no node is there any more */
 }
 
 /* --- arriving ------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ struct world_event {
     uint64_t at_us;
     uint64_t order;
     void (*happen)(void *context, struct world_event *e);
-    /* Whatever the event is about; the queue does not look into it. */
+    /* The event's data; the queue does not use them. */
     unsigned node;
     uint64_t a, b;
     void *object;

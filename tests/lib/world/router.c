@@ -37,7 +37,8 @@ const struct world_program world_router = {
     .late = router_late,
 };
 
-/* --- what it asks of its shell -------------------------------------------------------------- */
+/* --- calls into its shell
+ * ----------------------------------------------------------------------- */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)

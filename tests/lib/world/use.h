@@ -1,4 +1,4 @@
-/* What tests do with the routers of a world, and how they look at all of them at once. */
+/* Operations of tests on the routers of a world, and on all of them at once. */
 #ifndef TESTS_LIB_WORLD_USE_H
 #define TESTS_LIB_WORLD_USE_H
 
@@ -12,18 +12,18 @@ void world_configure(struct world *w, const struct node_config *config, bool sha
 void world_start_all(struct world *w);
 /* Until all that are up are ready and see each other; aborts after 20 s. */
 void world_settle(struct world *w);
-/* Whether the digests of all that are up are equal. */
+/* True if the digests of all running routers are equal. */
 bool world_agrees(struct world *w);
 /* From now on nothing goes from one to the other, either way. */
 void world_cut(struct world *w, unsigned a, unsigned b);
 
-/* Configures the replica at the node and finds it healthy. Returns its index. */
+/* Configures the replica at the node, with a good health check. Returns its index. */
 unsigned world_replica(struct world *w, unsigned number, const char *name);
 /* A prompt of so many tokens; equal seeds share all of their common length. */
 void world_prompt(struct chain *out, uint64_t seed, unsigned tokens);
-/* Chooses at the node, and lets it tell the others. */
+/* Chooses at the node, and lets the node report the choice. */
 struct node_decision world_choose(struct world *w, unsigned number, const struct chain *chain);
-/* Of an answer that says nothing of its tokens. */
+/* Usage of an answer that reports no tokens. */
 static const struct node_usage no_usage = {-1, -1, -1, {0}};
 /* The answer came whole. */
 void world_finish(struct world *w, unsigned number, struct node_decision d,

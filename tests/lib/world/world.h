@@ -1,19 +1,18 @@
-/* A world in virtual time, in one thread: nodes, the network between them, and a queue of what
- * happens when. All chance is drawn from one seed, so the same seed is the same run; `trace` proves
- * it.
+/* A world in virtual time, in one thread: nodes, the network between them, and a queue of
+ * events. All chance is drawn from one seed, so the same seed gives the same run, as `trace`
+ * shows.
  *
- *   queue.h    what happens when
+ *   queue.h    events and their times
  *   memory.h   its own memory never runs out
  *   world.c    time; nodes that come, pause and go
- *   net.c      datagrams: delay, loss, copies, damage, cuts, addresses that others see otherwise
+ *   net.c      datagrams: delay, loss, copies, damage, cuts, translated addresses
  *   router.c   a node that is a whole router: struct node, its clocks, its seeds
  *   call.c     calls between routers: byte streams that stall and break
- *   use.h      what tests do with routers: replicas, prompts, choices
+ *   use.h      operations of tests on routers: replicas, prompts, choices
  *
- * What runs on a node is its *program*: a whole router, or whatever a test gives (a bare gossip, in
+ * A node runs a *program*: a whole router, or a test's own (a bare gossip, in
  * tests/lib/gossip_net.h). The unit tests of gossip, cluster and routing, the bench of routing
- * (tests/bench/quality) and the simulator (tests/sim) all run on this.
- */
+ * (tests/bench/quality) and the simulator (tests/sim) all run on this. */
 #ifndef TESTS_LIB_WORLD_WORLD_H
 #define TESTS_LIB_WORLD_WORLD_H
 
@@ -47,12 +46,12 @@ struct world_datagram {
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* What runs on a node. Times are the node's own. */
+/* The program of a node. Times are the node's own. */
 struct world_program {
     void (*receive)(struct world_node *n, struct world_datagram *d);
-    void (*run)(struct world_node *n); /* it may be due, or something happened to it */
+    void (*run)(struct world_node *n); /* called when due, or after an event */
     uint64_t (*due_us)(const struct world_node *n);
-    void (*late)(struct world_node *n, uint64_t late_us); /* it was paused for so long; or NULL */
+    void (*late)(struct world_node *n, uint64_t late_us); /* paused for so long; or NULL */
 };
 extern const struct world_program world_router;
 
@@ -76,21 +75,21 @@ struct world_node {
     int32_t ppm;
     int64_t wall_offset_us;
 
-    uint64_t wake_us;               /* the event that is due; UINT64_MAX: none */
+    uint64_t wake_us;               /* the next planned event; UINT64_MAX: none */
     uint64_t wake_tag;              /* events with another tag are void */
     struct world_datagram **socket; /* while it is paused */
     unsigned socket_count;
 
-    /* Of a router. `config` and `keyring` are set for all and may be changed until it starts; no
-     * keyring in `config`: it knows nobody. */
+    /* For a router. `config` and `keyring` are set for all, and may be changed until the router
+     * starts; without a keyring in `config` it knows no other router. */
     struct node_config config;
     struct gossip_keyring keyring;
     struct node *node;                         /* NULL: not up */
-    bool unadvertised;                         /* it does not say where it is */
+    bool unadvertised;                         /* does not announce its address */
     bool calls_refused;                        /* its datagrams arrive, connections to it do not */
     unsigned events[NODE_REPLICATION_EVENTS];  /* of this life */
     char detail[NODE_REPLICATION_EVENTS][160]; /* of the last one */
-    bool has[NODE_REPLICAS_MAX];               /* what node_router_watch() said */
+    bool has[NODE_REPLICAS_MAX];               /* reported by node_router_watch() */
 };
 
 /* --- the network ---------------------------------------------------------------------------- */
@@ -117,13 +116,13 @@ struct world_net {
     unsigned *host;
     /* A node (not 0) that this one sees at 99.x, not where all others do. */
     unsigned translated, translated_for;
-    /* world_virtual_address() leads to a node that runs, perhaps the sender: drawn for each packet,
-     * or once for each port (and answers seem to come from that address then). */
+    /* world_virtual_address() leads to a running node, perhaps the sender: drawn for each packet,
+     * or once for each port (then answers seem to come from that address). */
     enum { WORLD_VIRTUAL_NONE, WORLD_VIRTUAL_EACH, WORLD_VIRTUAL_PINNED } virtual_ip;
-    uint16_t *pinned; /* of a node: whom its own port leads to, + 1; 0: nobody yet */
-    uint16_t *alias;  /* of an address: who is there, + 1; 0: as it was in the beginning */
-    /* A node (not 0) behind a translator: all others see it at 99.so many, and reach it only there.
-     */
+    uint16_t *pinned; /* per node: target of its own port, + 1; 0: not drawn yet */
+    uint16_t *alias;  /* per address: the node there, + 1; 0: as at the start */
+    /* A node (not 0) behind a translator: all others see it at 99.so many, and reach it only
+     * there. */
     uint8_t *behind;
     /* Nodes of different regions are farther apart by so much, one way, and lose more. */
     unsigned *region;
@@ -141,12 +140,12 @@ struct world_net {
 
 /* --- the world ------------------------------------------------------------------------------ */
 
-/* What a test wants to see or do of routers; any may be NULL. */
+/* A test's hooks into routers; any may be NULL. */
 struct world_hooks {
     void *context;
-    void (*deliver)(void *context, struct world_node *n, struct world_datagram *d); /* and look:
-                        it calls world_router.receive() itself */
-    void (*stepped)(void *context, struct world_node *n); /* after anything that it did */
+    /* Replaces the delivery: calls world_router.receive() itself. */
+    void (*deliver)(void *context, struct world_node *n, struct world_datagram *d);
+    void (*stepped)(void *context, struct world_node *n); /* after any step of the router */
     void (*ticked)(void *context, struct world_node *n);
     void (*event)(void *context, struct world_node *n, enum node_replication_event event,
                   struct slice member, int64_t value, struct slice detail);
@@ -165,10 +164,10 @@ struct world {
     unsigned count;
     struct world_net net;
     struct world_hooks hooks;
-    struct gossip_keyring keyring; /* of all, to begin with */
-    unsigned seeds;                /* so many of the first nodes are everybody's; [1] */
+    struct gossip_keyring keyring; /* of all, at first */
+    unsigned seeds;                /* so many of the first nodes are all nodes' seeds; [1] */
     bool checks;                   /* routers check themselves every 8 s and at the end; [true] */
-    bool closing;                  /* it is over: events only free what they are about */
+    bool closing;                  /* at the end: events only free their data */
     struct world_call *calls;
     size_t call_bytes_max;  /* that a stream moves at a time, */
     uint64_t call_pause_us; /* so often at most */
@@ -186,7 +185,8 @@ static inline uint64_t world_ms(const struct world *w)
 }
 void world_run_until(struct world *w, uint64_t until_us);
 void world_run(struct world *w, uint64_t us);
-/* Until `done`, asked every millisecond, or for at most `us`; whether it was. */
+/* Runs until `done`, called every millisecond, or for at most `us`. Returns the result of
+ * `done`. */
 bool world_until(struct world *w, uint64_t us, bool (*done)(struct world *w));
 /* An event so much later. */
 void world_put(struct world *w, uint64_t later_us, const struct world_event *e);
@@ -203,9 +203,9 @@ static inline bool world_runs(const struct world_node *n)
 }
 void world_up(struct world_node *n);
 void world_down(struct world_node *n);
-/* After anything that happened to it from outside: runs it. */
+/* Runs the node after any outside event. */
 void world_touch(struct world_node *n);
-/* It may be due at another time than before. */
+/* The node's next event may have another time than before. */
 void world_wake_plan(struct world_node *n);
 /* Datagrams wait meanwhile. */
 void world_pause(struct world_node *n, uint64_t until_us);
@@ -214,13 +214,13 @@ void world_random(struct world_node *n, void *out, size_t len);
 
 /* --- of a router --- */
 
-/* Begins a life. Tells whom it knows, ticks once a second. */
+/* Begins a life: sets its seeds, and ticks once a second. */
 void world_start(struct world *w, unsigned number);
 /* The same, but an error of node_create() is returned, and the router is down. */
 MUST_USE int world_try_start(struct world *w, unsigned number);
-/* Its process is gone, with everything. */
+/* Its process is gone, with all its state. */
 void world_kill(struct world *w, unsigned number);
-/* It announces that it leaves, and is gone a little later. */
+/* The node announces its departure, and is gone a little later. */
 void world_leave(struct world *w, unsigned number);
 static inline struct gossip *world_gossip(const struct world_node *n)
 {
@@ -240,8 +240,8 @@ struct gossip_address world_address(unsigned node, unsigned turn);
 struct gossip_address world_virtual_address(void);
 bool world_address_equal(const struct gossip_address *a, const struct gossip_address *b);
 int world_address_node(
-    const struct gossip_address *a); /* whose it is by its number; -1: nobody's */
-/* Where a node is, seen from another. */
+    const struct gossip_address *a); /* number of the node with that address; -1: none */
+/* The address of a node as another one sees it. */
 struct gossip_address world_seen_at(const struct world *w, unsigned from, unsigned to);
 /* From now on the node sends from, and gets what is sent to, another address. */
 void world_move(struct world *w, unsigned number, unsigned address);
@@ -251,14 +251,14 @@ void world_send(struct world_node *from, const struct gossip_address *to, const 
 void world_knock(struct world_node *from, const struct gossip_address *to, const uint8_t *bytes,
                  size_t len);
 struct world_datagram *world_datagram_copy(const struct world_datagram *d);
-/* It has reached a node that runs. */
+/* The datagram has reached a running node. */
 void world_deliver(struct world_node *n, struct world_datagram *d);
-/* Puts a datagram on the wire as it is; takes it. */
+/* Puts a datagram on the wire unchanged; takes ownership. */
 void world_post(struct world *w, struct world_datagram *d, unsigned to, uint64_t at_us);
 uint64_t world_delay_us(struct world *w);
 /* The same, from one node to another. */
 uint64_t world_way_us(struct world *w, unsigned from, unsigned to);
-/* Who gets what that node sends there; -1: nobody. */
+/* The node that receives packets from that node to that address; -1: none. */
 int world_reached(const struct world *w, unsigned from, const struct gossip_address *to);
 static inline struct world_link *world_link(struct world *w, unsigned from, unsigned to)
 {
@@ -271,7 +271,7 @@ void world_heal(struct world *w);
 
 struct world_call {
     bool used;
-    uint32_t tag; /* events with another one are void */
+    uint32_t tag; /* events with another tag are void */
     unsigned client, server;
     uint32_t id; /* the client's */
     uint8_t kind;

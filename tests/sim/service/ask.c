@@ -83,7 +83,7 @@ static void put_messages(struct service *s, const char *name, struct buf *body)
     PUT(body, "]");
 }
 
-/* What agents put around a conversation. */
+/* The text that agents add to a conversation. */
 static void put_agent(struct service *s, const struct service_ask *a, struct buf *body)
 {
     bool front = service_chance(s, 0.5);

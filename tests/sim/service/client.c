@@ -32,7 +32,7 @@ static void ask_left(struct service_ask *a)
     a->left_us = a->service->world.now_us;
 }
 
-/* Nothing more is read or sent on the connection. */
+/* Ends the connection: no more reads or writes. */
 static void over(struct service_client *c)
 {
     if (c->over)
@@ -74,7 +74,7 @@ static size_t sent_before(const struct service_client *c)
     return n;
 }
 
-/* The client does what it does by its manner, from now on. */
+/* The client shows its manner from now on. */
 static void trouble(struct service_client *c)
 {
     c->troubled = true;
@@ -267,7 +267,7 @@ static void take_answers(struct service_client *c)
                 c->service, "one answer", "client %llu: bytes that nobody asked for: %.*s",
                 (unsigned long long)c->number, (int)(c->in.len > 80 ? 80 : c->in.len), c->in.at);
         struct service_ask *a = c->asks[c->answering];
-        if (!a->begun_us) { /* turned away before it spoke */
+        if (!a->begun_us) { /* turned away before any byte was sent */
             a->begun_us = c->service->world.now_us;
             ask_left(a);
         }
@@ -284,7 +284,7 @@ static void take_answers(struct service_client *c)
 static void on_connected(void *owner, int err)
 {
     struct service_client *c = owner;
-    if (err != 0) { /* no router there: it tries another one, later */
+    if (err != 0) { /* no router there: tries another one later */
         c->refused = true;
         over(c);
         return;
@@ -327,8 +327,8 @@ static void on_ended(void *owner, bool reset)
         bool whole = c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE && !reset;
         bool race = c->answering > 0 && !a->status && s->world.now_us - a->begun_us < RACE_US;
         bool after_last = c->answering > 0 && c->asks[c->answering - 1]->answer_closes;
-        /* What it sends behind a request whose answer closes may meet a closed socket, whose reset
-         * overtakes the end of that answer. */
+        /* Bytes behind a request whose answer closes may meet a closed socket. The reset overtakes
+         * the end of that answer. */
         bool overtaken = reset && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE &&
                          c->answering + 1 < c->count;
         if (race || after_last || overtaken)
@@ -366,7 +366,7 @@ static enum service_manner draw_manner(struct service *s)
     return SERVICE_PLAIN;
 }
 
-/* It has waited for long enough. */
+/* The client has waited for long enough. */
 static void impatient(void *context, struct world_event *event)
 {
     struct service *s = context;

@@ -1,5 +1,4 @@
-/* The engine simulator's engine on virtual streams, and how it spoils its answers when it is ill.
- */
+/* The engine simulator's engine on virtual streams, and the corruption of its answers when ill. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,13 +102,13 @@ static void cut_stream(void *context, struct world_event *event)
         CHECK(buf_append_slice(&k->spoilt->sent, SLICE(HTTP_CHUNK_LAST)) == 0);
     }
     service_pending_go(k);
-    if (k->pending.len > 0) /* the kernel sends it after the process closed: as good as this */
+    if (k->pending.len > 0) /* the kernel sends this after the process closed: equivalent */
         service_pending_go(k);
     sim_conn_close(k->conn);
     service_engine_settle(e);
 }
 
-/* Whether an answer is to be spoilt from here on; what of these bytes goes out. */
+/* True if an answer is corrupted from here on; sets the bytes to send. */
 static bool tamper(struct carried *k, struct slice *bytes)
 {
     struct service_engine *e = k->engine;
@@ -341,8 +340,8 @@ void service_attempt_begin(struct life *l, struct carried *k)
                        (unsigned long long)number, ask->ran);
 }
 
-/* Whether it computes what kills it. Not if its client has gone before it began, nor when asked who
- * has a response. */
+/* True if the engine computes the request that kills it. False if the client left before the start,
+ * or if the request only asks which engine has a response. */
 static bool takes_poison(const struct life *l, const struct carried *k)
 {
     return k->attempt && k->attempt->ask->poison && k->end->peer->open &&
@@ -350,7 +349,7 @@ static bool takes_poison(const struct life *l, const struct carried *k)
            !k->attempt->rejected && k->conn->head.method == HTTP_METHOD_POST;
 }
 
-/* It dies of the first step: no token comes before. */
+/* The first step kills the engine: no token comes before. */
 static void take_poison(struct life *l, struct carried *k, struct slice body)
 {
     struct service *s = l->service;
@@ -394,7 +393,7 @@ static void on_request(void *context, struct sim_conn *conn, struct slice body)
     if (k->attempt)
         service_attempt_end(l->service, k->attempt, !k->tampered);
     k->attempt = NULL;
-    if (k->end->peer->crossed) { /* it met an answer to nobody */
+    if (k->end->peer->crossed) { /* met an unsolicited answer */
         sim_conn_reset(conn);
         return;
     }

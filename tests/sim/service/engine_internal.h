@@ -1,11 +1,11 @@
-/* What the files of an engine share: engine.c, ill.c, odd.c. */
+/* Shared by the files of an engine: engine.c, ill.c, odd.c. */
 #ifndef TESTS_SIM_SERVICE_ENGINE_INTERNAL_H
 #define TESTS_SIM_SERVICE_ENGINE_INTERNAL_H
 
 #include "tests/engine-sim/job.h"
 #include "tests/sim/service/service.h"
 
-/* A connection as the carrier has it; kept until the run ends, for events that are about it. */
+/* The carrier's view of a connection; kept until the run ends, for events that refer to it. */
 struct carried {
     struct carried *next;
     struct service_engine *engine;
@@ -13,9 +13,9 @@ struct carried {
     struct sim_conn *conn; /* NULL: freed */
     struct buf pending;
     struct service_attempt *attempt;
-    unsigned serial; /* of the request that it serves */
-    bool of_client;  /* its last request was, not a probe */
-    bool tampered;   /* nothing of this answer goes out any more: */
+    unsigned serial; /* of the request in service */
+    bool of_client;  /* its last request was a client's, not a probe */
+    bool tampered;   /* nothing more of this answer is sent: */
     struct service_attempt *spoilt;
 };
 
@@ -25,7 +25,7 @@ struct life {
     struct service *service;
     struct service_engine *engine;
     struct carried *carried;
-    uint64_t model_len; /* its context length, when it is well */
+    uint64_t model_len; /* context length when well */
 };
 
 static inline struct life *life_of(const struct service_engine *e)
@@ -33,28 +33,28 @@ static inline struct life *life_of(const struct service_engine *e)
     return e->engine;
 }
 
-/* A request reached it; its answer ended. */
+/* A request reached the engine; its answer ended. */
 void service_attempt_begin(struct life *l, struct carried *k);
 void service_attempt_end(struct service *s, struct service_attempt *a, bool whole);
-/* An event of a connection; void if it serves another request by then (NULL). */
+/* An event of a connection; void if another request is in service by then (NULL). */
 void service_carried_later(struct carried *k, uint64_t us,
                            void (*happen)(void *, struct world_event *));
 struct carried *service_carried_of(struct service *s, const struct world_event *event);
-/* What waits goes out, as there is room. */
+/* Sends waiting bytes, as far as there is room. */
 void service_pending_go(struct carried *k);
 
 /* --- odd.c ------------------------------------------------------------------------------------ */
 
-/* Its idle time, in a new life. */
+/* Sets its idle time, in a new life. */
 void service_odd_life(struct life *l);
 /* True: the request is answered, or left open, otherwise than a well engine would. */
 bool service_odd_answer(struct carried *k, struct slice path);
 /* More of a request has come. */
 void service_odd_received(struct carried *k);
-/* It is about to be closed in order. */
+/* The connection is about to close in order. */
 void service_odd_closing(struct carried *k, const struct sim_conn *c);
 
-/* After anything that happened to it: requests that are over, and when it is due. */
+/* Called after any event of the engine: ends requests that are over, and plans its next event. */
 void service_engine_settle(struct service_engine *e);
 
 #endif

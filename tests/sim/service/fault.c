@@ -1,4 +1,4 @@
-/* What goes wrong, and when. */
+/* Faults and their times. */
 #include "base/check.h"
 #include "tests/sim/service/service.h"
 
@@ -42,7 +42,7 @@ static uint64_t length_us(struct service *s)
                                   : service_between(s, 300, 7000) * SERVICE_MS;
 }
 
-/* Of those that fit the day. */
+/* Draws from those that fit the day. */
 static enum service_ill draw_ill(struct service *s)
 {
     static const enum service_ill pauses[] = {SERVICE_STOPPED, SERVICE_STUCK, SERVICE_FAR};
@@ -87,7 +87,7 @@ static void engine_trouble(struct service *s)
     service_engine_ill(s, engine, ill, us);
 }
 
-/* Its connections break, and nothing else. */
+/* Breaks its connections, and nothing else. */
 static void link_trouble(struct service *s)
 {
     unsigned engine = (unsigned)service_below(s, s->engine_count);
@@ -136,8 +136,8 @@ static void trouble(void *context, struct world_event *event)
     world_put(&s->world, service_between(s, 50, 900) * SERVICE_MS, event);
 }
 
-/* Of a day on which clients stick to one router: so late and so long that it finds the engine still
- * and has no request left to try it with. */
+/* On a day when clients stick to one router: so late and so long that the router finds the engine
+ * still and has no request left for a trial. */
 static void last_trouble(void *context, struct world_event *event)
 {
     struct service *s = context;

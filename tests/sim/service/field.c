@@ -1,5 +1,5 @@
-/* What the field has and a clean network has not: peers that are far, names that move or are
- * silent, a router that is short of something. */
+/* Conditions of the field that a clean network lacks: far peers, names that move or get no answer,
+ * a router that is short of a resource. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -17,7 +17,7 @@ enum {
 void service_field_draw(struct service *s)
 {
     struct service_field *f = &s->field;
-    struct prng p; /* its own: a run without any of it is what it was */
+    struct prng p; /* separate: a run without far peers is unchanged */
     prng_seed(&p, s->settings.seed * 104729 + 11);
     bool lone = s->day == SERVICE_LONE;
     f->far = prng_below(&p, 4) == 0 && !lone;
@@ -67,7 +67,7 @@ static void runs_short(void *context, struct world_event *event)
     if (err == ERR_FULL && service_chance(s, 0.5)) /* ports are used up towards one address */
         short_of->engine = (unsigned)service_below(s, s->engine_count);
     for (unsigned i = 0; i < s->engine_count && service_router_up(&s->routers[router]); i++) {
-        /* One that owes a probe its answer is avoided for that, if it lets it wait. */
+        /* An engine that owes a probe its answer, and lets the probe wait, is avoided for that. */
         if (!service_is_blamed(s, router, i) && !service_owes_answer(s, router, i))
             short_of->used |= UINT64_C(1) << i;
     }
@@ -155,7 +155,7 @@ static void resolved(struct service_host *h, bool more)
     service_router_touch(s, h->router);
 }
 
-/* It was not known for long: as if the engine had been ill. */
+/* The name was unknown for a while: as if the engine had been ill. */
 static void came_late(struct service_host *h)
 {
     struct service *s = h->service;
@@ -163,8 +163,8 @@ static void came_late(struct service_host *h)
     s->engines[h->engine].well_since_us = s->world.now_us;
 }
 
-/* A look-up tells what the name has; it goes on for a while, and tells what changes. (The shell's
- * ends at once, and begins anew each 30 s: longer than a run.) */
+/* A look-up returns the name's addresses, continues for a while, and reports changes. (The
+ * shell's ends at once, and begins again each 30 s: longer than a run.) */
 static void tells(void *context, struct world_event *event)
 {
     struct service *s = context;

@@ -1,4 +1,4 @@
-/* What an engine of a run is like all the time: as real ones are, and a simulator easily is not. */
+/* The permanent habits of an engine in a run: like real engines, and unlike most simulators. */
 #include "base/check.h"
 #include "tests/sim/service/engine_internal.h"
 
@@ -63,7 +63,7 @@ static void draw_prompt(struct service *s, struct service_habits *h)
     h->changes = (unsigned)service_below(s, 8);
 }
 
-/* When it closes what waits, and what it says of it or before an answer. */
+/* The end of waiting connections, and the engine's message at that or before an answer. */
 static void draw_closing(struct service *s, struct service_habits *h)
 {
     if ((s->field.far || s->field.odd) && service_chance(s, 0.7))

@@ -27,7 +27,8 @@ static void ill_over(void *context, struct world_event *event)
         service_engine_heal(s, event->node);
 }
 
-/* Another key, no template, another context length, ...: what its peers accept it refuses. */
+/* Another key, no template, another context length, ...: the engine rejects requests that its peers
+ * accept. */
 static void set_otherwise(struct service *s, struct life *l)
 {
     static const unsigned kinds[] = {SIM_REJECT_401, SIM_REJECT_403, SIM_REJECT_404, SIM_REJECT_422,
@@ -42,7 +43,7 @@ static void set_otherwise(struct service *s, struct life *l)
                 (unsigned long long)l->sim.options.model_len_max);
 }
 
-/* All of it is as its options had it. */
+/* Restores its options. */
 static void set_back(struct life *l)
 {
     l->sim.options.reject = SIM_REJECT_NONE;
@@ -107,7 +108,7 @@ bool service_ill_computes(const struct service_engine *e)
     return e->ill != SERVICE_HANGS && e->ill != SERVICE_STUCK && e->ill != SERVICE_STOPPED;
 }
 
-/* Whether it takes a moment more until its process is back. */
+/* True if its process needs a moment more to come back. */
 static bool starts_later(struct service *s, struct service_engine *e)
 {
     if (e->up || s->world.now_us >= e->gone_us + BACK_US)
@@ -153,7 +154,7 @@ void service_engine_heal(struct service *s, unsigned engine)
             s->links[i][engine].hole_until_us = s->world.now_us;
     if (e->stopped) {
         e->stopped = false;
-        service_ends_kick(s, engine); /* what came meanwhile is read before timers run */
+        service_ends_kick(s, engine); /* bytes that came meanwhile are read before timers run */
         service_later(s, 1, goes_on, engine, e->life, NULL);
     }
     service_engine_settle(e);

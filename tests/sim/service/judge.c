@@ -43,7 +43,7 @@ static bool has_error_event(const struct service_ask *a)
            (body_has(a, "\"error\":{") || body_has(a, "\"error\": {"));
 }
 
-/* Whether a stream has the last event of its API. */
+/* True if a stream has the last event of its API. */
 static bool is_terminated(const struct service_ask *a)
 {
     switch (a->kind) {
@@ -68,9 +68,8 @@ static bool gave(const struct service_ask *a, const struct service_attempt *t, s
     return same;
 }
 
-/* After a sign of life of one engine another may have answered: the events of the first before any
- * token, if there were any, and behind them those of the other, without its own before any token.
- */
+/* After a sign of life of one engine another may have answered. Then the first one's events before
+ * any token come first, if any. The other's events follow, without its own before any token. */
 static bool went_on(const struct service_ask *a, const struct service_attempt *first,
                     const struct service_attempt *then)
 {
@@ -148,8 +147,8 @@ static bool was_sent(const struct service_ask *a)
     return false;
 }
 
-/* The last word of an engine to a connection that was idle for too long may be the answer to a
- * request that it crossed, where no other engine could be asked. Programs repeat it. */
+/* An engine's 408 to a connection that was idle for too long may pass for the answer to a crossing
+ * request, if no other engine could be asked. Clients repeat the request. */
 static bool is_unasked_408(const struct service_ask *a)
 {
     const struct service *s = a->service;
@@ -194,13 +193,13 @@ static bool failed(const struct service_ask *a)
     return a->status >= 500 || a->status == 429 || error_first;
 }
 
-/* Its events name an id of the engine that made them: another one cannot go on behind the first. */
+/* Its events name an id of the engine that made them: another engine cannot continue the answer. */
 static bool is_begun_response(const struct service_ask *a)
 {
     return a->kind == SERVICE_RESPONSES && a->stream && a->body.len > 0 && a->status == 200;
 }
 
-/* Doing it elsewhere would have been as good. */
+/* The request could have been served elsewhere just as well. */
 static bool may_move(const struct service_ask *a)
 {
     switch (a->kind) {
@@ -213,20 +212,20 @@ static bool may_move(const struct service_ask *a)
     }
 }
 
-/* Its router saw an engine's words, or the engine its request, later than the other by this. */
+/* Delay between an engine's and its router's view of the same bytes. */
 static uint64_t late_us(const struct service_ask *a)
 {
     return SERVICE_S / 5 + 2 * a->client->end->far_us + (a->service->field.far ? SERVICE_S / 3 : 0);
 }
 
-/* Its last engine said nothing for so long: a limit that the operator set. */
+/* Its last engine was silent for so long: a limit that the operator set. */
 static bool silent_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
     return t != NULL && a->service->world.now_us + late_us(a) > t->sent_us + ms * SERVICE_MS;
 }
 
-/* It held back its text all the time; a comment is no token. */
+/* The engine held back its text all the time; a comment is no token. */
 static bool no_token_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
@@ -237,7 +236,7 @@ static bool no_token_for(const struct service_ask *a, uint64_t ms)
 /* A limit of the router's, which a setting names. */
 static bool was_limited(const struct service_ask *a)
 {
-    /* What a slow client does not read is held in the same memory, and has its time. */
+    /* Bytes that a slow client does not read use the same memory, and have a time limit. */
     bool by_memory = !a->whole && a->service->routers[0].options.buffered_bytes_max < BLOB_ROOM;
     bool by_time = a->kind == SERVICE_BLOB && a->client->manner == SERVICE_READS_SLOWLY;
     const struct node_options *o = &a->service->routers[0].options;
@@ -249,7 +248,7 @@ static bool was_limited(const struct service_ask *a)
            a->limit[0] != '\0';
 }
 
-/* Its connection went at the limit of connections, before the router had read anything. */
+/* Its connection closed at the limit of connections, before the router had read anything. */
 static bool was_turned_away(const struct service_ask *a)
 {
     return a->status == 0 && a->ran == 0 && a->client->end->peer->turned_away;
@@ -285,9 +284,9 @@ static bool was_without_budget(const struct service_ask *a)
     return false;
 }
 
-/* It was there when two engines died, or their connections did, which is one to a router: it may
- * be poison, as far as a router can know. Or when one hung whose server lives, and the last engine
- * that is well is not risked. */
+/* The request was there when two engines died or their connections broke, which looks the same to
+ * a router, so the request may be poison. Or the request was there when an engine hung whose
+ * server lives, and the last well engine is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {
     unsigned died = 0, hung = 0;
@@ -300,7 +299,8 @@ static bool may_be_poison(const struct service_ask *a)
     return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last && hung > 0;
 }
 
-/* Two engines said 500 to it, and its router did not know of either that it says so to others. */
+/* Two engines answered 500 to the request, and its router did not know of either that the engine
+ * answers so to others. */
 static bool was_to_blame(const struct service_ask *a)
 {
     unsigned said = 0;
@@ -309,8 +309,8 @@ static bool was_to_blame(const struct service_ask *a)
     return a->whole && a->status == 500 && said >= 2;
 }
 
-/* A connection that its engine closed when it was idle, a packet that was sent again after more
- * than round trips explain: that looks like an engine that died, and is asked no second time. */
+/* Its engine closed an idle connection, or a packet was resent after more time than round trips
+ * explain. Both look like a dead engine, and the request is not sent a second time. */
 static bool met_a_loss(const struct service_ask *a)
 {
     const struct service *s = a->service;
@@ -351,7 +351,8 @@ static void judge_failed(struct service_ask *a)
                    (int)(a->body.len > 400 ? 400 : a->body.len), a->body.at);
 }
 
-/* Another engine answered it well: those that said 500 are to blame, and its router knows it. */
+/* Another engine answered the request well: the engines with 500 are to blame, and the router knows
+ * this. */
 static void errs_note(const struct service_ask *a)
 {
     struct service *s = a->service;
@@ -401,12 +402,13 @@ void service_judge_ask(struct service_ask *a)
         judge_failed(a);
 }
 
-/* A router that has left the engine before, for a failure of another kind, does not see it. */
+/* A router that left the engine before, for another kind of failure, does not see this. */
 void service_judge_poison(const struct service_attempt *t)
 {
     struct service_ask *a = t->ask;
     if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
-        return; /* it cannot look whether a port refuses: a death passes for a stale connection */
+        return; /* the router cannot check whether a port refuses: a death passes for a stale
+                 * connection */
     /* Far away an engine is back before a fresh connection could find its port closed. */
     unsigned most = a->service->field.far ? 3 : 2;
     if (t->ended_us == 0 && t->end->peer->open && ++a->killed > most)
@@ -456,9 +458,10 @@ void service_judge_router(struct service *s, unsigned router)
         proxy_check(r->node->node->proxy);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the whole judgement
+ * ----------------------------------------------------------------------- */
 
-/* Whether a router knows for sure that nobody wants it any more. */
+/* True if a router knows for sure that the client is gone. */
 static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
 {
     const struct service_client *c = a->client;
@@ -536,7 +539,7 @@ void service_judge_rest(struct service *s)
             service_broken(s, "open too long", "%u clients are still there", s->clients_open);
         world_run(&s->world, 100 * SERVICE_MS);
         service_judge_all(s);
-        (void)service_judge_use(s); /* who waits where is seen while it does */
+        (void)service_judge_use(s); /* waiting requests show only while they wait */
     }
     world_run(&s->world, (GRACE_S + 1) * SERVICE_S);
     service_judge_all(s);

@@ -1,9 +1,9 @@
-/* Answers that a well engine would not give, and those that nobody asked for. */
+/* Answers that a well engine would not give, and unsolicited ones. */
 #include "base/check.h"
 #include "base/err.h"
 #include "tests/sim/service/engine_internal.h"
 
-/* One in a hundred is so quick that their bytes, not their time, are the limit. */
+/* One in a hundred is so quick that the limit on bytes, not on time, applies. */
 enum { HEAD_MOST_US = 50000 };
 
 static struct service *service_of(const struct carried *k)
@@ -48,7 +48,7 @@ static void say_interim(struct carried *k)
     say(k, heads[service_below(service_of(k), ARRAY_LEN(heads))]);
 }
 
-/* Until its router leaves, or it is well again: what it was asked is forgotten then. */
+/* Until its router leaves, or the engine is well again and forgets the request. */
 static void more_heads(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -65,7 +65,7 @@ static void more_heads(void *context, struct world_event *event)
     service_carried_later(k, 1 + service_below(s, HEAD_MOST_US), more_heads);
 }
 
-/* Whether it is answered, or left open, otherwise than a well engine would. */
+/* True if the request is answered, or left open, in another way than by a well engine. */
 static bool ill_answer(struct carried *k, struct slice path)
 {
     struct service_engine *e = k->engine;
@@ -118,8 +118,8 @@ static bool ill_answer(struct carried *k, struct slice path)
     }
 }
 
-/* An answer to nobody, on a connection that waits. A request that meets it on its way is not
- * answered: behind the first answer the other would be taken for that to the next request. */
+/* An unsolicited answer, on a waiting connection. A request that meets this answer under way gets
+ * no other: behind the first answer, a second one would pass for that to the next request. */
 static void say_nobody(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -167,7 +167,7 @@ void service_odd_received(struct carried *k)
     service_attempt_begin(life_of(k->engine), k);
     struct slice text = early[service_below(s, ARRAY_LEN(early))];
     if (k->attempt) {
-        k->attempt->ask->ran--; /* it did nothing */
+        k->attempt->ask->ran--; /* the request had no effect */
         CHECK(buf_append_slice(&k->attempt->sent, text) == 0);
         service_attempt_end(s, k->attempt, true);
     }

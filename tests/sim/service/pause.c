@@ -1,12 +1,12 @@
-/* Rule "cut in a pause": an answer that has begun is cut though its engine would have finished it,
- * and was silent for less than `stall-cut`. */
+/* Rule "cut in a pause": a begun answer must not be cut if its engine would have finished it and
+ * was silent for less than `stall-cut`. */
 #include <string.h>
 
 #include "tests/sim/service/service.h"
 
 enum { GRACE_MS = 500, FAR_MS = 500 };
 
-/* Of the options of a day that has it; 0: nothing is known of pauses. */
+/* From the options of a day that has the setting; 0: pauses are not judged. */
 static uint64_t stall_cut_ms(const struct service *s)
 {
     int option = node_option_find(SLICE("stall-cut"));
@@ -16,7 +16,7 @@ static uint64_t stall_cut_ms(const struct service *s)
     return *(const uint64_t *)(const void *)(options + node_option_at((unsigned)option)->offset);
 }
 
-/* Nothing was wrong with it but that it did not say anything for a while. */
+/* True if its only fault was silence for a while. */
 static bool only_paused(const struct service_attempt *t)
 {
     const uint64_t harmless = UINT64_C(1) << SERVICE_WELL | UINT64_C(1) << SERVICE_STOPPED |
@@ -35,7 +35,7 @@ void service_judge_pause(const struct service_ask *a)
     uint64_t most_ms = stall_cut_ms(s);
     uint64_t quiet_ms = t == NULL ? 0 : (s->world.now_us - t->sent_us) / SERVICE_MS;
     uint64_t far_ms = s->field.far ? FAR_MS : 0;
-    /* Of one that moved, nobody knows here whose answer was cut. */
+    /* If a request moved, the source of the cut answer is unknown here. */
     if (a->whole || t == NULL || a->ran != 1 || most_ms == 0 || !service_has_content(a))
         return;
     bool slow = c->manner == SERVICE_READS_SLOWLY || c->manner == SERVICE_TRICKLES;

@@ -53,7 +53,7 @@ static void do_close_host(struct net_host *host)
     if (*at == h)
         *at = NULL;
     h->closed = true;
-    if (h->asked_us == 0) /* else its look-up has it */
+    if (h->asked_us == 0) /* else its look-up has the address */
         free(h);
 }
 
@@ -141,7 +141,8 @@ static void do_finish(struct net_stream *stream)
     service_end_finish(end_of(stream));
 }
 
-/* Whether a client's connection goes because there are too many: it, or, idle, for another one. */
+/* True if a client's connection closes because there are too many: this one, or, idle, for
+ * another. */
 static bool is_turned_away(const struct service_end *e)
 {
     struct service_router *r = &e->service->routers[e->router];
@@ -330,7 +331,7 @@ static void set(struct service *s, struct service_router *r, const char *name, u
     struct node_options_error error;
     struct node_option_origin origin = {.source = NODE_SOURCE_FLAG};
     if (node_option_find(slice_of_cstr(name)) < 0)
-        return; /* one of a later or an earlier day */
+        return; /* of a later or an earlier day */
     (void)snprintf(text, sizeof text, "%llu%s", (unsigned long long)value, unit);
     if (node_options_set(&r->options, slice_of_cstr(name), slice_of_cstr(text), origin, &error) !=
         0) {
@@ -385,7 +386,7 @@ static void options_draw(struct service *s)
                                              SLICE("upstream-idle-timeout")};
     struct service_router *first = &s->routers[0];
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bool left = false; /* as it is by default */
+        bool left = false; /* the default */
         for (size_t k = 0; k < ARRAY_LEN(impatient); k++)
             left |= s->patient && slice_equal(slice_of_cstr(rows[i].name), impatient[k]);
         if (!left)

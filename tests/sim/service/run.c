@@ -36,7 +36,7 @@ static struct service *open_service(const struct service_settings *settings)
     s->hosts_named = node_option_find(SLICE("host-header")) >= 0 && prng_below(&p, 4) == 0;
     uint64_t day = prng_below(&p, 4);
     s->day = day == 0 ? SERVICE_LONE : day == 1 ? SERVICE_PAUSES : SERVICE_MIXED;
-    if (s->day == SERVICE_LONE) /* so many that shares can be told apart */
+    if (s->day == SERVICE_LONE) /* enough to tell shares apart */
         s->clients_max += 15;
     s->patient = s->day == SERVICE_PAUSES || prng_below(&p, 3) == 0;
     s->sticks = prng_below(&p, 2) == 0;
@@ -60,7 +60,7 @@ static void close_service(struct service *s)
     free(s);
 }
 
-/* Each router may use each engine again, whether it has requests or not. */
+/* Each router may use each engine again, with or without requests. */
 static void aftermath(struct service *s)
 {
     enum { SLOW_US = 500000 };

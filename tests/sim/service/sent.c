@@ -1,4 +1,4 @@
-/* What engines sent, as a client may see it. */
+/* The answers of engines, as a client may see them. */
 #include <string.h>
 
 #include "base/check.h"
@@ -17,7 +17,7 @@ static bool is_gzip(struct slice body)
     return slice_starts_with(body, SLICE("\x1f\x8b"));
 }
 
-/* Decodes what a client got decoded, as far as it goes. */
+/* Decodes a body that its client would get decoded, as far as possible. */
 static bool unpack(struct buf *body)
 {
     struct http_decoder *d;
@@ -33,7 +33,7 @@ static bool unpack(struct buf *body)
     return good;
 }
 
-/* Its bytes as they came. */
+/* The bytes as they came. */
 static bool sent_raw(const struct service_attempt *t, unsigned *status, struct buf *body)
 {
     static struct http_head head;
@@ -61,7 +61,7 @@ static bool sent_raw(const struct service_attempt *t, unsigned *status, struct b
     return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
 }
 
-/* The same with the usage in it that the router asked for. */
+/* The same, with the usage that the router asked for. */
 static bool sent_with_usage(const struct service_attempt *t, unsigned *status, struct buf *body)
 {
     bool whole = sent_raw(t, status, body);
@@ -89,8 +89,8 @@ static const char *find(struct slice s, struct slice what)
     return s.len > 0 ? memmem(s.at, s.len, what.at, what.len) : NULL;
 }
 
-/* Takes the event of usage out, from `from` to `end`. The event right before it gets its
- * fingerprint, where the engine would have put it if nobody had asked for usage. */
+/* Removes the usage event, from `from` to `end`. The event right before gets its fingerprint, as in
+ * an answer without usage. */
 static void cut_usage(struct buf *body, size_t from, size_t end)
 {
     static const struct slice mark = SLICE("\"system_fingerprint\":\"");

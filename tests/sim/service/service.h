@@ -3,24 +3,23 @@
  *   stream   virtual TCP: pieces, latency, small kernel buffers, FIN, RST, black holes
  *   router   a node as the daemon makes it, on these streams
  *   engine   the engine simulator's own engine
- *   ill      what can be wrong with it
- *   odd      answers that a well engine would not give, and those that nobody asked for
- *   habit    what it is like all the time
+ *   ill      an engine's illnesses
+ *   odd      answers that a well engine would not give, and unsolicited ones
+ *   habit    an engine's permanent habits
  *   ask      requests of every kind
- *   client   connections that send them, in every manner, and read the answers
- *   fault    what goes wrong, and when
- *   field    what the field has: far peers, names that move, routers that are short of something
+ *   client   connections that send the requests, in every manner, and read the answers
+ *   fault    faults and their times
+ *   field    conditions of the field: far peers, moving names, routers short of a resource
  *   judge    the rules
- *   sent     what engines sent, as a client may see it
+ *   sent     the answers of engines, as a client may see them
  *   share    the rule on replicas that fail at once
  *   pause    the rule on engines that pause
  *   use      the rule on engines that are well again
  *   run      one run, from its seed
  *
  * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
- * the queue of events are the world's. Times are of the world, in microseconds, where no other unit
- * is named.
- */
+ * the queue of events are the world's. Times are the world's, in microseconds, unless another
+ * unit is named. */
 #ifndef TESTS_SIM_SERVICE_SERVICE_H
 #define TESTS_SIM_SERVICE_SERVICE_H
 
@@ -38,7 +37,7 @@ enum {
     SERVICE_ENGINES_MAX = 6,
     SERVICE_ASKS_MAX = 4, /* requests on one connection */
     SERVICE_FORBIDDEN_MAX = 64,
-    SERVICE_NOBODY = 99, /* in the place of a router or an engine */
+    SERVICE_NOBODY = 99, /* instead of a router or an engine */
 };
 
 #define SERVICE_MS UINT64_C(1000)
@@ -51,7 +50,7 @@ struct service_engine;
 
 /* --- stream.c -------------------------------------------------------------------------------- */
 
-/* What the owner of an end that is no router's does. Never called from within an action. */
+/* Callbacks of an end that is not a router's. Never called from within an action. */
 struct service_owner {
     void (*connected)(void *owner, int err);
     void (*readable)(void *owner); /* service_end_take() has bytes */
@@ -65,26 +64,26 @@ struct service_end {
     struct service_end *peer;
     const struct service_owner *is; /* NULL: a router's */
     void *owner;
-    unsigned router, engine; /* at which it is, or SERVICE_NOBODY both: a client's */
-    bool open;               /* its process has it */
+    unsigned router, engine; /* its owner; SERVICE_NOBODY both: a client's */
+    bool open;               /* in use by its process */
     bool connecting;
     int connect_err;
     bool connect_known;
     bool reading;
     bool closing; /* `closed` is due */
     bool finished;
-    bool gone;               /* its machine is, without a word */
+    bool gone;               /* its machine vanished silently */
     uint64_t far_us;         /* one way, beyond the usual */
-    uint32_t address;        /* of its engine's name, at which it is; 0: of no name */
+    uint32_t address;        /* of its engine's name, used to connect; 0: of no name */
     bool asked;              /* a request went out here, */
     struct service_ask *ask; /* this one, where its engine says odd things */
-    bool unasked;            /* what it writes nobody asked for */
+    bool unasked;            /* its writes are unsolicited */
     bool crossed;            /* a request went out here before that arrived */
-    uint64_t unasked_us;     /* when the first of what nobody asked for arrived */
+    uint64_t unasked_us;     /* when the first unsolicited bytes arrived */
     bool turned_away;        /* a client's, by its router, at the limit of connections */
     struct buf in;           /* arrived, not read */
     bool in_end;             /* the end waits behind that, */
-    bool in_reset;           /* by a reset; writing fails from now on */
+    bool in_reset;           /* ended by a reset; writing fails from now on */
     bool told_end;
     bool starved;           /* found no room to write to */
     uint64_t flying;        /* bytes on their way from here */
@@ -96,18 +95,18 @@ struct service_end {
     struct service_end *next;
 };
 
-/* What lies between a router and an engine, or a router and its clients. */
+/* The link between a router and an engine, or a router and its clients. */
 struct service_link {
-    uint64_t lost_us;       /* when a packet was, last; 0: never */
+    uint64_t lost_us;       /* time of the last lost packet; 0: never */
     uint64_t hole_until_us; /* nothing arrives before */
     uint64_t slow_us;       /* later than usual */
 };
 
-/* A new connection from `from` to `to`, both ends filled in by the caller but for what is
- * stream.c's. The far end opens when whoever listens there takes it. */
+/* A new connection from `from` to `to`. The caller fills in both ends except for the part of
+ * stream.c. The far end opens when the listener there accepts. */
 struct service_end *service_end_pair(struct service *s);
 void service_end_connect(struct service_end *e);
-/* Pieces taken, as the kernel has room. 0: none. */
+/* Pieces accepted, as the kernel has room. 0: none. */
 void service_end_kick(struct service_end *e);
 size_t service_end_write(struct service_end *e, struct slice bytes);
 bool service_end_fails(const struct service_end *e);
@@ -116,9 +115,9 @@ void service_end_read(struct service_end *e, bool on);
 uint64_t service_end_round_trip_us(const struct service_end *e);
 void service_end_finish(struct service_end *e);
 void service_end_close(struct service_end *e, bool reset);
-/* All ends of a router whose process is gone: reset. */
+/* Resets all ends of a router whose process is gone. */
 void service_ends_of_router_drop(struct service *s, unsigned router);
-/* It may have something to do again: it was stopped. */
+/* The end was stopped, and may have work again. */
 void service_ends_kick(struct service *s, unsigned engine);
 /* Resets what a link carries. */
 void service_link_reset(struct service *s, unsigned router, unsigned engine);
@@ -139,7 +138,8 @@ struct service_router {
     uint64_t evicted;
     uint64_t forbidden; /* retries, by its budget; when, of those that excused nothing yet: */
     uint64_t forbidden_us[SERVICE_FORBIDDEN_MAX];
-    bool errs[SERVICE_ENGINES_MAX]; /* it knows that the engine answers others with errors too */
+    bool errs[SERVICE_ENGINES_MAX]; /* the router knows that the engine answers others with errors
+                                     * too */
     char read_buffer[65536];
 };
 
@@ -149,7 +149,7 @@ void service_router_kill(struct service *s, unsigned router);
 /* SIGTERM. */
 void service_router_drain(struct service *s, unsigned router);
 void service_routers_free(struct service *s);
-/* After any event that it had. */
+/* Called after any event at the router. */
 void service_router_touch(struct service *s, unsigned router);
 static inline bool service_router_up(const struct service_router *r)
 {
@@ -162,7 +162,7 @@ enum service_ill {
     SERVICE_WELL,
     SERVICE_DOWN,    /* the port refuses */
     SERVICE_STOPPED, /* the process does not run */
-    SERVICE_HANGS,   /* it works no more, and is healthy */
+    SERVICE_HANGS,   /* works no more, but passes its health check */
     SERVICE_SLOW,    /* before it works */
     SERVICE_500,     /* with a healthy /health, or an ill one */
     SERVICE_503,
@@ -172,53 +172,54 @@ enum service_ill {
     SERVICE_UNFINISHED,          /* streams that end before their last event */
     SERVICE_SHORT,               /* a body shorter than its length, and a FIN */
     SERVICE_GARBAGE,             /* no HTTP */
-    SERVICE_DRAINS,              /* as vLLM: 500 to what is new, then gone */
-    SERVICE_DRAINS_503,          /* as SGLang: /health says 503, requests are served, then resets */
+    SERVICE_DRAINS,              /* as vLLM: 500 to new requests, then gone */
+    SERVICE_DRAINS_503,          /* as SGLang: /health answers 503, requests are served, then
+                                  * resets */
     SERVICE_CLOSES,              /* after each answer, without a word */
     SERVICE_HEALTH_SLOW,         /* and nothing else */
     SERVICE_STUCK,               /* its steps pause, HTTP answers */
-    SERVICE_REJECTS,             /* what its peers accept: set up otherwise */
-    SERVICE_LOST_MODEL,          /* it lists another one for a while */
+    SERVICE_REJECTS,             /* requests that its peers accept: another setup */
+    SERVICE_LOST_MODEL,          /* lists another model for a while */
     SERVICE_ERROR_LATE,          /* an error event and [DONE], after some text */
-    SERVICE_FAR,                 /* nothing from or to it arrives */
+    SERVICE_FAR,                 /* no bytes from or to the engine arrive */
     SERVICE_USUAL = SERVICE_FAR, /* any run may have those up to here */
-    SERVICE_EARLY,               /* it answers before it has read the body, and closes */
+    SERVICE_EARLY,               /* answers before the body is read, and closes */
     SERVICE_ENDLESS,             /* interim heads (1xx), and no other */
     SERVICE_ILLS,
 };
 
-/* One request as it reached an engine. */
+/* One request at an engine. */
 struct service_attempt {
     struct service_attempt *next; /* of the request */
     struct service_ask *ask;
-    const struct service_end *end; /* where it came; its peer is the router's */
+    const struct service_end *end; /* where it arrived; its peer is the router's */
     struct service_attempt *open_next, **open_link;
     unsigned engine;
     uint64_t life;               /* of the engine */
-    uint64_t begun_us, ended_us; /* 0: it runs */
-    bool whole;                  /* its answer was given to the end */
-    bool died;                   /* its engine did */
-    bool known;                  /* its router knew that the engine errs */
-    enum service_ill ill;        /* of its engine, the last one in that time, */
-    uint64_t ills;               /* and all, a bit each */
-    bool broken;                 /* its connection did, by itself */
-    bool rejected;               /* its engine refused what its peers accept */
-    uint64_t sent_us;            /* when it last had bytes of an answer */
+    uint64_t begun_us, ended_us; /* 0: running */
+    bool whole;                  /* its answer was sent to the end */
+    bool died;                   /* its engine died */
+    bool known;                  /* its router knew that the engine answers with errors */
+    enum service_ill ill;        /* of its engine, the last in that time, */
+    uint64_t ills;               /* and all of them, a bit each */
+    bool broken;                 /* its connection broke by itself */
+    bool rejected;               /* its engine rejected what its peers accept */
+    uint64_t sent_us;            /* last time of bytes of an answer */
     unsigned writes;
     struct buf sent; /* all of its answer, head and all */
 };
 
-/* What an engine says before it closes a connection that waits. */
+/* An engine's message before the end of a waiting connection. */
 enum service_unasked { SERVICE_SILENT, SERVICE_SAYS_408, SERVICE_SAYS_400, SERVICE_SAYS_200 };
 
-/* What an engine of a run is like all the time (habit.c): options of the simulator. */
+/* The permanent habits of an engine in a run (habit.c): options of the simulator. */
 struct service_habits {
     double silence_s, silence_share, ping_s, reset_s, tokenizer_ms, tokenizer_slow_ms;
     uint64_t silence_after, digits, steps;
     unsigned at_end, framing, changes;
     const char *missing, *drop, *lead;
-    bool named;                   /* it is behind its name */
-    uint64_t idle_ms;             /* after which it closes a connection; 0: after SIM_IDLE_MS, */
+    bool named;                   /* behind its name */
+    uint64_t idle_ms;             /* idle time of a connection before its end; 0: SIM_IDLE_MS, */
     enum service_unasked unasked; /* with these words */
     unsigned interim;             /* heads (1xx) before each answer */
 };
@@ -237,8 +238,8 @@ struct service_engine {
     bool ill_health;
     unsigned ill_after; /* writes */
     uint64_t ill_until_us;
-    uint64_t gone_us;       /* when its process ended last */
-    uint64_t well_since_us; /* when it was last found to be ill no more */
+    uint64_t gone_us;       /* last end of its process */
+    uint64_t well_since_us; /* last end of its illness */
     void *engine;           /* engine.c's */
     uint64_t due_us, due_tag;
     struct service_attempt *open;
@@ -252,9 +253,9 @@ void service_engine_kill(struct service *s, unsigned engine);
 void service_engine_start(struct service *s, unsigned engine);
 void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill, uint64_t us);
 void service_engine_heal(struct service *s, unsigned engine);
-/* Requests that it works at, those in the background too. */
+/* Requests in progress, in the background too. */
 unsigned service_engine_jobs(const struct service_engine *e);
-/* Its core takes steps: one that hangs dies of nothing that it was sent. */
+/* True if its core takes steps: no request can kill an engine that hangs. */
 bool service_ill_computes(const struct service_engine *e);
 const char *service_ill_text(enum service_ill ill);
 
@@ -282,7 +283,7 @@ enum service_kind {
     SERVICE_BLOB,      /* a long answer that is no completion */
     SERVICE_AUDIO,     /* multipart */
     SERVICE_NO_PATH,   /* a path that is not there */
-    SERVICE_NO_METHOD, /* GET where POST is wanted */
+    SERVICE_NO_METHOD, /* GET instead of POST */
     SERVICE_TOO_LARGE,
     SERVICE_MALFORMED,
     SERVICE_KINDS,
@@ -308,8 +309,8 @@ struct service_ask {
     uint64_t begun_us; /* the first byte went out; 0: not yet */
     uint64_t sent_us;  /* the last one */
     uint64_t head_us, done_us;
-    bool crossed; /* it met on its way what nobody had asked for, which passes for its answer */
-    bool left;    /* its client went away, or broke the rules of HTTP */
+    bool crossed; /* crossed by an unsolicited answer, which passes for its answer */
+    bool left;    /* its client left, or broke the rules of HTTP */
     uint64_t left_us;
     bool ended;
     bool whole;
@@ -319,13 +320,13 @@ struct service_ask {
     bool answer_closes;
     struct buf body;
     struct service_attempt *attempts;
-    unsigned killed;  /* engines that died of it before its router's eyes */
+    unsigned killed;  /* engines that the request killed in its router's view */
     unsigned ran;     /* attempts, */
-    uint64_t ills;    /* engines that were ill at some time while it was open, a bit each */
+    uint64_t ills;    /* engines that were ill at some time during the request, a bit each */
     bool routers_ill; /* its router went */
 };
 
-/* A request of some kind; what it says follows from the run's seed. */
+/* A request of some kind; its text follows from the run's seed. */
 struct service_ask *service_ask_make(struct service *s, struct service_client *c);
 struct service_ask *service_ask_find(struct service *s, uint64_t number);
 bool service_kind_computes(enum service_kind kind);
@@ -355,12 +356,12 @@ struct service_client {
     enum service_manner manner;
     struct service_ask *asks[SERVICE_ASKS_MAX];
     unsigned count;
-    unsigned sending; /* which of them, */
-    size_t sent;      /* and how much of it */
+    unsigned sending; /* the request in transit, */
+    size_t sent;      /* and its bytes sent so far */
     unsigned answering;
     bool over;
     uint64_t over_us;
-    size_t trouble_at; /* byte of what it sends or reads, by its manner */
+    size_t trouble_at; /* byte of its output or input where its manner shows */
     bool trouble_reads;
     bool trouble_resets;
     bool troubled;
@@ -383,7 +384,7 @@ const char *service_manner_text(enum service_manner m);
 
 /* --- fault.c --------------------------------------------------------------------------------- */
 
-/* What goes wrong in a run. */
+/* The faults of a run. */
 enum service_day {
     SERVICE_MIXED,  /* anything */
     SERVICE_LONE,   /* one engine at a time fails at once, and nothing else happens */
@@ -394,7 +395,7 @@ void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
 void service_ill_meets(struct service *s, unsigned engine);
-/* Answers that are on their way from it may suffer from this. */
+/* Answers under way from the engine may suffer from this. */
 void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill);
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
@@ -414,8 +415,8 @@ struct service_shortage {
     uint64_t until_us;
     int err;
     unsigned engine; /* towards which; SERVICE_NOBODY: all */
-    bool late;       /* told by an event */
-    uint64_t used;   /* engines that it blamed for nothing when it began, a bit each */
+    bool late;       /* reported by an event */
+    uint64_t used;   /* engines without blame at its beginning, a bit each */
 };
 
 /* Drawn for a run. */
@@ -426,7 +427,7 @@ struct service_field {
     struct service_shortage short_of[SERVICE_ROUTERS_MAX];
     struct service_name dns[SERVICE_ENGINES_MAX];
     uint32_t last_id;
-    unsigned silent; /* of this engine's name look-ups come late; SERVICE_NOBODY: none */
+    unsigned silent; /* look-ups of this engine's name come late; SERVICE_NOBODY: none */
     struct service_host *hosts[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* open ones */
 };
 
@@ -443,15 +444,15 @@ struct service_host {
 void service_field_draw(struct service *s);
 void service_field_begin(struct service *s);
 void service_field_end(struct service *s);
-/* One way, beyond the usual, of a connection between these. */
+/* Extra delay, one way, of a connection between these. */
 uint64_t service_field_far_us(struct service *s, const struct service_end *e);
-/* For a connection that is opened now: 0, or what is short, at once (`*late`: by an event). */
+/* For a connection to be opened now: 0, or the missing resource, at once (`*late`: by an event). */
 int service_field_short_of(struct service *s, const struct service_host *h, bool *late);
 void service_field_resolve(struct service_host *h);
-/* A request, or more of it, goes out. */
+/* A request, or more of one, is sent. */
 void service_field_writes(struct service_end *e, struct slice bytes);
-/* What an engine's end writes from now on nobody asked for: what is on its way to it crosses that,
- * and nobody can tell it from an answer. */
+/* Writes of an engine's end from now on are unsolicited: requests under way cross them, and the two
+ * cannot be told from answers. */
 void service_field_unasked(struct service_end *e);
 /* A router does not know where an engine is. */
 bool service_field_is_unknown(const struct service *s, unsigned engine);
@@ -460,12 +461,12 @@ void service_judge_shortage(struct service *s);
 
 /* --- judge.c --------------------------------------------------------------------------------- */
 
-/* What must hold after each step of a router, and now and then of everything. */
+/* Rules after each step of a router, and now and then for everything. */
 void service_judge_router(struct service *s, unsigned router);
 void service_judge_all(struct service *s);
-/* The engine dies of it now. */
+/* The request kills the engine now. */
 void service_judge_poison(const struct service_attempt *t);
-/* Whether something of the answer that a client can use went to it. */
+/* True if the client got a usable part of the answer. */
 bool service_has_content(const struct service_ask *a);
 /* A request has its answer, or was cut, or its client left. */
 void service_judge_ask(struct service_ask *a);
@@ -474,21 +475,22 @@ void service_judge_rest(struct service *s);
 
 /* --- sent.c ---------------------------------------------------------------------------------- */
 
-/* The status and the body of what an engine sent, without usage that the client did not ask for.
- * False: it is not whole. */
+/* Status and body of an engine's answer, without usage that the client did not ask for. False:
+ * incomplete. */
 bool service_sent(const struct service_attempt *t, unsigned *status, struct buf *body);
-/* Whether two bodies are the same but for comments of an event stream. */
+/* True if two bodies are equal except for comments of an event stream. */
 bool service_same(const struct service_attempt *t, struct slice one, struct slice other);
-/* Usage that it did not ask for reached the client. */
+/* True if the client got usage without asking. */
 bool service_leaked(const struct service_ask *a);
-/* Whether a blank line ends here. */
+/* True if a blank line ends here. */
 bool service_between_events(struct slice body, size_t at);
 
 /* --- share.c, pause.c ------------------------------------------------------------------------ */
 
-/* An engine is ill from now on; another one too; a request reached one; it is well again. */
+/* Events: an engine is ill from now on; another one too; a request reached an engine; the engine is
+ * well again. */
 bool service_fails_at_once(enum service_ill ill);
-/* And has been for long enough to be found so. */
+/* True if the engine has been well for long enough to be noticed. */
 bool service_is_well(const struct service *s, unsigned engine);
 void service_share_begin(struct service *s, unsigned engine);
 void service_share_spoil(struct service *s);
@@ -500,14 +502,14 @@ void service_judge_pause(const struct service_ask *a);
 
 /* --- use.c ----------------------------------------------------------------------------------- */
 
-/* Whether each router may use each engine; breaks the rule if one may not for too long. */
+/* True if each router may use each engine; breaks the rule if a router may not for too long. */
 bool service_judge_use(struct service *s);
-/* A router holds an engine for down, or is in a back-off from it: something was charged to it. */
+/* True if a router believes an engine down, or backs off for a charged failure. */
 bool service_is_blamed(const struct service *s, unsigned router, unsigned engine);
-/* The same by failures that it saw itself: not for what another router reports, nor because the
- * engine was silent for longer than usual, with requests that it had before. */
+/* The same, by failures that the router saw itself: not by another router's report, nor because the
+ * engine was silent for longer than usual with earlier requests. */
 bool service_blames(const struct service *s, unsigned router, unsigned engine);
-/* Whether a probe of the router waits for that engine's answer. */
+/* True if a probe of the router waits for that engine's answer. */
 bool service_owes_answer(const struct service *s, unsigned router, unsigned engine);
 /* Rule "charged": a failure of a connection to an engine that is well. */
 void service_judge_charges(struct service *s);
@@ -532,7 +534,7 @@ struct service {
     unsigned router_count;
     struct service_engine engines[SERVICE_ENGINES_MAX];
     unsigned engine_count;
-    unsigned rock; /* this engine is always well; SERVICE_NOBODY: none is */
+    unsigned rock; /* an engine that is always well; SERVICE_NOBODY: none */
     struct service_link links[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
     struct service_end *ends;
     struct service_client *clients;
@@ -544,11 +546,11 @@ struct service {
     bool sticks;        /* all clients go to one router, */
     unsigned favourite; /* this one, */
     uint64_t moves_us;  /* until then */
-    bool goes_on;       /* that router has requests when the faults are over */
+    bool goes_on;       /* that router has requests after the faults */
     uint64_t arrive_us; /* between two new clients, at most */
     uint64_t avoided_since_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
     uint64_t avoided_most_ms[SERVICE_ROUTERS_MAX]
-                            [SERVICE_ENGINES_MAX]; /* as that reason may last */
+                            [SERVICE_ENGINES_MAX]; /* the longest time of that reason */
     bool routers_fail;
     unsigned seconds;
     size_t kernel_bytes; /* of a stream, each way */
@@ -559,10 +561,10 @@ struct service {
     enum service_day day;
     struct service_field field;
     uint64_t charges[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* at the last look, */
-    uint64_t ills_before;                                       /* and who was ill */
+    uint64_t ills_before;                                       /* and the ill engines */
     struct service_share share;
     uint64_t at_us;   /* the last event of a stream, */
-    unsigned at_once; /* and how many there were at that time */
+    unsigned at_once; /* and their number at that time */
     char stored[128]; /* id of a response that was stored */
     uint64_t whole, failed, cut, left;
 };

@@ -1,5 +1,5 @@
-/* Rules "fair share" and "rejections": a replica that fails at once while no other does must not
- * attract what the others would do better, and its clients hardly see it. */
+/* Rules "fair share" and "rejections": a replica that fails at once, while no other does, must not
+ * attract requests that the others would serve better, and its clients hardly notice. */
 #include "tests/sim/service/service.h"
 
 enum {

@@ -47,7 +47,7 @@ static uint64_t way_us(struct service_end *e)
     return us + (link ? link->slow_us : 0);
 }
 
-/* What a smoothed average tends to. */
+/* The limit of a smoothed average. */
 uint64_t service_end_round_trip_us(const struct service_end *e)
 {
     const struct service_link *link = link_of(e);
@@ -89,7 +89,7 @@ static void bytes_arrived(struct service_end *e, const struct piece *p)
     if (e->gone) /* never acknowledged */
         return;
     e->peer->flying -= p->len;
-    if (!e->open) { /* nobody has it any more */
+    if (!e->open) { /* already closed */
         if (!e->in_reset)
             post_word(e, PIECE_RESET);
         e->in_reset = true;
@@ -265,7 +265,7 @@ struct service_end *service_end_pair(struct service *s)
 
 /* --- connecting ------------------------------------------------------------------------------ */
 
-/* Whoever listens where the far end is. */
+/* The listener at the far end answers. */
 static void answer(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -309,7 +309,7 @@ void service_end_connect(struct service_end *e)
     e->connecting = true;
     struct service *s = e->service;
     e->far_us = e->peer->far_us = service_field_far_us(s, e);
-    /* Of the two ways one is slow at most: no limit on connecting is drawn so short. */
+    /* At most one of the two ways is slow: no limit on connecting is drawn so short. */
     uint64_t at_us = s->world.now_us + way_us(e) + WAY_US + e->far_us;
     world_queue_put(&s->world.queue,
                     &(struct world_event){.at_us = at_us, .happen = answer, .object = e});
@@ -358,7 +358,7 @@ static void proxy_received(struct service_end *e)
     events->received(e->net.owner, slice_of(room.at, n), now_ms(e));
 }
 
-/* One event of a router's end. False: there is none. */
+/* One event of a router's end. False: none. */
 static bool proxy_event(struct service_end *e)
 {
     const struct net_events *events = e->net.events;

@@ -1,5 +1,5 @@
-/* Rule "avoided for good": each router may use each engine that is well, at the latest after the
- * longest back-off, whether it has requests for it or not, and whoever else has some. */
+/* Rule "avoided for good": each router may use each well engine, at the latest after the longest
+ * back-off. Requests for the engine, from this router or others, make no difference. */
 #include <string.h>
 
 #include "node/proxy/engine/prober.h"
@@ -9,17 +9,17 @@
 enum {
     LOST_US = 1000000,  /* a packet comes again after 200 ms, and two round trips of 300 ms */
     START_US = 3000000, /* a router that starts does not know its replicas' names yet */
-    /* What routers tell each other, probes and readings of metrics: a second each, and one. */
+    /* For routers' reports, probes and readings of metrics: a second each. */
     NEWS_MS = 3000,
     /* The longest back-off, the time that the router which found something has for its trial, and
      * the turns of those that come before this one. */
     AVOIDED_MAX_MS = NODE_BACKOFF_MAX_MS + NODE_STALL_BACKOFF_MS +
                      NODE_BREAKER_TURNS_MAX * NODE_BREAKER_TURN_MS + NEWS_MS,
-    /* One that denied a model which it lists, twice (node/replica/model.h). */
+    /* For a replica that denied a listed model twice (node/replica/model.h). */
     DENIED_MAX_MS = NODE_MODELS_DENIED_MS + NEWS_MS,
 };
 
-/* Why the router does not use it; NULL: it does. */
+/* The reason why the router does not use the engine; NULL: none. */
 static const char *why_not(const struct service_router *r, unsigned engine, uint64_t *most_ms)
 {
     struct node_router *router = r->node->node->router;
@@ -117,10 +117,10 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     if (most_ms != *before_ms) /* another reason, which has its own time */
         *since_us = now;
     *before_ms = most_ms;
-    /* That one has no answer is what it knows of the engine. */
+    /* A router with a request waiting there learns from that request, and is not judged. */
     bool waits = node_replica_own_requests(&r->node->node->router->replicas[replica_of(r, e)]) > 0;
     uint64_t well_us = e->well_since_us > r->began_us ? e->well_since_us : r->began_us;
-    /* A 400 that nobody asked for is the answer to the request that it crosses: it rejects. */
+    /* An unsolicited 400 is taken as the answer to a crossing request: a rejection. */
     bool blurts = e->habits.unasked == SERVICE_SAYS_400 && why && strcmp(why, "rejects") == 0;
     if (why == NULL || waits || blurts || !service_is_well(s, engine) || *since_us < well_us) {
         *since_us = now;
