@@ -16,8 +16,8 @@ struct slice http_skim_scratch_text(const struct http_skim *s);
 struct hash128 http_skim_scratch_digest(struct http_skim *s);
 /* The same of text that may be the URL of an image or the like: without what signs it. */
 struct hash128 http_skim_url_digest(struct http_skim *s);
-/* It is whole, and the value of a field. */
-void http_skim_field_store(struct http_skim *s);
+/* It is whole, the value of a field, and ends at `end` of the body. */
+void http_skim_field_store(struct http_skim *s, uint64_t end);
 /* A member of a content part is complete: counts it if it is an image or the like. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
 /* Draws text until the string or the input ends. */

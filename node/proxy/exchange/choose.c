@@ -97,7 +97,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .rejected = x->kept.open,
                                  .model_likely = x->model_likely};
     if (x->form) {
-        out->model = http_multipart_model(x->request.body, x->proxy->joined);
+        uint64_t at;
+        out->model = http_multipart_model(x->request.body, x->proxy->joined, &at);
     } else if (x->early) {
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
     } else if (x->skimming && x->skim.understood) {
