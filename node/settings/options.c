@@ -578,6 +578,8 @@ int node_options_finish(struct node_options *o, struct node_options_error *error
         err = check_cluster(o, error);
     if (err == 0)
         err = node_options_tls_check(o, error);
+    if (err == 0)
+        err = node_options_aliases_check(o, error);
     if (err != 0)
         return err;
     const char *port, *other;

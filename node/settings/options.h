@@ -148,7 +148,8 @@ struct node_options {
     uint64_t gossip_relay_above; /* members */
 
     /* Routing */
-    unsigned policy; /* index into node_policy_names */
+    unsigned policy;                 /* index into node_policy_names */
+    struct node_strings model_alias; /* node/settings/aliases.h */
     char *session_header;
     uint64_t index_bytes;
     uint64_t generation_ms;
@@ -301,6 +302,9 @@ MUST_USE int node_options_finish(struct node_options *o, struct node_options_err
 
 /* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
 MUST_USE int node_options_tls_check(const struct node_options *o, struct node_options_error *error);
+/* Of model-alias: contradictions between its entries, and with replicas (options_aliases.c). */
+MUST_USE int node_options_aliases_check(const struct node_options *o,
+                                        struct node_options_error *error);
 /* Of ports: the settings of two of its own that cannot be opened both (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
 /* The setting of that at which a connection to `to` ends; NULL: it goes elsewhere. */

@@ -51,6 +51,11 @@ static void test_settings(void **state)
     assert_int_equal(o.replica.count, 2);
     assert_int_equal(parse("replica: http://a,http://b\n"), 0);
     assert_int_equal(o.replica.count, 2);
+    assert_int_equal(parse("model-alias:\n  x: a:9,b:1\n  y: c > d\n"), 0);
+    assert_int_equal(o.model_alias.count, 3);
+    assert_string_equal(o.model_alias.at[0], "x=a:9");
+    assert_string_equal(o.model_alias.at[1], "b:1");
+    assert_string_equal(o.model_alias.at[2], "y=c > d");
 }
 
 static void test_files_that_set_nothing(void **state)
@@ -87,6 +92,13 @@ static void test_errors_name_the_line(void **state)
         {"replica: [[http://a]]\n", "bad file g.yaml:1: want plain values in a sequence"},
         {"ttl: &x 1h\n", "bad file g.yaml:1: want no anchors"},
         {"ttl: *x\n", "bad file g.yaml:1: want name: value, not nested"},
+        {"model-alias: {a: [b]}\n",
+         "bad file g.yaml:1: want NAME: MODEL, such as gpt-4o: llama-70b:90,llama-70b-v2:10"},
+        {"model-alias: {}\n",
+         "bad file g.yaml:1: want NAME: MODEL, such as gpt-4o: llama-70b:90,llama-70b-v2:10"},
+        {"model-alias:\n  a: b\n  c: d:0\n", "bad setting model-alias = \"c=d:0\" (g.yaml:3): want "
+                                             "a weight from 1 to 1000000 behind the "
+                                             "last colon; to send a model nothing, leave it out"},
         {"- ttl\n", "bad file g.yaml:1: want lines of name: value"},
         {"ttl\n", "bad file g.yaml:1: want lines of name: value"},
         {"? [a]\n: b\n", "bad file g.yaml:1: want the name of a setting"},
