@@ -2,7 +2,7 @@
  *
  * A ring of fixed size, allocated once. Where requests come faster than NODE_DECISIONS_PER_S it
  * keeps a sample, and further attempts of a request whatever the rate. It holds nothing of a prompt
- * but its size. The id of a request and the name of its model are cut at their limits.
+ * but its size. The id of a request and the names of its model and alias are cut at their limits.
  *
  * Each entry has a number, from 1 on. Each time one is made, or ends, it gets a new `change`, from
  * one counter: who asks for all beyond the last change that it has seen misses nothing that is
@@ -21,7 +21,7 @@ enum {
     NODE_DECISIONS_BURST = 256,   /* at once */
     NODE_DECISION_ROWS_MAX = 8,   /* replicas in a table: the cheapest, and the chosen one */
     NODE_DECISION_ID_BYTES = 64,  /* of the request's id */
-    NODE_DECISION_NAME_BYTES = 96 /* of its model's name */
+    NODE_DECISION_NAME_BYTES = 96 /* of its model's name, and its alias's */
 };
 
 struct node_decisions;

@@ -67,6 +67,9 @@ enum node_company {
 /* What a policy may know of a request. Slices are borrowed for the call. */
 struct node_request {
     struct slice model;         /* empty: any replica */
+    struct slice alias;         /* that the client named in place of the model; empty: none. Only
+                                   shown, as the next */
+    bool fell_back;             /* to the model: no replica of the alias's first one was up */
     struct slice lora;          /* an adapter named beside the model; empty: none is */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
@@ -264,6 +267,10 @@ void node_router_models_stale(struct node_router *r, unsigned replica, bool stal
  * answered for, if its process may be another one. Whether this is news, and no label names its
  * model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
+/* Whether a replica that is not in `excluded` serves the request's model and may get new requests,
+ * as far as is known: one that lists it, or that lists no models. */
+bool node_router_model_up(struct node_router *r, const struct node_request *request,
+                          const struct node_replica_set *excluded, uint64_t now_ms);
 /* Whether a replica in use, up or not, is known to serve it: it listed it, or answered for it. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 /* Whether the model exists though no replica that is known to serve it is up: a label names it, one
