@@ -45,7 +45,9 @@ static int set(struct reading *r, struct slice name, const yaml_event_t *value)
     };
     if (value->data.scalar.anchor != NULL)
         return fail(r, origin.line, "want no anchors");
-    return node_options_set(r->options, name, scalar_of(value), origin, r->error);
+    return node_options_note(
+        r->options, r->error,
+        node_options_set(r->options, name, scalar_of(value), origin, r->error));
 }
 
 static int next(struct reading *r, yaml_event_t *event)
@@ -90,7 +92,9 @@ static int set_named(struct reading *r, struct slice setting, const yaml_event_t
     if (err != 0)
         (void)snprintf(r->error->text, sizeof r->error->text, "%s", err_text(err));
     else
-        err = node_options_set(r->options, setting, buf_slice(&entry), origin, r->error);
+        err = node_options_note(
+            r->options, r->error,
+            node_options_set(r->options, setting, buf_slice(&entry), origin, r->error));
     buf_free(&entry);
     return err;
 }

@@ -100,8 +100,16 @@ struct node_option_origin {
     unsigned line;
 };
 
+/* Every mistake, where one after the other is to be reported. Starts with zeroes. */
+struct node_options_notes {
+    struct buf text; /* a line for each */
+    unsigned count;
+    int err; /* of the first */
+};
+
 struct node_options {
     enum node_command command;
+    struct node_options_notes *notes; /* borrowed; NULL: the first mistake ends the reading */
 
     /* Endpoints */
     struct node_address listen;
@@ -277,6 +285,11 @@ const struct node_option *node_option_at(unsigned i);
 
 /* Index of the row of that name, or ERR_NOT_FOUND. */
 MUST_USE int node_option_find(struct slice name);
+
+/* The mistake `err`, which `error` describes, is noted where o->notes are kept: then 0, and the
+ * reading goes on. Else it is returned. */
+MUST_USE int node_options_note(const struct node_options *o, const struct node_options_error *error,
+                               int err);
 
 /* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
 MUST_USE int node_options_init(struct node_options *o);

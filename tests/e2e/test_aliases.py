@@ -301,6 +301,11 @@ class Settings(Reloading, Fakes):
             self.assertIn("model-alias", err)
             self.assertIn(said, err)
 
+    def test_every_mistake_is_said(self):
+        code, err = run_grapevine("--check-config", "--replica", "x", ALIAS, "a b=c", "--ttl", "soon")
+        self.assertEqual((code, len(err.splitlines())), (2, 3), err)
+        self.assertTrue(all(line.startswith("grapevine: bad setting ") for line in err.splitlines()), err)
+
     def test_aliases_change_while_it_runs(self):
         a, b = self.of("a"), self.of("b")
         r = self.started([a, b], lines=("model-alias:", "  x: a"))
