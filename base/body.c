@@ -90,3 +90,68 @@ int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct sli
     b->bytes += bytes.len;
     return ERR_OK;
 }
+
+/* Lets `n` bytes at the front of those behind `s` go. */
+static void behind_drop(struct segment_pool *pool, struct body *b, struct segment *s, size_t n)
+{
+    while (n > 0) {
+        struct segment *next = s->next;
+        CHECK(next != NULL);
+        size_t cut = n < next->len ? n : next->len;
+        memmove(next->data, next->data + cut, next->len - cut);
+        next->len -= (uint32_t)cut;
+        n -= cut;
+        if (next->len > 0)
+            continue;
+        s->next = next->next;
+        b->last = b->last == next ? s : b->last;
+        segment_release(pool, next);
+    }
+}
+
+/* The end of a segment, from `at` on, becomes `bytes` and its last `rest` bytes. It has no room for
+ * both: a part moves to a segment of its own, which is returned. NULL: no memory. */
+static struct segment *end_split(struct segment_pool *pool, struct segment *s, size_t at,
+                                 struct slice bytes, size_t rest)
+{
+    bool stays = s->cap - at >= bytes.len;
+    struct segment *after = segment_new(pool, rest + (stays ? 0 : bytes.len));
+    if (after == NULL)
+        return NULL;
+    CHECK(after->cap >= rest + (stays ? 0 : bytes.len));
+    char *to = stays ? s->data + at : after->data;
+    memcpy(after->data + (stays ? 0 : bytes.len), s->data + s->len - rest, rest);
+    memcpy(to, bytes.at, bytes.len);
+    after->len = (uint32_t)(rest + (stays ? 0 : bytes.len));
+    s->len = (uint32_t)(at + (stays ? bytes.len : 0));
+    after->next = s->next;
+    s->next = after;
+    return after;
+}
+
+int body_replace(struct segment_pool *pool, struct body *b, uint64_t at, size_t gone,
+                 struct slice bytes)
+{
+    struct segment *s = b->first;
+    CHECK(b->refs == 1 && at + gone <= b->bytes);
+    for (; s != NULL && at >= s->len; s = s->next)
+        at -= s->len;
+    CHECK(s != NULL);
+    size_t cut = gone < s->len - at ? gone : (size_t)(s->len - at);
+    size_t rest = s->len - (size_t)at - cut;
+    if (at + bytes.len + rest <= s->cap) {
+        memmove(s->data + at + bytes.len, s->data + at + cut, rest);
+        memcpy(s->data + at, bytes.at, bytes.len);
+        s->len = (uint32_t)(at + bytes.len + rest);
+    } else {
+        struct segment *after = end_split(pool, s, (size_t)at, bytes, rest);
+        if (after == NULL)
+            return ERR_FULL;
+        b->last = b->last == s ? after : b->last;
+        s = after;
+    }
+    behind_drop(pool, b, s, gone - cut);
+    b->bytes += bytes.len;
+    b->bytes -= gone;
+    return ERR_OK;
+}

@@ -31,5 +31,9 @@ MUST_USE int body_append(struct segment_pool *pool, struct body *b, struct slice
 /* Puts bytes behind the first `at` bytes of a body of which nothing was let go and nothing is being
  * written; `at` is at most the length of its first segment. ERR_FULL at the limit. */
 MUST_USE int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct slice bytes);
+/* Puts `bytes`, less than a segment holds, in place of the `gone` bytes at `at`, of such a body.
+ * What stands before them is not moved. ERR_FULL at the limit: nothing has changed. */
+MUST_USE int body_replace(struct segment_pool *pool, struct body *b, uint64_t at, size_t gone,
+                          struct slice bytes);
 
 #endif

@@ -304,11 +304,11 @@ static void deliver_string(struct http_skim *s)
     deliver(s, mix(s, 's', digest, nothing), s->scratch_total);
 }
 
-static void end_string(struct http_skim *s)
+static void end_string(struct http_skim *s, uint64_t end)
 {
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_FIELD:
-        http_skim_field_store(s);
+        http_skim_field_store(s, end);
         break;
     case HTTP_SLOT_ROLE:
         frame_top(s)->by = (uint8_t)said_by(http_skim_scratch_text(s));
@@ -573,6 +573,7 @@ void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)
 {
     struct slice in = slice_of(bytes, len);
     CHECK(!s->finished);
+    s->fed += len;
     while (!s->failed && len > 0) {
         if (http_json_in_text(&s->json)) {
             bool is_key = s->json.is_key;
@@ -584,12 +585,14 @@ void http_skim_feed(struct http_skim *s, const void *bytes, size_t len)
             else if (s->skip_depth == 0 && is_key)
                 end_key(s);
             else if (s->skip_depth == 0)
-                end_string(s);
+                end_string(s, s->fed - in.len);
             continue;
         }
         enum http_json_token token = http_json_next(&s->json, &in);
         if (token == HTTP_JSON_MORE)
             return;
+        if (token == HTTP_JSON_STRING)
+            s->string_at = s->fed - in.len;
         if (token == HTTP_JSON_ERROR)
             s->failed = true;
         else

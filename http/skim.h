@@ -125,6 +125,8 @@ struct http_skim {
     bool flags[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
+    uint64_t model_at; /* offset in the body of the string of HTTP_SKIM_MODEL, with its quotes, */
+    uint64_t model_bytes;     /* and its length; see http_skim_has_model() */
     const char *engine_field; /* a non-null member of the body that http/engine_field.h lists;
                                  for a request id the text in it, or "request_id" if too long to
                                  be checked; NULL: none */
@@ -141,6 +143,8 @@ struct http_skim {
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */
     uint16_t scratch_len;
+    uint64_t fed;           /* bytes of the body, with the present piece */
+    uint64_t string_at;     /* offset of the text of the string being read */
     uint64_t scratch_total; /* bytes of the string, including those that left the scratch */
     struct hash128 scratch_state;
     bool scratch_cut;    /* the rest of the string is left out of its digest */
@@ -193,6 +197,15 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
 {
     return (s->odd >> name & 1) != 0;
 }
+
+/* Whether the body names a model, and all of its name is known. */
+static inline bool http_skim_has_model(const struct http_skim *s)
+{
+    return (s->present >> HTTP_SKIM_MODEL & 1) != 0 && !s->fields[HTTP_SKIM_MODEL].is_digest;
+}
+/* The prompt is for another model than the body says, whose name has HTTP_SKIM_FIELD_MAX bytes at
+ * most. Between http_skim_end() and http_skim_join(). */
+void http_skim_model_set(struct http_skim *s, struct slice model);
 
 /* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
  * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */

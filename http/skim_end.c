@@ -43,6 +43,17 @@ void http_skim_end(struct http_skim *s)
     http_prompt_end(&s->prompt, namespace_digest(s), s->frames[0].sum);
 }
 
+void http_skim_model_set(struct http_skim *s, struct slice model)
+{
+    struct http_skim_field *field = &s->fields[HTTP_SKIM_MODEL];
+    CHECK(s->finished && model.len <= HTTP_SKIM_FIELD_MAX);
+    s->present |= UINT32_C(1) << HTTP_SKIM_MODEL;
+    field->is_digest = false;
+    field->len = (uint8_t)model.len;
+    memcpy(field->text, model.at, model.len);
+    s->prompt.form.namespace = namespace_digest(s);
+}
+
 void http_skim_join(struct http_skim *s, struct rendering rendering)
 {
     CHECK(s->finished);

@@ -16,8 +16,8 @@ struct slice http_skim_scratch_text(const struct http_skim *s);
 struct hash128 http_skim_scratch_digest(struct http_skim *s);
 /* The same for text that may be a medium's URL: its signature is left out. */
 struct hash128 http_skim_url_digest(struct http_skim *s);
-/* Stores the string, which is complete, as a field's value. */
-void http_skim_field_store(struct http_skim *s);
+/* Stores the string, which is complete and ends at offset `end` of the body, as a field's value. */
+void http_skim_field_store(struct http_skim *s, uint64_t end);
 /* A member of a content part is complete: counts media. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
 /* Draws text until the string or the input ends. */

@@ -74,7 +74,7 @@ static const char *names_engines(const struct http_skim *s)
                                               : http_engine_id_find(http_skim_scratch_text(s));
 }
 
-void http_skim_field_store(struct http_skim *s)
+void http_skim_field_store(struct http_skim *s, uint64_t end)
 {
     struct http_skim_field *field = &s->fields[s->member->index];
     const char *in_id = s->member->index == HTTP_SKIM_REQUEST_ID ? names_engines(s) : NULL;
@@ -84,6 +84,10 @@ void http_skim_field_store(struct http_skim *s)
     if ((s->present & bit) != 0 && field->rank > s->member->rank)
         return;
     s->present |= bit;
+    if (s->member->index == HTTP_SKIM_MODEL) {
+        s->model_at = s->string_at - 1;
+        s->model_bytes = end - s->model_at;
+    }
     field->rank = s->member->rank;
     field->is_digest = s->scratch_total > HTTP_SKIM_FIELD_MAX;
     if (!field->is_digest) {

@@ -188,6 +188,8 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         exchange_skim_begin(x);
     http_skim_end(&x->skim);
     exchange_session_from_body(x);
+    if (x->skim.understood)
+        exchange_alias_look(x);
     exchange_render(x);
     if (!x->skim.understood) {
         exchange_answer_error(x, 400, slice_of("", 0),

@@ -275,6 +275,18 @@ static int run(struct process *p, int argc, char *const *argv)
     return status;
 }
 
+/* A line for each. */
+static void print_mistakes(const struct node_options_notes *notes)
+{
+    struct slice rest = buf_slice(&notes->text);
+    if (notes->count == 0)
+        (void)fprintf(stderr, "grapevine: %s\n", err_text(ERR_NOMEM));
+    while (rest.len > 0) {
+        struct slice line = slice_cut(&rest, '\n');
+        (void)fprintf(stderr, "grapevine: %.*s\n", SLICE_ARG(line));
+    }
+}
+
 int main(int argc, char **argv)
 {
     standard_open();
@@ -290,10 +302,10 @@ int main(int argc, char **argv)
     }
 #endif
     static struct process p; /* a thread that hangs in a write uses it until the process ends */
-    struct node_options_error error;
+    struct node_options_notes notes = {0};
     int status;
-    if (io_config_load(&p.options, argc, argv, environ, &error) != 0) {
-        (void)fprintf(stderr, "grapevine: %s\n", error.text);
+    if (io_config_load_all(&p.options, argc, argv, environ, &notes) != 0) {
+        print_mistakes(&notes);
         status = EXIT_CONFIG;
     } else if (p.options.command == NODE_COMMAND_RUN ||
                p.options.command == NODE_COMMAND_CHECK_CONFIG) {
@@ -309,5 +321,6 @@ int main(int argc, char **argv)
         status = io_config_command(&p.options);
     }
     node_options_free(&p.options);
+    buf_free(&notes.text);
     return status;
 }

@@ -170,10 +170,21 @@ static bool fits_none(const json_t *e)
     return true;
 }
 
+/* The model that answers in place of an alias. */
+static void show_alias(const json_t *e)
+{
+    if (fields_text(e, "alias")[0])
+        printf("%s is an alias: the request goes to %s%s.\n\n", fields_text(e, "alias"),
+               fields_text(e, "model"),
+               fields_is(e, "fallback") ? ", a fallback: no replica of the model before it is up"
+                                        : "");
+}
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
         return ERR_SYNTAX;
+    show_alias(e);
     if (json_is_string(json_object_get(e, "error"))) {
         printf("policy %s: %s (model \"%s\")\n", fields_text(e, "policy"), fields_text(e, "error"),
                fields_text(e, "model"));

@@ -6,22 +6,43 @@
 #include "base/version.h"
 #include "node/io/config_yaml.h"
 
-int io_config_load(struct node_options *o, int argc, char *const *argv, char *const *environment,
-                   struct node_options_error *error)
+static int load(struct node_options *o, int argc, char *const *argv, char *const *environment,
+                struct node_options_error *error)
 {
-    int err = node_options_init(o);
-    if (err != 0) {
-        (void)snprintf(error->text, sizeof error->text, "%s", err_text(err));
-        return err;
-    }
-    err = node_options_flags(o, argc, argv, error);
+    int err = node_options_flags(o, argc, argv, error);
     bool reads_nothing = o->command != NODE_COMMAND_RUN && o->command != NODE_COMMAND_CHECK_CONFIG;
     if (err != 0 || reads_nothing)
         return err;
     err = node_options_environment(o, environment, error);
     if (err == 0 && o->config[0] != '\0')
         err = io_config_yaml_load(o, o->config, error);
-    return err == 0 ? node_options_finish(o, error) : err;
+    bool mistakes = o->notes != NULL && o->notes->count > 0;
+    return err == 0 && !mistakes ? node_options_finish(o, error) : err;
+}
+
+int io_config_load_all(struct node_options *o, int argc, char *const *argv,
+                       char *const *environment, struct node_options_notes *notes)
+{
+    struct node_options_error error;
+    int err = node_options_init(o);
+    if (err != 0)
+        (void)snprintf(error.text, sizeof error.text, "%s", err_text(err));
+    o->notes = notes;
+    if (err == 0)
+        err = load(o, argc, argv, environment, &error);
+    err = node_options_note(o, &error, err);
+    o->notes = NULL;
+    return err == 0 && notes->count > 0 ? notes->err : err;
+}
+
+int io_config_load(struct node_options *o, int argc, char *const *argv, char *const *environment,
+                   struct node_options_error *error)
+{
+    int err = node_options_init(o);
+    if (err == 0)
+        return load(o, argc, argv, environment, error);
+    (void)snprintf(error->text, sizeof error->text, "%s", err_text(err));
+    return err;
 }
 
 int io_config_command(const struct node_options *o)

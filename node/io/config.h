@@ -12,6 +12,12 @@
 MUST_USE int io_config_load(struct node_options *o, int argc, char *const *argv,
                             char *const *environment, struct node_options_error *error);
 
+/* The same, but a mistake does not end it: `notes`, zeroes at first, gets a line for each. Returns
+ * the first one, or ERR_NOMEM, which is not noted. Contradictions between settings are looked for
+ * once all values are right. */
+MUST_USE int io_config_load_all(struct node_options *o, int argc, char *const *argv,
+                                char *const *environment, struct node_options_notes *notes);
+
 /* Carries out every command but RUN: prints and returns the exit status. CHECK_CONFIG prints the
  * effective configuration. */
 MUST_USE int io_config_command(const struct node_options *o);

@@ -45,7 +45,9 @@ static int set(struct reading *r, struct slice name, const yaml_event_t *value)
     };
     if (value->data.scalar.anchor != NULL)
         return fail(r, origin.line, "want no anchors");
-    return node_options_set(r->options, name, scalar_of(value), origin, r->error);
+    return node_options_note(
+        r->options, r->error,
+        node_options_set(r->options, name, scalar_of(value), origin, r->error));
 }
 
 static int next(struct reading *r, yaml_event_t *event)
@@ -72,6 +74,55 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
         if (end)
             return items > 0 ? 0 : fail(r, line, "want at least one value in a sequence");
         items++;
+    }
+}
+
+/* One entry of a mapping under model-alias, NAME: MODEL, is the entry NAME=MODEL of the list. */
+static int set_named(struct reading *r, struct slice setting, const yaml_event_t *key,
+                     const yaml_event_t *value)
+{
+    struct buf entry = {0};
+    struct node_option_origin origin = {
+        .source = NODE_SOURCE_FILE, .file = r->file, .line = yaml_line_of(value->start_mark)};
+    int err = buf_append_slice(&entry, scalar_of(key));
+    if (err == 0)
+        err = buf_append_char(&entry, '=');
+    if (err == 0)
+        err = buf_append_slice(&entry, scalar_of(value));
+    if (err != 0)
+        (void)snprintf(r->error->text, sizeof r->error->text, "%s", err_text(err));
+    else
+        err = node_options_note(
+            r->options, r->error,
+            node_options_set(r->options, setting, buf_slice(&entry), origin, r->error));
+    buf_free(&entry);
+    return err;
+}
+
+static int read_named(struct reading *r, struct slice setting, unsigned line)
+{
+    static const char want[] = "want NAME: MODEL, such as gpt-4o: llama-70b:90,llama-70b-v2:10";
+    unsigned items = 0;
+    for (;; items++) {
+        yaml_event_t key, value;
+        int err = next(r, &key);
+        if (err != 0)
+            return err;
+        bool end = key.type == YAML_MAPPING_END_EVENT;
+        bool plain = key.type == YAML_SCALAR_EVENT && key.data.scalar.anchor == NULL;
+        if (!end && plain && (err = next(r, &value)) == 0) {
+            plain = value.type == YAML_SCALAR_EVENT && value.data.scalar.anchor == NULL;
+            if (plain)
+                err = set_named(r, setting, &key, &value);
+            yaml_event_delete(&value);
+        }
+        if (err == 0 && !end && !plain)
+            err = fail(r, yaml_line_of(key.start_mark), want);
+        yaml_event_delete(&key);
+        if (err != 0)
+            return err;
+        if (end)
+            return items > 0 ? 0 : fail(r, line, want);
     }
 }
 
@@ -111,6 +162,8 @@ static int read_setting(struct reading *r, const yaml_event_t *key)
     else if (value.type == YAML_SEQUENCE_START_EVENT &&
              (is_list(name) || node_option_find(name) < 0))
         err = read_sequence(r, name, line);
+    else if (value.type == YAML_MAPPING_START_EVENT && slice_equal(name, SLICE("model-alias")))
+        err = read_named(r, name, line);
     else
         err = fail(r, line,
                    value.type == YAML_SEQUENCE_START_EVENT ? "want one value, not a sequence"

@@ -178,6 +178,35 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     }
 }
 
+/* Series of settings: as many as the aliases have models. */
+static void write_aliases(const struct proxy *proxy, struct prometheus *p)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset;
+    } families[] = {
+        {"alias_requests_total",
+         "Requests that named a model alias, by the model that served them.",
+         offsetof(struct node_alias_target, requests)},
+        {"alias_fallbacks_total",
+         "Of them, those that went there because no replica of a model before it was up.",
+         offsetof(struct node_alias_target, fallbacks)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(families) && proxy->aliases.count > 0; i++) {
+        prometheus_family(p, families[i].name, families[i].help);
+        for (unsigned a = 0; a < proxy->aliases.count; a++) {
+            const struct node_alias *alias = &proxy->aliases.at[a];
+            for (unsigned t = 0; t < alias->count; t++) {
+                const char *target = (const char *)&alias->targets[t];
+                prometheus_label(p, "alias", alias->name);
+                prometheus_label(p, "model", alias->targets[t].model);
+                prometheus_value(
+                    p, (double)*(const uint64_t *)(const void *)(target + families[i].offset));
+            }
+        }
+    }
+}
+
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
     prometheus_family(p, "local_shortages_total",
@@ -200,6 +229,7 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     write_clients(proxy, p);
     write_attempts(proxy, p);
     write_labelled(proxy, p);
+    write_aliases(proxy, p);
     write_shortages(proxy, p);
     feeds_metrics(proxy, p);
     publishers_metrics(proxy, p);

@@ -472,6 +472,7 @@ int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t
     if (door_init(p) != 0 || feeds_open(p) != 0 || publishers_open(p) != 0) {
         feeds_close(p);
         door_free(p);
+        node_aliases_free(&p->aliases);
         free(p->engines.pools);
         free(p);
         return ERR_NOMEM;
@@ -541,6 +542,7 @@ void proxy_destroy(struct proxy *p)
     feeds_close(p);
     exchange_pool_free(p);
     models_forget(p);
+    node_aliases_free(&p->aliases);
     segment_pool_free(&p->segments);
     buf_free(&p->scratch);
     free(p->engines.pools);

@@ -12,6 +12,7 @@
 #include "node/proxy/exchange/exchanges.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/timing.h"
+#include "node/settings/aliases.h"
 
 enum {
     PROXY_PAUSE_MS = 1000,     /* between two ticks: the process stood still */
@@ -82,10 +83,11 @@ struct proxy {
     struct proxy_engines engines;
     struct proxy_exchanges exchanges;
     struct admission admission;
-    unsigned model_asks;        /* clients for which replicas are asked for their models, */
-    unsigned control_asks;      /* and those whose request goes to all of them */
-    struct model_merge *models; /* of all replicas; NULL: not made yet */
-    uint64_t models_version;    /* of the lists that it was made from */
+    unsigned model_asks;         /* clients for which replicas are asked for their models, */
+    unsigned control_asks;       /* and those whose request goes to all of them */
+    struct node_aliases aliases; /* by the settings that are in force */
+    struct model_merge *models;  /* of all replicas; NULL: not made yet */
+    uint64_t models_version;     /* of the lists that it was made from */
 
     char via[32];                        /* this router in Via: HTTP_VIA_ROUTER and random digits */
     char identity[PROXY_IDENTITY_BYTES]; /* the same, and its name in the cluster: for probes */

@@ -1,5 +1,6 @@
 /* The limits of time and size, as the settings say them: at the start, and when settings change.
  * And when those of time end. */
+#include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
 /* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
@@ -7,6 +8,18 @@
 static uint64_t or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX / 4;
+}
+
+/* They were checked when they were loaded. Without memory they stay as they were. */
+static void take_aliases(struct proxy *p)
+{
+    struct node_aliases fresh;
+    struct node_alias_fault fault;
+    if (node_aliases_make(&fresh, &p->config.options->model_alias, &fault) != ERR_OK)
+        return;
+    node_aliases_count_on(&fresh, &p->aliases);
+    node_aliases_free(&p->aliases);
+    p->aliases = fresh;
 }
 
 /* What is kept of the settings in another form. All else reads them at each use. */
@@ -58,6 +71,7 @@ static void take_settings(struct proxy *p)
     };
     for (unsigned i = 0; i < PROXY_LIMITS; i++)
         deadline_queue_limit(&p->limit[i], wait_ms[i]);
+    take_aliases(p);
     p->limits.fields_max = (unsigned)o->headers_max;
     p->admission.queue.length_max = o->queue_max;
     p->segments.bytes_max = o->buffered_bytes_max;

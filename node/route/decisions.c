@@ -29,10 +29,10 @@ struct entry {
     enum node_reason reason;
     unsigned attempt;
     unsigned candidates, rows, chosen; /* the row of the choice */
-    bool has_costs, adapter, stream;
+    bool has_costs, adapter, stream, fell_back;
     double displaced_weight, decode_weight, ttft_s;
     uint64_t prompt_tokens, output_tokens;
-    struct text id, model;
+    struct text id, model, alias;
     bool ended;
     bool last; /* of its request, which ended with that result */
     enum node_result result;
@@ -163,6 +163,8 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
     e->output_tokens = (uint64_t)size->output_tokens;
     e->id = copy(request->id, NODE_DECISION_ID_BYTES);
     e->model = copy(request->model, NODE_DECISION_NAME_BYTES);
+    e->alias = copy(request->alias, NODE_DECISION_NAME_BYTES);
+    e->fell_back = request->fell_back;
     e->ended = false;
     e->last = false;
     for (unsigned i = 0; i < count; i++) {
@@ -296,6 +298,8 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
     json_put_slice(w, "request", slice_of(e->id.at, e->id.len));
     json_put_u64(w, "attempt", e->attempt);
     json_put_slice(w, "model", slice_of(e->model.at, e->model.len));
+    json_put_slice(w, "alias", slice_of(e->alias.at, e->alias.len));
+    json_put_bool(w, "fallback", e->fell_back);
     json_put_bool(w, "stream", e->stream);
     json_put_cstr(w, "policy", e->policy);
     json_put_slice(w, "choice", name_of(r, chosen));

@@ -1,8 +1,8 @@
 /* The last decisions of one router, each with its candidate table and its outcome.
  *
  * A ring of fixed size, allocated once. If requests come faster than NODE_DECISIONS_PER_S, the
- * ring keeps a sample, and all retries. Of a prompt only the size is kept. Request ids and model
- * names are cut at their limits.
+ * ring keeps a sample, and all retries. Of a prompt only the size is kept. Request ids, model names
+ * and aliases are cut at their limits.
  *
  * Each entry has a number, from 1 on. A new entry gets a `change` from one counter, and another
  * one when its attempt ends. A reader that asks for all changes beyond the last one seen misses
@@ -20,7 +20,7 @@ enum {
     NODE_DECISIONS_BURST = 256,   /* at once */
     NODE_DECISION_ROWS_MAX = 8,   /* replicas in a table: the cheapest, and the chosen one */
     NODE_DECISION_ID_BYTES = 64,  /* of the request's id */
-    NODE_DECISION_NAME_BYTES = 96 /* of its model's name */
+    NODE_DECISION_NAME_BYTES = 96 /* of its model's name, and its alias's */
 };
 
 struct node_decisions;

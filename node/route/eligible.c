@@ -32,6 +32,21 @@ static bool is_taken(const struct node_router *r, unsigned replica,
            (takes == TAKES_GOOD || node_reject_proven(&k->reject, request->kind));
 }
 
+bool node_router_model_up(struct node_router *r, const struct node_request *request,
+                          const struct node_replica_set *excluded, uint64_t now_ms)
+{
+    node_router_servers_find(r, request, now_ms);
+    for (unsigned k = 0; k < r->replica_count; k++) {
+        const struct node_replica *process = node_router_process_at(r, k);
+        if (node_router_is_asked(r, k, &r->servers.asked, request, excluded) &&
+            node_replica_set_has(&r->servers.may, node_router_server(r, k)) &&
+            (node_replica_usable(process, NODE_HEALTH_UP) ||
+             node_replica_usable(process, NODE_HEALTH_UNKNOWN)))
+            return true;
+    }
+    return false;
+}
+
 /* Returns whether there are any, though they may all be at their limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
                                const struct node_request *request,

@@ -184,6 +184,8 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_object_begin(&w);
     json_put_cstr(&w, "policy", r->policy->name);
     json_put_slice(&w, "model", request->model);
+    json_put_slice(&w, "alias", request->alias); /* empty where another router asks */
+    json_put_bool(&w, "fallback", request->fell_back);
     json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: fits all contexts, or */
     json_put_u64(&w, "tokens_most", need.most);   /* no context is known */
     json_put_double(&w, "displaced_weight", r->config.displaced_weight);

@@ -67,6 +67,9 @@ enum node_company {
 /* A request, as far as policies may know it. Slices are borrowed for the call. */
 struct node_request {
     struct slice model;         /* empty: any replica */
+    struct slice alias;         /* named by the client in place of the model, for display only;
+                                 * empty: none */
+    bool fell_back;             /* no replica of the alias's first model was up; display only */
     struct slice lora;          /* an adapter named beside the model; empty: none */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
@@ -267,6 +270,10 @@ void node_router_models_stale(struct node_router *r, unsigned replica, bool stal
  * answers, if its process may be another one. Returns true if this is news, and no label names its
  * model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
+/* True if a replica outside `excluded` serves the request's model and may get new requests, as far
+ * as known: one that lists the model, or that lists no models. */
+bool node_router_model_up(struct node_router *r, const struct node_request *request,
+                          const struct node_replica_set *excluded, uint64_t now_ms);
 /* True if a replica in use, up or not, is known to serve the model, by its list or by an answer. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 /* True if the model exists although no replica known to serve the model is up. Then a label

@@ -284,62 +284,10 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
             return fail(error, &line, ERR_SYNTAX);
         }
         int err = take_flag(o, slice_skip(word, 2), argc, argv, &i, error);
-        if (err != 0)
+        if ((err = node_options_note(o, error, err)) != 0)
             return err;
         if (o->command == NODE_COMMAND_HELP || o->command == NODE_COMMAND_VERSION)
             return 0; /* whatever else is wrong, help is what helps */
-    }
-    return 0;
-}
-
-/* --- environment ------------------------------------------------------------------------------ */
-
-/* Kubernetes sets these in every pod of a namespace with a service "grapevine"; docker links did
- * the same. GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE are gvctl's, GRAPEVINE_SHARED is where the
- * test suite finds its vectors. */
-static bool not_a_setting(const char *text)
-{
-    struct slice name = slice_of_cstr(text);
-    return slice_equal(name, SLICE("shared")) || slice_equal(name, SLICE("admin")) ||
-           slice_equal(name, SLICE("admin-ca-file")) || slice_equal(name, SLICE("port")) ||
-           slice_starts_with(name, SLICE("port-")) || strstr(text, "-service-port-") != NULL ||
-           slice_equal(name, SLICE("service-host")) ||
-           slice_starts_with(name, SLICE("service-port")) ||
-           slice_ends_with(name, SLICE("-service-host")) ||
-           slice_ends_with(name, SLICE("-service-port")) || slice_ends_with(name, SLICE("-port")) ||
-           slice_ends_with(name, SLICE("-tcp")) || slice_ends_with(name, SLICE("-tcp-addr")) ||
-           slice_ends_with(name, SLICE("-tcp-port")) || slice_ends_with(name, SLICE("-tcp-proto"));
-}
-
-static int take_variable(struct node_options *o, struct slice variable,
-                         struct node_options_error *error)
-{
-    static const struct node_option_origin origin = {.source = NODE_SOURCE_ENVIRONMENT};
-    struct slice value = variable;
-    struct slice upper = slice_skip(slice_cut(&value, '='), strlen("GRAPEVINE_"));
-    char name[64];
-    if (value.len == 0)
-        return 0;
-    if (!slice_to_cstr(upper, name, sizeof name))
-        return fail_unknown(error, upper, origin);
-    for (char *c = name; *c != '\0'; c++)
-        *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-    int index = node_option_find(slice_of_cstr(name));
-    if (index < 0)
-        return not_a_setting(name) ? 0 : fail_unknown(error, slice_of_cstr(name), origin);
-    return set_row(o, (unsigned)index, value, origin, error);
-}
-
-int node_options_environment(struct node_options *o, char *const *environment,
-                             struct node_options_error *error)
-{
-    for (char *const *at = environment; *at != NULL; at++) {
-        struct slice variable = slice_of_cstr(*at);
-        if (!slice_starts_with(variable, SLICE("GRAPEVINE_")))
-            continue;
-        int err = take_variable(o, variable, error);
-        if (err != 0)
-            return err;
     }
     return 0;
 }
@@ -570,20 +518,34 @@ static int check_ttl(const struct node_options *o, struct node_options_error *er
     return fail_setting(o, error, "generation", reason);
 }
 
+static int check_ports(const struct node_options *o, struct node_options_error *error)
+{
+    const char *port, *other;
+    return node_options_ports_clash(o, &port, &other)
+               ? fail_pair(o, error, port, "another port than that of", other)
+               : 0;
+}
+
+static int check_sizes(const struct node_options *o, struct node_options_error *error)
+{
+    return o->buffered_bytes_max < o->body_bytes_max
+               ? fail_pair(o, error, "buffered-bytes-max", "at least", "body-bytes-max")
+               : 0;
+}
+
 int node_options_finish(struct node_options *o, struct node_options_error *error)
 {
+    static int (*const checks[])(const struct node_options *,
+                                 struct node_options_error *) = {check_replicas,
+                                                                 check_cluster,
+                                                                 node_options_tls_check,
+                                                                 node_options_aliases_check,
+                                                                 check_ports,
+                                                                 check_sizes,
+                                                                 check_ttl};
+    int err = 0;
     follow_ttl(o);
-    int err = check_replicas(o, error);
-    if (err == 0)
-        err = check_cluster(o, error);
-    if (err == 0)
-        err = node_options_tls_check(o, error);
-    if (err != 0)
-        return err;
-    const char *port, *other;
-    if (node_options_ports_clash(o, &port, &other))
-        return fail_pair(o, error, port, "another port than that of", other);
-    if (o->buffered_bytes_max < o->body_bytes_max)
-        return fail_pair(o, error, "buffered-bytes-max", "at least", "body-bytes-max");
-    return check_ttl(o, error);
+    for (size_t i = 0; i < ARRAY_LEN(checks) && err == 0; i++)
+        err = node_options_note(o, error, checks[i](o, error));
+    return err;
 }

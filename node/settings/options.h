@@ -100,8 +100,16 @@ struct node_option_origin {
     unsigned line;
 };
 
+/* Every mistake, where one after the other is to be reported. Starts with zeroes. */
+struct node_options_notes {
+    struct buf text; /* a line for each */
+    unsigned count;
+    int err; /* of the first */
+};
+
 struct node_options {
     enum node_command command;
+    struct node_options_notes *notes; /* borrowed; NULL: the first mistake ends the reading */
 
     /* Endpoints */
     struct node_address listen;
@@ -148,7 +156,8 @@ struct node_options {
     uint64_t gossip_relay_above; /* members */
 
     /* Routing */
-    unsigned policy; /* index into node_policy_names */
+    unsigned policy;                 /* index into node_policy_names */
+    struct node_strings model_alias; /* node/settings/aliases.h */
     char *session_header;
     uint64_t index_bytes;
     uint64_t generation_ms;
@@ -277,6 +286,11 @@ const struct node_option *node_option_at(unsigned i);
 /* Index of the row of that name, or ERR_NOT_FOUND. */
 MUST_USE int node_option_find(struct slice name);
 
+/* The mistake `err`, which `error` describes, is noted where o->notes are kept: then 0, and the
+ * reading goes on. Else it is returned. */
+MUST_USE int node_options_note(const struct node_options *o, const struct node_options_error *error,
+                               int err);
+
 /* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
 MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
@@ -301,6 +315,9 @@ MUST_USE int node_options_finish(struct node_options *o, struct node_options_err
 
 /* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
 MUST_USE int node_options_tls_check(const struct node_options *o, struct node_options_error *error);
+/* Of model-alias: contradictions between its entries, and with replicas (options_aliases.c). */
+MUST_USE int node_options_aliases_check(const struct node_options *o,
+                                        struct node_options_error *error);
 /* Of ports: the settings of two of its own that cannot be opened both (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
 /* The setting of that at which a connection to `to` ends; NULL: it goes elsewhere. */

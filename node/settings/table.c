@@ -1,6 +1,7 @@
 /* The option table: a new setting is one row here, or in table_requests.c, and one field in struct
  * node_options. This half has what a router is: its ports, its cluster, its rule. */
 #include "node/route/router.h"
+#include "node/settings/aliases.h"
 #include "node/settings/allowed.h"
 #include "node/settings/table_internal.h"
 
@@ -274,6 +275,16 @@ static const struct node_option rows[] = {
      .choices = node_policy_names,
      .help = "how a replica is chosen",
      .more = "[All policies](policies.md)."},
+    {.name = "model-alias",
+     LIST(model_alias, "NAME=MODEL", LIVE),
+     .wrong = node_alias_wrong,
+     .help = "another name for a model; a split; fallbacks",
+     .more =
+         "`gpt-4o=llama-70b`. With weights it is a split: `gpt-4o=llama-70b:90,llama-70b-v2:10`. "
+         "`gpt-4o=llama-70b>qwen-32b` sends requests to `qwen-32b` while no replica of "
+         "`llama-70b` is up. Repeat the option for several aliases, or separate them by commas. "
+         "In a shell, quote a value with `>`. In the file it may be a mapping. "
+         "[Models](how-to/models.md)."},
     {.name = "session-header",
      FIELD(session_header, STRING, "NAME,...", LIVE),
      .fallback = "auto",

@@ -13,7 +13,8 @@ ORIGIN = ("Origin", "https://chat.test")
 ASK = [ORIGIN, ("Access-Control-Request-Method", "POST"),
        ("Access-Control-Request-Headers", "authorization,content-type")]
 ALLOW = "access-control-allow-origin"
-EXPOSED = {"x-request-id", "x-should-retry", "x-grapevine-replica", "x-grapevine-reason", "x-grapevine-limit", "retry-after"}
+EXPOSED = {"x-request-id", "x-should-retry", "x-grapevine-replica", "x-grapevine-model", "x-grapevine-fallback",
+           "x-grapevine-reason", "x-grapevine-limit", "retry-after"}
 
 
 class Cors(Case):

@@ -37,7 +37,7 @@ class Metrics(Clustered):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         shown = Authority(folder.name).flags("replica")  # so that there is a certificate that ends
-        self.r, other = self.cluster(2, sims, *shown)
+        self.r, other = self.cluster(2, sims, *shown, "--model-alias", "gpt-4o=sim")
         self.r.wait_up(2)
         talk = Talk(self, 1)
         for router in (self.r, other, self.r):

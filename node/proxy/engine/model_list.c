@@ -87,12 +87,20 @@ static unsigned slot_of(const struct model_merge *m, struct slice id)
     return slot;
 }
 
+bool model_merge_number(const struct model_merge *m, struct slice id, unsigned *number)
+{
+    unsigned found = m->slots[slot_of(m, id)];
+    if (found > 0)
+        *number = found - 1;
+    return found > 0;
+}
+
 struct slice model_merge_find(const struct model_merge *m, struct slice id)
 {
-    unsigned number = m->slots[slot_of(m, id)];
-    if (number == 0)
+    unsigned number;
+    if (!model_merge_number(m, id, &number))
         return slice_of(NULL, 0);
-    return slice_of(m->out.at + m->objects[number - 1].at, m->objects[number - 1].len);
+    return slice_of(m->out.at + m->objects[number].at, m->objects[number].len);
 }
 
 /* ERR_NOMEM, or ERR_LIMIT: it does not fit. */

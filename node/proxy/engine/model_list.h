@@ -49,6 +49,8 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
                        struct slice wanted);
 /* The object of that id; at == NULL: it is not there. */
 struct slice model_merge_find(const struct model_merge *m, struct slice id);
+/* Its number in the list. False: it is not there. */
+bool model_merge_number(const struct model_merge *m, struct slice id, unsigned *number);
 /* Adds a model that is not there yet, or is there with a shorter context; for node_models_parse(),
  * with the merge as context. What does not fit is left out. ERR_NOMEM. */
 MUST_USE int model_merge_add(void *merge, const struct node_listed *model);

@@ -7,6 +7,7 @@
 #include "http/multipart.h"
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect.h"
+#include "node/route/policy.h"
 
 /* "claude-cli/2.1.197 (external, cli)": the product, for versions come and go. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
@@ -36,6 +37,14 @@ static const char *form_of(enum http_path_kind kind)
     default:
         return "other";
     }
+}
+
+void exchange_skim_begin(struct exchange *x)
+{
+    x->skimming = true;
+    http_skim_init(&x->skim, &x->proxy->config.secret);
+    if (node_router_policy(x->proxy->config.router)->wants_chunks)
+        http_skim_by_chunks(&x->skim);
 }
 
 void exchange_render(struct exchange *x)
@@ -84,6 +93,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){.session = slice_of(x->session, x->session_len),
                                  .body_bytes = x->request.body->bytes,
+                                 .alias = slice_of(x->alias, x->alias_len),
+                                 .fell_back = x->fell_back,
                                  .replica_wanted = -1,
                                  .unpinned = exchange_unpinned(x),
                                  .sent = x->attempts > 0 && x->reached,
@@ -97,7 +108,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
                                  .rejected = x->kept.open,
                                  .model_likely = x->model_likely};
     if (x->form) {
-        out->model = http_multipart_model(x->request.body, x->proxy->joined);
+        uint64_t at;
+        out->model = http_multipart_model(x->request.body, x->proxy->joined, &at);
     } else if (x->early) {
         out->model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
     } else if (x->skimming && x->skim.understood) {
@@ -143,7 +155,7 @@ static void model_unknown(struct exchange *x)
 {
     struct node_request request;
     exchange_describe(x, &request);
-    struct slice model = request.model;
+    struct slice model = exchange_named(&request);
     exchange_answer_error(x, exchange_because(x, REFUSED_MODEL), SLICE("model"),
                           "The model `%.*s` does not exist.",
                           model.len > 256 ? 256 : (int)model.len, model.at);
@@ -214,7 +226,7 @@ void exchange_exclude_other_engines(struct exchange *x)
 
 /* What is asked around is a question more than work: most of those asked will not have it, so
  * nothing is recorded of them. */
-int exchange_choose(struct exchange *x)
+int exchange_choose_once(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     struct node_request request;

@@ -6,8 +6,8 @@
 
 /* What pages may read beside the fields that every page may. */
 static const struct slice exposed =
-    SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-reason, "
-          "x-grapevine-limit, retry-after");
+    SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-model, "
+          "x-grapevine-fallback, x-grapevine-reason, x-grapevine-limit, retry-after");
 
 static bool is_off(struct slice setting)
 {

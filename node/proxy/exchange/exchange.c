@@ -246,6 +246,7 @@ static void log_access(const struct exchange *x, enum client_end why)
         LOG_CSTR("method", http_method_name(x->method)),
         LOG_CSTR("path", x->path),
         LOG_STR("model", read ? http_skim_field(&x->skim, HTTP_SKIM_MODEL) : none),
+        LOG_STR("alias", slice_of(x->alias, x->alias_len)),
         LOG_BOOL("stream", read && x->skim.flags[HTTP_SKIM_STREAM]),
         LOG_UINT("status", x->now.status),
         LOG_CSTR(invalid ? "invalid" : "reason", reason),
@@ -352,6 +353,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     log_access(x, why);
     exchange_trace_end(x, client_end_name(why), reason_of(x, why), node_result_failed(result));
     exchange_spent(x);
+    exchange_alias_count(x);
     exchange_free(x);
 }
 

@@ -177,6 +177,10 @@ struct exchange {
     uint8_t session_len;
     uint8_t stored_id_len;
     uint8_t agent_len;
+    uint8_t alias_len;   /* the client named an alias (alias.c); 0: it did not */
+    uint8_t alias_at;    /* which of its models the body names, in the order of this request */
+    bool fell_back;      /* it is not the first one, of which no replica was up */
+    uint64_t alias_hash; /* by which that order is */
     struct node_rendered rendered; /* how engines see its prompt */
     struct access_key *key; /* the client's, held; NULL: no keys are asked for, or none was shown */
     uint64_t client_id;     /* a hash of its key or address, and its program; 0: none */
@@ -250,6 +254,7 @@ struct exchange {
     char host[EXCHANGE_HOST_MAX];
     char origin[EXCHANGE_ORIGIN_MAX];
     char session[EXCHANGE_SESSION_MAX];
+    char alias[HTTP_SKIM_FIELD_MAX];
     char agent[NODE_KIND_AGENT_MAX];       /* the product that the client's User-Agent names */
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* of /v1/responses/{id} */
     struct http_skim skim;                 /* last: 25 KB, touched only by requests with prompts */
@@ -307,6 +312,8 @@ void exchange_skim_begin(struct exchange *x);
 /* The client's kind, by its head; and after http_skim_end() its prompt's chain, as engines see
  * it. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head);
+/* Between the two, to look at only: the prompt is that of the model behind an alias (alias.c). */
+void exchange_alias_look(struct exchange *x);
 void exchange_render(struct exchange *x);
 /* What a policy may know of the request, from the finished skim. */
 void exchange_describe(const struct exchange *x, struct node_request *out);

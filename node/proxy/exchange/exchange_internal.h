@@ -189,6 +189,11 @@ struct slice exchange_host_location(const struct exchange *x, const struct http_
 
 /* The stored response that the request asks for or continues: only its maker has it. Empty: none.
  */
+/* The model as its client named it. */
+static inline struct slice exchange_named(const struct node_request *request)
+{
+    return request->alias.len > 0 ? request->alias : request->model;
+}
 struct slice exchange_stored_response(const struct exchange *x);
 /* Whether it can be sent again if it is rejected with that status. */
 bool exchange_reject_again(const struct exchange *x, unsigned status);
@@ -196,7 +201,7 @@ bool exchange_reject_again(const struct exchange *x, unsigned status);
 bool exchange_only_there(const struct exchange *x);
 /* Asks for a replica that was not tried yet: x->plan is the answer. ERR_*: none will do; 0: it is
  * booked there, or waits, or is to be refused. */
-MUST_USE int exchange_choose(struct exchange *x);
+MUST_USE int exchange_choose_once(struct exchange *x);
 /* The replica of the present decision, which ended so, is not chosen again: nor are other ranks of
  * its process, unless it was a rank that stands still. */
 void exchange_exclude(struct exchange *x, enum node_outcome outcome);
@@ -366,6 +371,23 @@ void exchange_questions_ask(struct exchange *x);
 void exchange_usage_aim(struct exchange *x);
 /* The head of its answer came: whether usage is to be cut out of that, which is longer then. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
+
+/* --- alias.c ---------------------------------------------------------------------------------- */
+
+/* The request is whole, and its client may use the model that it names. If that is an alias, its
+ * body and its prompt name a real model from now on. False: there is no memory, which was answered.
+ */
+bool exchange_alias_apply(struct exchange *x);
+/* As exchange_choose_once(); of an alias its next model is asked for where no replica of the one
+ * before will do. */
+MUST_USE int exchange_choose(struct exchange *x);
+
+/* --- aliased.c -------------------------------------------------------------------------------- */
+
+/* The model that its body names; empty: none is read. */
+struct slice exchange_body_model(const struct exchange *x);
+/* The end: where a request for an alias went is counted. */
+void exchange_alias_count(struct exchange *x);
 
 /* --- ask_ids.c -------------------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include "http/answer.h"
 #include "http/forward.h"
 #include "node/proxy/engine/probe.h"
-#include "node/route/policy.h"
 
 enum { ROOM_BYTES = 16384 };
 
@@ -194,14 +193,6 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
         extra[0] = (struct http_line){SLICE("Authorization"), authorization};
     how.extra_count += exchange_trace_line(x, &how, &extra[how.extra_count]);
     return http_forward_request_write(&x->request.head, head, &how);
-}
-
-void exchange_skim_begin(struct exchange *x)
-{
-    x->skimming = true;
-    http_skim_init(&x->skim, &x->proxy->config.secret);
-    if (node_router_policy(x->proxy->config.router)->wants_chunks)
-        http_skim_by_chunks(&x->skim);
 }
 
 /* How such a body names its model. Of a path that no engine has only an object and a form are read:
@@ -411,6 +402,18 @@ static bool add_body(struct exchange *x, struct slice bytes)
     return body_grew(x, bytes);
 }
 
+/* The body is whole and its client may ask for it. */
+static void take_prompt(struct exchange *x)
+{
+    exchange_render(x);
+    bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
+    x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
+    x->request.answered_whole =
+        (tokens || x->route.kind == HTTP_PATH_MEDIA) && !x->skim.flags[HTTP_SKIM_STREAM];
+    if (tokens)
+        exchange_questions_ask(x);
+}
+
 /* The request is whole. True: the router answers it itself. */
 static bool complete(struct exchange *x)
 {
@@ -424,18 +427,14 @@ static bool complete(struct exchange *x)
     if (x->skimming) {
         http_skim_end(&x->skim);
         exchange_session_from_body(x);
-        exchange_render(x);
         if (!x->skim.understood)
             x->proxy->stats.not_understood++;
-        bool tokens = x->skim.understood && exchange_answers_tokens(x->route.kind);
-        x->request.streams_tokens = tokens && x->skim.flags[HTTP_SKIM_STREAM];
-        x->request.answered_whole =
-            (tokens || x->route.kind == HTTP_PATH_MEDIA) && !x->skim.flags[HTTP_SKIM_STREAM];
-        if (tokens)
-            exchange_questions_ask(x);
     }
-    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x))
+    if ((x->skimming && exchange_engine_fields_refuse_body(x)) || exchange_key_refuse_body(x) ||
+        !exchange_alias_apply(x))
         return false;
+    if (x->skimming)
+        take_prompt(x);
     if (x->chunked_body && http_forward_length_write(&x->request.head, x->request.body->bytes) != 0)
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
     else if (x->now.upstream != NULL)

@@ -64,12 +64,16 @@ static bool lacks_retry_after(const struct http_head *head)
 static void gather_head(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
-    struct http_line lines[8] = {{SLICE("x-request-id"), x->request_id}};
+    struct http_line lines[10] = {{SLICE("x-request-id"), x->request_id}};
     size_t n = 1;
     if (p->config.options->replica_header)
         lines[n++] =
             (struct http_line){SLICE("x-grapevine-replica"),
                                node_router_replica_name(p->config.router, x->now.decision.replica)};
+    if (p->config.options->replica_header && x->alias_len > 0)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-model"), exchange_body_model(x)};
+    if (p->config.options->replica_header && x->fell_back)
+        lines[n++] = (struct http_line){SLICE("x-grapevine-fallback"), SLICE("true")};
     if (exchange_passes_for_lack(x))
         lines[n++] = (struct http_line){SLICE("x-grapevine-limit"), slice_of_cstr(x->limit)};
     if (lacks_retry_after(head))

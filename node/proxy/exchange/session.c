@@ -17,10 +17,16 @@ void exchange_session_set(struct exchange *x, struct slice value)
     x->session_len = (uint8_t)n;
 }
 
+/* Who needs it: the policy, or a split between models. */
+static bool is_wanted(const struct proxy *p)
+{
+    return node_router_policy(p->config.router)->wants_session || p->aliases.splits;
+}
+
 void exchange_read_session(struct exchange *x, const struct http_head *head)
 {
     const struct proxy *p = x->proxy;
-    if (!node_router_policy(p->config.router)->wants_session)
+    if (!is_wanted(p))
         return;
     struct slice names = slice_of_cstr(p->config.options->session_header);
     if (slice_equal(names, SLICE("auto")))
@@ -64,8 +70,7 @@ void exchange_session_from_body(struct exchange *x)
 {
     static const enum http_skim_name keys[] = {HTTP_SKIM_PROMPT_CACHE_KEY, HTTP_SKIM_SESSION_ID,
                                                HTTP_SKIM_METADATA_USER_ID, HTTP_SKIM_USER};
-    if (x->session_len > 0 || !x->skim.understood ||
-        !node_router_policy(x->proxy->config.router)->wants_session)
+    if (x->session_len > 0 || !x->skim.understood || !is_wanted(x->proxy))
         return;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         struct slice value = http_skim_field(&x->skim, keys[i]);

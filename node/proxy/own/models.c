@@ -1,5 +1,6 @@
 #include "node/proxy/own/models.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -38,6 +39,90 @@ static void answer_not_listed(struct exchange *x, struct slice id)
         answer_unknown(x, id);
 }
 
+/* --- aliases --------------------------------------------------------------------------------- */
+
+/* Whether a list names one of its models: else it could not be asked for now. `context` is the
+ * shortest of those of its models that are known; 0: none is. */
+static bool alias_listed(const struct model_merge *m, const struct node_alias *a, uint32_t *context)
+{
+    bool any = false;
+    *context = 0;
+    for (unsigned i = 0; i < a->count; i++) {
+        unsigned number;
+        if (!model_merge_number(m, a->targets[i].model, &number))
+            continue;
+        uint32_t tokens = m->list.contexts[number];
+        if (tokens > 0 && (*context == 0 || tokens < *context))
+            *context = tokens;
+        any = true;
+    }
+    return any;
+}
+
+/* As engines write their models; `root` is what stands behind the name. */
+static int put_alias(struct buf *out, const struct node_alias *a, uint32_t context)
+{
+    char tokens[48] = "";
+    if (context > 0)
+        (void)snprintf(tokens, sizeof tokens, ",\"max_model_len\":%u", context);
+    return buf_printf(out,
+                      "{\"id\":\"%.*s\",\"object\":\"model\",\"created\":0,"
+                      "\"owned_by\":\"grapevine\",\"root\":\"%.*s\",\"parent\":null%s}",
+                      SLICE_ARG(a->name), SLICE_ARG(a->targets[0].model), tokens);
+}
+
+/* Behind the models, those that a list has under the same name aside. */
+static int put_aliases(const struct exchange *x, const struct model_merge *m, bool first,
+                       struct buf *out)
+{
+    const struct node_aliases *all = &x->proxy->aliases;
+    bool any_key = x->key == NULL || x->key->models == NULL;
+    int err = 0;
+    for (unsigned i = 0; i < all->count && err == 0; i++) {
+        const struct node_alias *a = &all->at[i];
+        uint32_t context;
+        if (!alias_listed(m, a, &context) || model_merge_find(m, a->name).at != NULL ||
+            !(any_key || access_key_allows(x->key, a->name)))
+            continue;
+        if (!first)
+            err = buf_append_char(out, ',');
+        first = false;
+        if (err == 0)
+            err = put_alias(out, a, context);
+    }
+    return err;
+}
+
+static bool alias_away(const struct exchange *x, const struct node_alias *a)
+{
+    for (unsigned i = 0; i < a->count; i++) {
+        if (node_router_model_away(x->proxy->config.router, a->targets[i].model))
+            return true;
+    }
+    return false;
+}
+
+/* It is wanted alone. */
+static void answer_alias(struct exchange *x, const struct model_merge *m,
+                         const struct node_alias *a)
+{
+    struct buf body;
+    uint32_t context;
+    bool allowed = x->key == NULL || access_key_allows(x->key, a->name);
+    buf_init(&body, 0);
+    if (!allowed || (!alias_listed(m, a, &context) && !alias_away(x, a)))
+        answer_unknown(x, a->name);
+    else if (!alias_listed(m, a, &context))
+        exchange_answer_error(x, 503, slice_of("", 0), "No replica that serves this model is up.");
+    else if (put_alias(&body, a, context) == 0)
+        exchange_answer(x, 200, SLICE("application/json"), buf_slice(&body), NULL, 0);
+    else
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
+    buf_free(&body);
+}
+
+/* --- the merged list ------------------------------------------------------------------------- */
+
 /* The list; of a key that is for certain models, those alone. */
 static int write_list(const struct exchange *x, const struct model_merge *m, struct buf *out)
 {
@@ -53,6 +138,8 @@ static int write_list(const struct exchange *x, const struct model_merge *m, str
         if (err == 0)
             err = buf_append(out, m->out.at + m->objects[i].at, m->objects[i].len);
     }
+    if (err == 0)
+        err = put_aliases(x, m, first, out);
     return err == 0 ? buf_append_cstr(out, "]}") : err;
 }
 
@@ -334,12 +421,15 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     for (unsigned i = 0; i < p->engines.pool_count && !must_ask && p->config.access == NULL; i++)
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);
+    const struct node_alias *alias = one ? node_alias_find(&p->aliases, wanted) : NULL;
     if (m == NULL)
         exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
-    else if (must_ask && (!one || model_merge_find(m, wanted).at == NULL))
+    else if (must_ask && alias == NULL && (!one || model_merge_find(m, wanted).at == NULL))
         ask_replicas(x, head, wanted);
     else if (!any_told(p))
         exchange_answer_error(x, 503, slice_of("", 0), "%s", no_list);
+    else if (alias != NULL && model_merge_find(m, wanted).at == NULL)
+        answer_alias(x, m, alias);
     else if (one)
         answer_one(x, m, wanted);
     else

@@ -296,6 +296,53 @@ static void given(void **state)
     }
 }
 
+/* Where the name of the model stands, with its quotes, however the body is cut. */
+static void where_the_model_stands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *string;
+    } rows[] = {
+        {"{\"model\":\"m\",\"prompt\":\"x\"}", "\"m\""},
+        {"{ \"prompt\" : [\"model\", \"m\"] ,\n \"model\" : \"a\\u0062\\/c\" }",
+         "\"a\\u0062\\/c\""},
+        {"{\"model\":\"first\",\"metadata\":{\"model\":\"no\"},\"model\":\"last\"}", "\"last\""},
+        {"{\"x\":{\"model\":\"no\"},\"model\":\"\"}", "\"\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t len = strlen(rows[i].body);
+        for (size_t cut = 0; cut < len; cut++) {
+            skim_split(rows[i].body, len, cut, cut % 3);
+            assert_true(http_skim_has_model(&skim));
+            assert_slice_equal(slice_of(rows[i].body + skim.model_at, skim.model_bytes),
+                               rows[i].string);
+        }
+    }
+    skim_whole("{\"model\":\"a\",\"model\":7}");
+    assert_false(http_skim_has_model(&skim));
+}
+
+/* A prompt for an alias has the chain of the model behind it. */
+static void another_model_is_set(void **state)
+{
+    (void)state;
+    struct chain wanted;
+    char body[4096];
+    char words[2048];
+    memset(words, 'w', sizeof words);
+    (void)snprintf(body, sizeof body, "{\"model\":\"real\",\"prompt\":\"%.2000s\"}", words);
+    chain_of(body, &wanted);
+    assert_true(wanted.length > 0);
+    (void)snprintf(body, sizeof body, "{\"model\":\"alias\",\"prompt\":\"%.2000s\"}", words);
+    http_skim_init(&skim, &secret);
+    http_skim_feed(&skim, body, strlen(body));
+    http_skim_end(&skim);
+    http_skim_model_set(&skim, SLICE("real"));
+    http_skim_join(&skim, skim_rendering);
+    assert_true(chain_equal(http_skim_chain(&skim), &wanted));
+    assert_slice_equal(http_skim_field(&skim, HTTP_SKIM_MODEL), "real");
+}
+
 static void long_fields(void **state)
 {
     (void)state;
@@ -396,11 +443,18 @@ static void what_a_prompt_is_made_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(namespaces),     cmocka_unit_test(growth),
-        cmocka_unit_test(forms),          cmocka_unit_test(token_ids),
-        cmocka_unit_test(fields),         cmocka_unit_test(apis),
-        cmocka_unit_test(given),          cmocka_unit_test(long_fields),
-        cmocka_unit_test(not_understood), cmocka_unit_test(what_a_prompt_is_made_of),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(growth),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(token_ids),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(apis),
+        cmocka_unit_test(given),
+        cmocka_unit_test(where_the_model_stands),
+        cmocka_unit_test(another_model_is_set),
+        cmocka_unit_test(long_fields),
+        cmocka_unit_test(not_understood),
+        cmocka_unit_test(what_a_prompt_is_made_of),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

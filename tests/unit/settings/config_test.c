@@ -51,6 +51,11 @@ static void test_settings(void **state)
     assert_int_equal(o.replica.count, 2);
     assert_int_equal(parse("replica: http://a,http://b\n"), 0);
     assert_int_equal(o.replica.count, 2);
+    assert_int_equal(parse("model-alias:\n  x: a:9,b:1\n  y: c > d\n"), 0);
+    assert_int_equal(o.model_alias.count, 3);
+    assert_string_equal(o.model_alias.at[0], "x=a:9");
+    assert_string_equal(o.model_alias.at[1], "b:1");
+    assert_string_equal(o.model_alias.at[2], "y=c > d");
 }
 
 static void test_files_that_set_nothing(void **state)
@@ -87,6 +92,13 @@ static void test_errors_name_the_line(void **state)
         {"replica: [[http://a]]\n", "bad file g.yaml:1: want plain values in a sequence"},
         {"ttl: &x 1h\n", "bad file g.yaml:1: want no anchors"},
         {"ttl: *x\n", "bad file g.yaml:1: want name: value, not nested"},
+        {"model-alias: {a: [b]}\n",
+         "bad file g.yaml:1: want NAME: MODEL, such as gpt-4o: llama-70b:90,llama-70b-v2:10"},
+        {"model-alias: {}\n",
+         "bad file g.yaml:1: want NAME: MODEL, such as gpt-4o: llama-70b:90,llama-70b-v2:10"},
+        {"model-alias:\n  a: b\n  c: d:0\n", "bad setting model-alias = \"c=d:0\" (g.yaml:3): want "
+                                             "a weight from 1 to 1000000 behind the "
+                                             "last colon; to send a model nothing, leave it out"},
         {"- ttl\n", "bad file g.yaml:1: want lines of name: value"},
         {"ttl\n", "bad file g.yaml:1: want lines of name: value"},
         {"? [a]\n: b\n", "bad file g.yaml:1: want the name of a setting"},
@@ -192,6 +204,61 @@ static void test_load(void **state)
 
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
 
+static void test_every_mistake_is_noted(void **state)
+{
+    (void)state;
+    static const char text[] = "listen: nowhere\nlisen: a:1\nreplica: [b, http://a]\n"
+                               "model-alias: {x: y z}\nttl: [1h]\nseed: never read\n";
+    char path[] = "/tmp/grapevine-notes-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    assert_int_equal(close(fd), 0);
+    char config[64];
+    (void)snprintf(config, sizeof config, "--config=%s", path);
+    char *argv[] = {(char *)"grapevine", (char *)"--ttl=soon", config, (char *)"--nothing=1", NULL};
+    char *environ_of[] = {(char *)"GRAPEVINE_SEED=x", (char *)"GRAPEVINE_SED=1", NULL};
+    struct node_options_notes notes = {0};
+    node_options_free(&o);
+    assert_int_equal(io_config_load_all(&o, 4, argv, environ_of, &notes), ERR_SYNTAX);
+    assert_int_equal(notes.count, 9);
+    static const char *const said[] = {
+        "setting ttl = \"soon\" (flag",    "unknown setting \"nothing\" (flag)",
+        "setting seed = \"x\" (GRAPE",     "did you mean GRAPEVINE_SEED?",
+        "setting listen = \"nowhere\"",    "did you mean listen?",
+        "setting replica = \"b\"",         "setting model-alias = \"x=y z\"",
+        ":5: want one value, not a seque",
+    };
+    struct slice rest = buf_slice(&notes.text);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        struct slice line = slice_cut(&rest, '\n');
+        if (memmem(line.at, line.len, said[i], strlen(said[i])) == NULL)
+            fail_msg("%s in: %.*s", said[i], SLICE_ARG(line));
+    }
+    buf_free(&notes.text);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* They may follow from values that are wrong. */
+static void test_contradictions_are_noted_once_all_values_are_right(void **state)
+{
+    (void)state;
+    char *argv[] = {(char *)"grapevine",
+                    (char *)"--replica=http://a:1",
+                    (char *)"--ttl=1s",
+                    (char *)"--insecure-gossip",
+                    (char *)"--tls-cert=a",
+                    (char *)"--tls-key=a,b",
+                    NULL};
+    char *none[] = {NULL};
+    struct node_options_notes notes = {0};
+    node_options_free(&o);
+    assert_int_equal(io_config_load_all(&o, 6, argv, none, &notes), ERR_RANGE);
+    assert_int_equal(notes.count, 3);
+    assert_true(o.notes == NULL);
+    buf_free(&notes.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +267,8 @@ int main(void)
         TEST(test_errors_name_the_line),
         TEST(test_effective_is_a_file),
         TEST(test_load),
+        cmocka_unit_test(test_every_mistake_is_noted),
+        cmocka_unit_test(test_contradictions_are_noted_once_all_values_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

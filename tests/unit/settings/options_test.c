@@ -250,6 +250,8 @@ static void test_variables_of_kubernetes(void **state)
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         assert_int_equal(environment(harmless[i]), 0);
     assert_int_equal(o.listen.port, 8080);
+    assert_int_equal(environment("GRAPEVINE_PORT=8080"), ERR_SYNTAX); /* no tcp://: a mistake */
+    assert_int_equal(environment("GRAPEVINE_LISTN_PORT=8080"), ERR_SYNTAX);
 }
 
 /* 24h were cut short, silently, at 3,840 slices. */

@@ -1,0 +1,227 @@
+/* Model aliases (node/settings/aliases.h). The body that goes to an engine names the real model.
+ * So does all that the router believes of the prompt: the alias and the real name share what
+ * engines have cached. Nothing else of the body changes.
+ *
+ * A conversation stays on one side of a split. The side follows from the session that its client
+ * names, else from what the prompt begins with, and is the same at all routers. The next model is
+ * tried only where no replica of the one before can be chosen, never because one is slow or full.
+ */
+#include "node/proxy/exchange/exchange_internal.h"
+
+#include "base/check.h"
+#include "base/err.h"
+#include "http/forward.h"
+#include "http/multipart.h"
+#include "node/settings/aliases.h"
+
+static struct node_alias *alias_of(const struct exchange *x)
+{
+    return x->alias_len > 0 ? node_alias_find(&x->proxy->aliases, slice_of(x->alias, x->alias_len))
+                            : NULL;
+}
+
+/* What all turns of a conversation begin with; 0: not known. */
+static uint64_t beginning(const struct exchange *x)
+{
+    const struct http_prompt_form *form = http_skim_form(&x->skim);
+    const struct http_prompt_piece *text = &form->parts[HTTP_PROMPT_TEXT];
+    if (form->opening != 0)
+        return form->opening;
+    if (!http_prompt_fills(form, HTTP_PROMPT_TEXT))
+        return 0;
+    return text->count > 0 ? http_skim_chain(&x->skim)->points[text->first].id
+                           : text->end.state.low;
+}
+
+/* Before the chain is joined. */
+static uint64_t conversation(const struct exchange *x)
+{
+    const struct hash_secret *secret = &x->proxy->config.secret;
+    uint64_t words[] = {hash64(secret, x->alias, x->alias_len), x->client_id};
+    if (x->session_len > 0)
+        words[1] = hash64(secret, x->session, x->session_len);
+    else if (x->skimming && beginning(x) != 0)
+        words[1] = beginning(x);
+    return hash64(secret, words, sizeof words);
+}
+
+/* --- the body -------------------------------------------------------------------------------- */
+
+/* `has_length`: the head that goes to the engine does. False: no memory, and all is as it was. */
+static bool body_edit(struct exchange *x, struct slice model, bool has_length)
+{
+    struct body *body = x->request.body;
+    char text[HTTP_SKIM_FIELD_MAX + 2] = "\""; /* the name needs no escapes: is_model() */
+    uint64_t at;
+    size_t gone, quote = x->form ? 0 : 1;
+    CHECK(model.len <= HTTP_SKIM_FIELD_MAX);
+    if (x->form) {
+        gone = http_multipart_model(body, x->proxy->joined, &at).len;
+    } else {
+        at = x->skim.model_at;
+        gone = (size_t)x->skim.model_bytes;
+    }
+    memcpy(text + quote, model.at, model.len);
+    if (quote > 0)
+        text[1 + model.len] = '"';
+    if (body->refs != 1 || buf_reserve(&x->request.head, HTTP_LENGTH_ROOM) != ERR_OK ||
+        body_replace(&x->proxy->segments, body, at, gone, slice_of(text, model.len + 2 * quote)) !=
+            ERR_OK)
+        return false;
+    if (has_length)
+        CHECK(http_forward_length_change(&x->request.head, body->bytes) == ERR_OK);
+    return true;
+}
+
+/* The chain is that of the model that the body names now. */
+static void skim_again(struct exchange *x)
+{
+    exchange_skim_begin(x);
+    for (const struct segment *s = x->request.body->first; s != NULL; s = s->next)
+        http_skim_feed(&x->skim, s->data, s->len);
+    http_skim_end(&x->skim);
+    exchange_render(x);
+}
+
+/* --- which model ----------------------------------------------------------------------------- */
+
+/* The targets of a request in the order in which it tries them. */
+struct targets {
+    const struct node_alias *alias;
+    unsigned count;
+    uint8_t order[NODE_ALIAS_TARGETS_MAX];
+};
+
+static struct targets targets_of(const struct exchange *x, const struct node_alias *alias)
+{
+    struct targets t = {.alias = alias};
+    t.count = node_alias_order(alias, x->alias_hash, t.order);
+    return t;
+}
+
+static struct slice model_at(const struct targets *t, unsigned i)
+{
+    return t->alias->targets[t->order[i]].model;
+}
+
+/* The first from `from` on that a replica can serve now; t->count: none. A stored response is only
+ * where it was made. */
+static unsigned first_up(const struct exchange *x, const struct targets *t, unsigned from)
+{
+    struct node_router *router = x->proxy->config.router;
+    struct node_request request;
+    exchange_describe(x, &request);
+    for (unsigned i = from; i < t->count; i++) {
+        request.model = model_at(t, i);
+        bool here =
+            request.replica_wanted >= 0 &&
+            node_router_replica_serves(router, (unsigned)request.replica_wanted, request.model);
+        if (here || (request.replica_wanted < 0 &&
+                     node_router_model_up(router, &request, &x->excluded, x->proxy->now_ms)))
+            return i;
+    }
+    return t->count;
+}
+
+/* An alias that the request names: what a request of its own is to know of it. */
+static struct node_alias *note(struct exchange *x)
+{
+    struct slice name = exchange_body_model(x);
+    struct node_alias *alias = name.len > 0 ? node_alias_find(&x->proxy->aliases, name) : NULL;
+    if (alias == NULL)
+        return NULL;
+    memcpy(x->alias, name.at, name.len);
+    x->alias_len = (uint8_t)name.len;
+    x->alias_hash = conversation(x);
+    return alias;
+}
+
+/* Where it goes first. */
+static struct slice pick(struct exchange *x, const struct node_alias *alias)
+{
+    const struct targets t = targets_of(x, alias);
+    unsigned first = first_up(x, &t, 0);
+    x->alias_at = (uint8_t)(first < t.count ? first : 0);
+    x->fell_back = x->alias_at > 0 && exchange_stored_response(x).len == 0;
+    return model_at(&t, x->alias_at);
+}
+
+void exchange_alias_look(struct exchange *x)
+{
+    const struct node_alias *alias = note(x);
+    if (alias != NULL)
+        http_skim_model_set(&x->skim, pick(x, alias));
+}
+
+bool exchange_alias_apply(struct exchange *x)
+{
+    if (x->proxy->aliases.count == 0)
+        return true;
+    const struct node_alias *alias = note(x);
+    if (alias == NULL)
+        return true;
+    struct slice model = pick(x, alias);
+    if (!body_edit(x, model, !x->chunked_body)) {
+        exchange_refuse_because(x->client, REFUSED_MEMORY);
+        return false;
+    }
+    if (x->skimming)
+        http_skim_model_set(&x->skim, model);
+    return true;
+}
+
+/* What was sent may be sent anew, with another model in it. While it is found out whose fault a
+ * rejection is, the question stays the same. */
+static bool may_change(const struct exchange *x)
+{
+    return !x->kept.open && !x->asking && !x->dropped && !exchange_is_committed(x) &&
+           exchange_stored_response(x).len == 0;
+}
+
+static bool change(struct exchange *x, const struct targets *t, unsigned to)
+{
+    if (to >= t->count || !body_edit(x, model_at(t, to), true))
+        return false;
+    if (x->skimming)
+        skim_again(x);
+    x->alias_at = (uint8_t)to;
+    x->fell_back = true;
+    x->doubt.open = false; /* another model says nothing of who was wrong */
+    x->model_likely = false;
+    x->denied_by = 0;
+    return true;
+}
+
+/* Before a replica is chosen: another model of the alias, where no replica of the one that the body
+ * names can be chosen and one of that can. */
+static void aim(struct exchange *x)
+{
+    const struct node_alias *alias = alias_of(x);
+    if (alias == NULL || x->alias_at + 1u >= alias->count || !may_change(x))
+        return;
+    const struct targets t = targets_of(x, alias);
+    unsigned to = first_up(x, &t, x->alias_at);
+    if (to != x->alias_at)
+        (void)change(x, &t, to);
+}
+
+/* None could be chosen all the same. True: the body names the next model that has a replica. */
+static bool next(struct exchange *x)
+{
+    const struct node_alias *alias = alias_of(x);
+    if (alias == NULL || x->alias_at + 1u >= alias->count || !may_change(x))
+        return false;
+    const struct targets t = targets_of(x, alias);
+    return change(x, &t, first_up(x, &t, x->alias_at + 1u));
+}
+
+int exchange_choose(struct exchange *x)
+{
+    if (x->alias_len == 0)
+        return exchange_choose_once(x);
+    aim(x);
+    int err = exchange_choose_once(x);
+    while ((err == ERR_UNREACHABLE || err == ERR_NOT_FOUND) && next(x))
+        err = exchange_choose_once(x);
+    return err;
+}
