@@ -35,6 +35,8 @@ enum {
       "what this router did in each of the last seconds")                                          \
     X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
     X(EVENTS_ALL, GET, "/events", "all=1", admin_happened, 0, "the same, as all routers saw it")   \
+    X(ATTENTION, GET, "/attention", NULL, admin_attention, 0,                                      \
+      "what is wrong, since when, whom it hurts, and the next command")                            \
     X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \
       "the same and the cluster as it happens: server-sent events")                                \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY | ADMIN_ASKS,                     \

@@ -74,6 +74,20 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
     f->looked_ms = now_ms;
 }
 
+struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds)
+{
+    struct admin_figures_sum sum = {0};
+    unsigned count = f->count < seconds ? f->count : seconds;
+    for (unsigned i = 1; i <= count; i++) {
+        const struct admin_figures_second *s =
+            &f->seconds[(f->at + FIGURES_SECONDS - i) % FIGURES_SECONDS];
+        sum.requests += s->requests;
+        for (unsigned k = 0; k < NODE_RESULTS; k++)
+            sum.results[k] += s->results[k];
+    }
+    return sum;
+}
+
 static void put_seconds(struct json_writer *w, const char *key, float value)
 {
     json_key(w, key);

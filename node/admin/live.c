@@ -222,6 +222,9 @@ static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_wr
     put_router(live, w);
     int err = put_members(live, w);
     put_agreement(live, w);
+    json_put_object(w, "attention");
+    admin_attention_write(&a->attention, w);
+    json_object_end(w);
     json_key(w, "figures");
     admin_figures_last_write(&live->figures, w);
     json_put_u64(w, "made", node_decisions_made(a->config.decisions));
@@ -410,6 +413,17 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
     exchange_wait(x, on_gone, &live->viewers[at]);
     if (make_hello(live, now_ms))
         (void)exchange_endless_write(x, buf_slice(&live->text));
+}
+
+enum admin_agree admin_live_agree(const struct admin_live *live, uint64_t now_ms)
+{
+    const struct agreement *a = &live->agreement;
+    if (a->asked_ms == 0 || now_ms > a->asked_ms + LIVE_MOVING_MS)
+        return LIVE_AGREE_UNKNOWN;
+    return a->state == AGREE_DIFFER         ? LIVE_AGREE_DIFFER
+           : a->state == AGREE_INCOMPARABLE ? LIVE_AGREE_INCOMPARABLE
+           : a->state == AGREE_EQUAL        ? LIVE_AGREE_EQUAL
+                                            : LIVE_AGREE_UNKNOWN;
 }
 
 const struct admin_figures *admin_live_figures(const struct admin_live *live)

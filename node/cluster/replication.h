@@ -178,6 +178,18 @@ void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
 /* True if a member is on another machine: it answered from another address than the loopback. */
 bool node_replication_apart(const struct node_replication *n);
+/* A member in short, for what needs attention. */
+struct node_member_look {
+    char name[GOSSIP_NAME_MAX + 1];
+    enum gossip_state state;
+    bool self, draining;
+    bool old;                        /* it is dead, and another router has started since */
+    char differs[NODE_DETAIL_MAX];   /* settings that all must share; empty: none differ */
+    char filtered[NODE_ADDRESS_MAX]; /* where it takes no TCP; empty: it does */
+};
+unsigned node_replication_look_count(const struct node_replication *n);
+void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,
+                           struct node_member_look *out);
 /* The latest `now_us` of any call. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 
