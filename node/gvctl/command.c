@@ -13,10 +13,14 @@ static const struct command rows[] = {
     {.help = "The cluster:"},
     {.name = "status",
      .run = COMMAND_STATUS,
-     .help = "in short: routers, replicas, load, share from cache",
-     .more = "Exit status 1 if the router that is asked is not ready. What it counts of requests\n"
-             "and of the cache is its own since its start, plus that of the other routers whose\n"
-             "admin ports can be reached from here."},
+     .call = CALL(ATTENTION),
+     .options = "check",
+     .help = "in short: problems, routers, replicas, load, cache",
+     .more = "Problems come first: red hurts clients, amber is out while clients are served, grey\n"
+             "are old members. Exit status 1 if the router that is asked is not ready; with\n"
+             "--check 1 if clients are hurt, 3 if something is out, else 0. What it counts of\n"
+             "requests and of the cache is its own since its start, plus that of the other\n"
+             "routers whose admin ports can be reached from here."},
     {.name = "top",
      .run = COMMAND_TOP,
      .options = "once interval",
