@@ -43,7 +43,7 @@ static const struct row {
                                "router {a} is gone and did not leave: it crashed, was killed or "
                                "is cut off",
                                "its clients, until the load balancer sends them elsewhere",
-                               "gvctl events --last 20"},
+                               "gvctl forget-member {a}, if it will not be back"},
     [ATTENTION_ROUTER_SILENT] = {"router_silent", ATTENTION_AMBER, "router {a} is silent",
                                  "nobody yet; it is marked dead if it stays silent",
                                  "gvctl members"},
@@ -76,7 +76,7 @@ static const struct row {
                                  "nobody yet; a restart fails", "gvctl events --last 20"},
     [ATTENTION_ROUTER_OLD] = {"router_old", ATTENTION_GREY,
                               "router {a} is gone, and another router has started since", "nobody",
-                              "gvctl members"},
+                              "gvctl forget-member {a}"},
 };
 
 const char *admin_attention_severity_text(enum admin_attention_severity severity)

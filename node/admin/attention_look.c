@@ -178,7 +178,7 @@ static void look_at_clients(const struct admin *a, struct admin_attention_list *
 static void look_at_member(const struct node_member_look *m, struct admin_attention_list *list)
 {
     struct admin_attention_facts facts = {.about = slice_of_cstr(m->name)};
-    if (m->self || m->state == GOSSIP_LEFT)
+    if (m->self || !m->shown || m->state == GOSSIP_LEFT)
         return;
     if (m->state == GOSSIP_DEAD) {
         admin_attention_add(list, m->old ? ATTENTION_ROUTER_OLD : ATTENTION_ROUTER_GONE, &facts);

@@ -44,6 +44,8 @@ enum {
     X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY | ADMIN_ASKS,              \
       "the same, as each router sees it")                                                          \
     X(MEMBERS, GET, "/members", NULL, admin_members, 0, "the routers of the cluster")              \
+    X(MEMBER_FORGET, DELETE, "/members", "member=NAME", admin_member_forget,                       \
+      ADMIN_CHANGES | ADMIN_SHARED, "a router that is gone is not shown any more")                 \
     X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \
       "digests of all routers, and whether they are equal")                                        \
     X(CONFIG, GET, "/config", NULL, admin_config, 0, "settings in force")                          \

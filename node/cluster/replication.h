@@ -39,6 +39,7 @@ enum node_call_kind {
     NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
     NODE_CALL_EXPLAIN,      /* request and answer as for the user's explain() */
     NODE_CALL_EVENTS,       /* request and answer as for node_replication_events() */
+    NODE_CALL_FORGET,       /* request: a member's name; answer: {"forgotten": BOOL} */
 };
 
 /* Events for operators; the value in brackets, the detail in words after a colon. */
@@ -180,6 +181,7 @@ uint64_t node_replication_due_us(const struct node_replication *n);
 bool node_replication_apart(const struct node_replication *n);
 /* A member in short, for what needs attention. */
 struct node_member_look {
+    bool shown; /* to operators */
     char name[GOSSIP_NAME_MAX + 1];
     enum gossip_state state;
     bool self, draining;
@@ -190,6 +192,9 @@ struct node_member_look {
 unsigned node_replication_look_count(const struct node_replication *n);
 void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,
                            struct node_member_look *out);
+/* From now on a member that is dead or has left is not shown any more, until it is back. False:
+ * there is none of that name that is gone. */
+bool node_replication_forget(struct node_replication *n, struct slice name);
 /* The latest `now_us` of any call. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 

@@ -44,6 +44,12 @@ static int events_make(struct node_serve *s, struct slice request)
                            : ERR_UNSUPPORTED;
 }
 
+static int forget_make(struct node_serve *s, struct slice request)
+{
+    bool forgotten = node_replication_forget(s->n, request);
+    return buf_append_cstr(&s->text, forgotten ? "{\"forgotten\":true}" : "{\"forgotten\":false}");
+}
+
 static int serve_begin(struct node_serve *s, struct slice request)
 {
     struct wire_reader r = wire_reader_of(request.at, request.len);
@@ -57,6 +63,8 @@ static int serve_begin(struct node_serve *s, struct slice request)
         return explain_make(s, request);
     case NODE_CALL_EVENTS:
         return events_make(s, request);
+    case NODE_CALL_FORGET:
+        return forget_make(s, request);
     default:
         return ERR_UNSUPPORTED;
     }

@@ -34,6 +34,12 @@ static const struct command rows[] = {
      .forms = COMMAND_FORMS_NAMES,
      .help = "the routers: state, address, version, lag",
      .more = "-v adds which deltas each router has applied, and what the packets carried."},
+    {.name = "forget-member",
+     .argument = "NAME",
+     .call = CALL(MEMBER_FORGET),
+     .help = "no longer show a router that is gone",
+     .more = "A router that left in order goes from the list after a minute, a dead one after ten\n"
+             "minutes, or when another router has its address. One that comes back is shown."},
     {.name = "convergence",
      .run = COMMAND_CONVERGENCE,
      .call = CALL(CONVERGENCE),

@@ -111,10 +111,30 @@ class Cluster(Clustered):
             for word in ("network", "filtered", "reached"):
                 self.assertNotIn(word, out)
         self.assertEqual((seen[-1][0], self.items(one)), (3, {("router_gone", "r3"): "amber"}))
-        self.assertIn("next: gvctl events --last 20\n", seen[-1][1])
+        self.assertIn("next: gvctl forget-member r3, if it will not be back\n", seen[-1][1])
         self.node("r4", [sim], join=one)
         wait_for(lambda: self.items(one) == {("router_old", "r3"): "grey"}, "a successor")
         self.assertEqual(self.status(one)[0], 0)
+
+    def test_a_member_that_an_operator_forgets(self):
+        one, two, three = self.cluster(3, [self.sim()])
+
+        def forget(name):
+            return gvctl("forget-member", name, admin=one.admin_port)
+        code, out, err = forget("r3")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn('No router "r3" is dead or has left', err)
+        three.kill()
+        three.stopped = True
+        for r in (one, two):
+            wait_for(lambda r=r: self.members(r)["r3"]["state"] == "dead", "r3 to be dead")
+        self.assertEqual(forget("r3"), (0, "router r3 is no longer shown\n", ""))
+        for r in (one, two):
+            wait_for(lambda r=r: "r3" not in self.members(r), "nobody to show it")
+        wait_for(lambda: self.items(one) == {}, "nothing to see")
+        self.assertIn("r3", gvctl("events", "--last", "5", admin=one.admin_port)[1])
+        self.node("r3", [], join=one, listen="127.0.0.1:%d" % three.gossip_port)
+        self.wait_alive(one, ["r1", "r2", "r3"])
 
     def test_engines_that_die_one_by_one_and_a_rolling_restart(self):
         sims = [self.sim() for _ in range(2)]
