@@ -52,6 +52,9 @@ void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
 void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
                              const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
                              struct json_writer *w);
+/* In few words what was counted since the start, for others to add up: an object. */
+void admin_figures_counters_write(struct proxy *proxy, const struct node_router *router,
+                                  uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
 /* The same of all the time since the start, and what a second does not have: an object. */
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);

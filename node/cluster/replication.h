@@ -39,6 +39,7 @@ enum node_call_kind {
     NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
     NODE_CALL_EXPLAIN,      /* request and answer as for the user's explain() */
     NODE_CALL_EVENTS,       /* request and answer as for node_replication_events() */
+    NODE_CALL_FIGURES,      /* the same of node_replication_figures() */
     NODE_CALL_FORGET,       /* request: a member's name; answer: {"forgotten": BOOL} */
 };
 
@@ -144,6 +145,9 @@ void node_replication_aside(struct node_replication *n, const struct node_replic
 typedef int node_replication_events_write(void *context, struct slice request, struct buf *out);
 void node_replication_events(struct node_replication *n, node_replication_events_write *write,
                              void *context);
+/* The same for NODE_CALL_FIGURES. */
+void node_replication_figures(struct node_replication *n, node_replication_events_write *write,
+                              void *context);
 void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);

@@ -201,6 +201,8 @@ struct node_replication {
     uint64_t delta_errors, message_errors;
     node_replication_events_write *events_write; /* NULL: no events are kept */
     void *events_context;
+    node_replication_events_write *figures_write; /* NULL: nobody counts */
+    void *figures_context;
     struct node_replication_aside aside;
     uint64_t aside_due_us;
     uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not support */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { World, attention, modules, problem, replica, second, snapshot } from './world.mjs';
 
 new World();
-const [words, replicas, strip] = await modules('words.js', 'replicas.js', 'attention.js');
+const [words, replicas, strip, cluster] = await modules('words.js', 'replicas.js', 'attention.js', 'figures.js');
 const three = ['r1', 'r2', 'r3'];
 const names = (n) => Array.from({ length: n }, (_, i) => `grapevine-7d9c8b6f5d-${i}`);
 
@@ -144,6 +144,25 @@ test('replicas by model, those in trouble first, and a card on a click', () => {
   assert.match(body.children[2].textContent, /Serves z/);
   button.listeners.click();
   assert.deepEqual(keys().slice(0, 3), ['m z', 'r d', 'r c']);
+});
+
+test('figures of all routers are sums of what each counted meanwhile', () => {
+  const node = (since_ms, time_ms, requests, more) => ({ since_ms, time_ms, requests, failed: { cut: 0, status_5xx: 0, queue_full: 0 }, client_errors: 0, in_flight: 1, queued: 2, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [0, 0, 0], ...more });
+  const show = (now_ms, nodes) => cluster.figures(snapshot(['r1', 'r2'], undefined, { now_ms, cluster: { ttft_bounds_s: [0.1, 1], nodes } }));
+  const text = (id) => document.getElementById(id).textContent;
+  cluster.forget();
+  show(1000, {});
+  assert.equal(document.getElementById('cluster').hidden, true);
+  show(2000, { r1: node(1, 2000, 100), r2: node(1, 2000, 1000) });
+  assert.equal(document.getElementById('cluster').hidden, false);
+  show(4000, { r1: node(1, 4000, 110, { failed: { cut: 1, status_5xx: 2, queue_full: 3 }, client_errors: 7, prompt_tokens: 400, cached_tokens: 300, ttft_counts: [10, 0, 0] }),
+    r2: node(3500, 4000, 4, { ttft_counts: [0, 10, 0] }) }); // r2 began anew
+  assert.deepEqual([text('c-requests'), text('c-failed'), text('c-cached')], ['7', '6', '75\u00a0%']);
+  assert.equal(text('c-failed-foot'), 'in a minute: 1 cut, 2 with a 5xx, 3 for a full queue; 7 clients\u2019 own 4xx');
+  assert.deepEqual([text('c-ttft'), text('c-ttft-foot')], ['100\u00a0ms', 'p50 of a minute; p95 910\u00a0ms']);
+  assert.deepEqual([text('c-flight'), text('c-flight-foot'), text('h-cluster')], ['2', '4 waiting', 'All routers']);
+  show(5000, { r1: node(1, 5000, 110), r2: { error: 'timeout' } });
+  assert.equal(text('h-cluster'), 'All routers (1 router did not answer)');
 });
 
 test('how bad it is follows from what needs attention', () => {

@@ -3,6 +3,7 @@ import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } fr
 import * as ask from './ask.js';
 import { attention } from './attention.js';
 import * as log from './decisions.js';
+import * as cluster from './figures.js';
 import { replicas } from './replicas.js';
 import { routers } from './routers.js';
 import { spark } from './spark.js';
@@ -101,6 +102,7 @@ function show(next) {
   say($('router-name'), `${snap.router.name ? snap.router.name + ' · ' : ''}${snap.router.policy} · ${snap.router.version}`);
   document.title = `${bad ? '▲ ' : ''}${snap.router.name || 'Grapevine'} · Grapevine`;
   advise('');
+  cluster.figures(snap);
   figures();
   routers(snap);
   replicas(snap);
@@ -132,6 +134,7 @@ function take(name, data) {
     history = data.history;
     frame = data.frame;
     made = null;
+    cluster.forget();
     log.decisions(data.decisions);
   } else if (name === 'snap') {
     if (data.frame > frame + 1) missed();
