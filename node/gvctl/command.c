@@ -63,6 +63,7 @@ static const struct command rows[] = {
     {.name = "replicas",
      .call = CALL(REPLICAS),
      .show = show_replicas,
+     .options = "model",
      .forms = COMMAND_FORMS_NAMES,
      .help = "what the router believes of every replica"},
     {.name = "sources",
