@@ -90,6 +90,7 @@ struct gossip_member {
     bool quarantined; /* too much of what it sent made no sense: passed over for a while */
     struct gossip_versions speaks; /* 0, 0: not met yet, or a build from before versions */
     uint16_t version;              /* the greatest that both speak; 0: none, or not met yet */
+    uint64_t since_us;             /* when this state began */
     uint64_t heard_us;             /* last authenticated packet; 0: never */
     uint64_t rtt_us;               /* smoothed; 0: not measured */
     uint64_t seq_applied;          /* all deltas up to here are applied */

@@ -176,6 +176,7 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
     out->quarantined = g->now_us < p->quarantine_us;
     out->speaks = p->self ? g->config.speaks : p->speaks;
     out->version = gossip_versions_common(g->config.speaks, out->speaks);
+    out->since_us = p->since_us;
     out->heard_us = p->heard_us;
     out->near = p->near && gossip_peer_live(p);
     out->rtt_us = p->trip.smooth_us;

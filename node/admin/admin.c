@@ -10,6 +10,7 @@
 #include "node/admin/admin_internal.h"
 #include "node/admin/live.h"
 #include "node/admin/page.h"
+#include "node/admin/together.h"
 #include "node/cluster/replication.h"
 
 static const struct slice type_text = SLICE("text/plain; charset=utf-8");
@@ -245,8 +246,10 @@ int admin_create(struct admin **out, const struct admin_config *config)
     a->since_ms = admin_unix_ms(a);
     config->log->tap = admin_events_tap;
     config->log->tap_context = a->events;
-    if (config->replication != NULL)
+    if (config->replication != NULL) {
         node_replication_events(config->replication, admin_events_answer, a);
+        node_replication_figures(config->replication, admin_together_answer, a);
+    }
     *out = a;
     return 0;
 }

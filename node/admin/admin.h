@@ -14,6 +14,7 @@
 #include "node/proxy/proxy.h"
 
 struct admin;
+struct admin_attention_list;
 
 /* All pointers are borrowed until admin_destroy(). node_create() fills in the router, the
  * sources of replicas, the replication and the name. */
@@ -34,7 +35,9 @@ struct admin_config {
     int (*metrics)(void *context, struct buf *out);
     /* Which files cannot be used as they are now, into an open object; NULL: there are none. */
     void (*files)(void *context, struct json_writer *w);
-    void *metrics_context; /* of both */
+    /* Adds what needs attention of files: certificates that expire; NULL: there are none. */
+    void (*attention)(void *context, struct admin_attention_list *list);
+    void *metrics_context; /* of the three */
 };
 
 /* ERR_NOMEM. */

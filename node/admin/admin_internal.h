@@ -3,6 +3,7 @@
 #define NODE_ADMIN_ADMIN_INTERNAL_H
 
 #include "node/admin/admin.h"
+#include "node/admin/attention.h"
 #include "node/admin/calls.h"
 #include "node/admin/events.h"
 #include "node/proxy/exchange/exchange.h"
@@ -14,6 +15,8 @@ enum {
     ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
     ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
     ADMIN_WATCH_MS = 500,      /* between two looks at all replicas */
+    ADMIN_FLAPS_OUTS = 3,      /* a replica flaps that went out so often */
+    ADMIN_FLAPS_MS = 600000,   /* within this time: a rolling restart takes it out once */
     ADMIN_REFUSALS_MAX = 16,   /* of addresses and calls that the log has in a minute */
     ADMIN_REFUSALS_MS = 60000,
     ADMIN_PEER_BYTES = 48,
@@ -43,6 +46,9 @@ struct admin_seen {
     unsigned era;
     bool known;
     enum node_standing_why why;
+    unsigned outs; /* times that it went out or was avoided */
+    uint64_t
+        out_ms[ADMIN_FLAPS_OUTS]; /* when, the last ones; the next goes to outs % their count */
 };
 
 struct admin {
@@ -61,6 +67,7 @@ struct admin {
     struct admin_refusal refusals[ADMIN_REFUSALS_MAX];
     uint64_t refusals_unsaid; /* of addresses and calls without a row */
     struct admin_seen seen[NODE_REPLICAS_MAX];
+    struct admin_attention_list attention; /* of the last look */
 };
 
 /* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
@@ -107,8 +114,10 @@ MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *
 uint64_t admin_unix_ms(const struct admin *a);
 /* The event's time, which is in milliseconds, or the replication's, if that is ahead. */
 uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
-/* Makes events of what changed; does so every ADMIN_WATCH_MS. */
+/* Makes events of what changed, and looks what needs attention; does so every ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);
+/* The second part of that. */
+void admin_attention_look(struct admin *a, uint64_t now_ms);
 void admin_asks_free(struct admin *a);
 void admin_adds_tick(struct admin *a);
 void admin_adds_free(struct admin *a);

@@ -35,6 +35,8 @@ enum {
       "what this router did in each of the last seconds")                                          \
     X(EVENTS, GET, "/events", NULL, admin_happened, 0, "what happened lately, in words")           \
     X(EVENTS_ALL, GET, "/events", "all=1", admin_happened, 0, "the same, as all routers saw it")   \
+    X(ATTENTION, GET, "/attention", NULL, admin_attention, 0,                                      \
+      "what is wrong, since when, whom it hurts, and the next command")                            \
     X(LIVE, GET, "/live", NULL, admin_live, ADMIN_STREAM,                                          \
       "the same and the cluster as it happens: server-sent events")                                \
     X(EXPLAIN, POST, "/explain", NULL, admin_explain, ADMIN_BODY | ADMIN_ASKS,                     \
@@ -42,6 +44,8 @@ enum {
     X(EXPLAIN_ALL, POST, "/explain", "all=1", admin_explain, ADMIN_BODY | ADMIN_ASKS,              \
       "the same, as each router sees it")                                                          \
     X(MEMBERS, GET, "/members", NULL, admin_members, 0, "the routers of the cluster")              \
+    X(MEMBER_FORGET, DELETE, "/members", "member=NAME", admin_member_forget,                       \
+      ADMIN_CHANGES | ADMIN_SHARED, "a router that is gone is not shown any more")                 \
     X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \
       "digests of all routers, and whether they are equal")                                        \
     X(CONFIG, GET, "/config", NULL, admin_config, 0, "settings in force")                          \

@@ -170,6 +170,31 @@ void admin_convergence(struct admin *a, struct exchange *x, const struct http_he
         admin_ask_all(a, x, NODE_CALL_DIGESTS, slice_of("", 0), ADMIN_ASK_TIMEOUT_US);
 }
 
+void admin_member_forget(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    char name[GOSSIP_NAME_MAX + 1];
+    struct node_replication *n = replication_of(a, x);
+    if (n == NULL)
+        return;
+    if (!admin_query(head, SLICE("member"), name, sizeof name) || name[0] == '\0') {
+        exchange_answer_error(x, 400, SLICE("member"),
+                              "Want ?member= with a name of gvctl members (GET /members).");
+        return;
+    }
+    if (!node_replication_forget(n, slice_of_cstr(name))) {
+        exchange_answer_error(x, 404, SLICE("member"),
+                              "No router \"%s\" is dead or has left; gvctl members (GET /members) "
+                              "lists them. One that lives is not forgotten: stop it.",
+                              name);
+        return;
+    }
+    struct admin_who who;
+    admin_who(a, x, head, &who);
+    log_event(a->config.log, LOG_INFO, "member_forgotten", LOG_CSTR("member", name),
+              LOG_CSTR("from", who.from), LOG_CSTR("token", who.token));
+    admin_ask_all(a, x, NODE_CALL_FORGET, slice_of_cstr(name), ADMIN_ASK_TIMEOUT_US);
+}
+
 static void explain_all(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_request request;

@@ -74,6 +74,20 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
     f->looked_ms = now_ms;
 }
 
+struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds)
+{
+    struct admin_figures_sum sum = {0};
+    unsigned count = f->count < seconds ? f->count : seconds;
+    for (unsigned i = 1; i <= count; i++) {
+        const struct admin_figures_second *s =
+            &f->seconds[(f->at + FIGURES_SECONDS - i) % FIGURES_SECONDS];
+        sum.requests += s->requests;
+        for (unsigned k = 0; k < NODE_RESULTS; k++)
+            sum.results[k] += s->results[k];
+    }
+    return sum;
+}
+
 static void put_seconds(struct json_writer *w, const char *key, float value)
 {
     json_key(w, key);
@@ -153,6 +167,36 @@ void admin_figures_now_write(const struct admin_figures *f, unsigned most, struc
     json_array_end(w);
 }
 
+static void put_ttft_counts(struct json_writer *w, const struct histogram *first_token)
+{
+    json_key(w, "ttft_counts");
+    json_array_begin(w);
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        json_u64(w, first_token->counts[i]);
+    json_array_end(w);
+}
+
+void admin_figures_counters_write(struct proxy *proxy, const struct node_router *router,
+                                  uint64_t since_ms, uint64_t unix_ms, struct json_writer *w)
+{
+    const struct admin_figures_seen nothing = {0};
+    struct admin_figures_seen now;
+    look(proxy, router, &now);
+    struct admin_figures_second s = second_of(&nothing, &now, proxy, router);
+    json_object_begin(w);
+    json_put_u64(w, "since_ms", since_ms);
+    json_put_u64(w, "time_ms", unix_ms);
+    json_put_u64(w, "requests", s.requests);
+    put_failed(w, &s);
+    json_put_u64(w, "client_errors", s.results[NODE_RESULT_CLIENT_ERROR]);
+    json_put_u64(w, "in_flight", s.in_flight);
+    json_put_u64(w, "queued", s.queued);
+    json_put_u64(w, "prompt_tokens", s.prompt_tokens);
+    json_put_u64(w, "cached_tokens", s.cached_tokens);
+    put_ttft_counts(w, &now.first_token);
+    json_object_end(w);
+}
+
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w)
 {
@@ -172,11 +216,7 @@ void admin_figures_total_write(struct proxy *proxy, const struct node_router *ro
     json_put_u64(w, "connections_refused", stats->connections_refused);
     json_key(w, "ttft_sum_s");
     json_double(w, now.first_token.sum_s);
-    json_key(w, "ttft_counts");
-    json_array_begin(w);
-    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
-        json_u64(w, now.first_token.counts[i]);
-    json_array_end(w);
+    put_ttft_counts(w, &now.first_token);
     json_key(w, "by_replica");
     node_router_counts_write(router, w);
     json_object_end(w);

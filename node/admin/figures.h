@@ -38,6 +38,11 @@ struct admin_figures {
 /* Every few milliseconds; once a second it looks. */
 void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms);
+/* Requests of the last `seconds`, and how those ended that did. */
+struct admin_figures_sum {
+    uint64_t requests, results[NODE_RESULTS];
+};
+struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds);
 /* The last second as an object, or null. */
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
 /* All of them, the oldest first. */
@@ -47,6 +52,9 @@ void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
 void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
                              const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
                              struct json_writer *w);
+/* In few words what was counted since the start, for others to add up: an object. */
+void admin_figures_counters_write(struct proxy *proxy, const struct node_router *router,
+                                  uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
 /* The same of all the time since the start, and what a second does not have: an object. */
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "gossip/limits.h"
 #include "node/admin/figures.h"
+#include "node/admin/together.h"
 #include "node/cluster/digests.h"
 #include "node/route/brief.h"
 
@@ -53,6 +54,7 @@ struct admin_live {
     unsigned shown_at;
     struct agreement agreement;
     struct admin_figures figures;
+    struct admin_together together;
     struct buf text;
 };
 
@@ -222,6 +224,10 @@ static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_wr
     put_router(live, w);
     int err = put_members(live, w);
     put_agreement(live, w);
+    json_put_object(w, "attention");
+    admin_attention_write(&a->attention, w);
+    json_object_end(w);
+    admin_together_write(&live->together, w);
     json_key(w, "figures");
     admin_figures_last_write(&live->figures, w);
     json_put_u64(w, "made", node_decisions_made(a->config.decisions));
@@ -381,7 +387,9 @@ static void begin_to_look(struct admin_live *live, uint64_t now_ms)
     live->event_change = admin_events_change(live->admin->events);
     memset(live->shown, 0, sizeof live->shown);
     live->looked_ms = live->snapped_ms = now_ms;
+    buf_clear(&live->together.nodes); /* of the last viewer */
     ask_digests(live, now_ms);
+    admin_together_tick(&live->together, now_ms);
 }
 
 void admin_live(struct admin *a, struct exchange *x, const struct http_head *head)
@@ -412,6 +420,17 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
         (void)exchange_endless_write(x, buf_slice(&live->text));
 }
 
+enum admin_agree admin_live_agree(const struct admin_live *live, uint64_t now_ms)
+{
+    const struct agreement *a = &live->agreement;
+    if (a->asked_ms == 0 || now_ms > a->asked_ms + LIVE_MOVING_MS)
+        return LIVE_AGREE_UNKNOWN;
+    return a->state == AGREE_DIFFER         ? LIVE_AGREE_DIFFER
+           : a->state == AGREE_INCOMPARABLE ? LIVE_AGREE_INCOMPARABLE
+           : a->state == AGREE_EQUAL        ? LIVE_AGREE_EQUAL
+                                            : LIVE_AGREE_UNKNOWN;
+}
+
 const struct admin_figures *admin_live_figures(const struct admin_live *live)
 {
     return &live->figures;
@@ -432,6 +451,7 @@ int admin_live_create(struct admin_live **out, struct admin *admin)
     live->admin = admin;
     buf_init(&live->text, LIVE_TEXT_BYTES_MAX);
     buf_init(&live->agreement.nodes, LIVE_NODES_BYTES_MAX);
+    admin_together_init(&live->together, admin);
     *out = live;
     return ERR_OK;
 }
@@ -442,6 +462,7 @@ void admin_live_destroy(struct admin_live *live)
         return;
     buf_free(&live->text);
     buf_free(&live->agreement.nodes);
+    admin_together_free(&live->together);
     free(live);
 }
 
@@ -452,6 +473,7 @@ void admin_live_tick(struct admin_live *live, uint64_t now_ms)
     if (live->count == 0)
         return;
     ask_digests(live, now_ms);
+    admin_together_tick(&live->together, now_ms);
     if (now_ms < live->looked_ms + LIVE_EVERY_MS)
         return;
     live->looked_ms = now_ms;

@@ -48,6 +48,14 @@ void admin_live_tick(struct admin_live *live, uint64_t now_ms);
 void admin_live_stop(struct admin_live *live);
 /* What was done in each of the last seconds. */
 const struct admin_figures *admin_live_figures(const struct admin_live *live);
+/* Whether the routers hold the same, as far as a viewer had it asked lately. */
+enum admin_agree {
+    LIVE_AGREE_UNKNOWN,
+    LIVE_AGREE_EQUAL,
+    LIVE_AGREE_DIFFER,
+    LIVE_AGREE_INCOMPARABLE,
+};
+enum admin_agree admin_live_agree(const struct admin_live *live, uint64_t now_ms);
 /* How many look. */
 unsigned admin_live_viewers(const struct admin_live *live);
 

@@ -34,6 +34,13 @@ static enum admin_event_kind kind_of(enum node_standing_why why)
     }
 }
 
+/* Not by anybody's wish. */
+static bool is_out(enum node_standing_why why)
+{
+    return why != NODE_STANDING_WELL && kind_of(why) != ADMIN_EVENT_DRAIN &&
+           why != NODE_STANDING_ASLEEP;
+}
+
 static void tell(struct admin *a, unsigned replica, const struct node_standing *s, bool first)
 {
     char text[ADMIN_EVENT_TEXT_BYTES + NODE_NAME_MAX], room[NODE_STANDING_TEXT_BYTES];
@@ -68,6 +75,8 @@ static void look_at(struct admin *a, unsigned replica, uint64_t now_ms)
         return;
     if (!seen->known || seen->why != why)
         tell(a, replica, &standing, !seen->known);
+    if (seen->known && is_out(why) && !is_out(seen->why))
+        seen->out_ms[seen->outs++ % ADMIN_FLAPS_OUTS] = now_ms;
     seen->known = true;
     seen->why = why;
 }
@@ -80,4 +89,5 @@ void admin_watch(struct admin *a, uint64_t now_ms)
     unsigned count = node_router_replica_count(a->config.router);
     for (unsigned k = 0; k < count; k++)
         look_at(a, k, now_ms);
+    admin_attention_look(a, now_ms);
 }

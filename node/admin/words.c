@@ -32,6 +32,8 @@ static const struct words {
     {"member_dead", ADMIN_EVENT_DEATH,
      "Router {member} is taken for dead: it is not heard any more, and its load no longer counts."},
     {"member_left", ADMIN_EVENT_LEAVE, "Router {member} said that it leaves."},
+    {"member_forgotten", ADMIN_EVENT_LEAVE,
+     "Router {member} is no longer shown: an operator forgot it[, from {from}]."},
     {"cluster_ready", ADMIN_EVENT_JOIN,
      "This router is ready[: it took over the state of {from}][, with nothing to take over: "
      "{why}]."},

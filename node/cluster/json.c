@@ -192,7 +192,8 @@ int node_replication_members_json(const struct node_replication *n, uint64_t now
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
-        put_member(&w, n, &m, &self, now_us);
+        if (node_member_shown(n, &m, now_us))
+            put_member(&w, n, &m, &self, now_us);
     }
     json_array_end(&w);
     return json_writer_finish(&w);
@@ -207,6 +208,8 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
     json_array_begin(&w);
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         gossip_member_at(n->gossip, i, now_us, &m);
+        if (!node_member_shown(n, &m, now_us))
+            continue;
         const struct node_peer *p = node_replication_peer(n, m.node);
         json_object_begin(&w);
         json_put_cstr(&w, "name", m.name);
@@ -238,6 +241,8 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
     for (unsigned i = 0; i < gossip_member_count(n->gossip); i++) {
         struct gossip_member m;
         gossip_member_at(n->gossip, i, now_us, &m);
+        if (!node_member_shown(n, &m, now_us))
+            continue;
         if (!m.self && m.state != GOSSIP_ALIVE && m.state != GOSSIP_SUSPECT)
             json_put_cstr(&w, m.name, gossip_state_text(m.state));
         else if (!m.self && !m.understood)

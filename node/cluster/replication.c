@@ -49,6 +49,7 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
         memcpy(p->name, m->name, sizeof p->name);
     }
     p->refuses = p->refuses && p->epoch == epoch;
+    p->forgotten = p->forgotten && (m->state == GOSSIP_DEAD || m->state == GOSSIP_LEFT);
     p->epoch = epoch;
     p->state = m->state;
     p->understood = m->understood;

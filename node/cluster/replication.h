@@ -39,6 +39,8 @@ enum node_call_kind {
     NODE_CALL_DIGESTS,      /* answer: node_replication_digests_json() */
     NODE_CALL_EXPLAIN,      /* request and answer as for the user's explain() */
     NODE_CALL_EVENTS,       /* request and answer as for node_replication_events() */
+    NODE_CALL_FIGURES,      /* the same of node_replication_figures() */
+    NODE_CALL_FORGET,       /* request: a member's name; answer: {"forgotten": BOOL} */
 };
 
 /* Events for operators; the value in brackets, the detail in words after a colon. */
@@ -143,6 +145,9 @@ void node_replication_aside(struct node_replication *n, const struct node_replic
 typedef int node_replication_events_write(void *context, struct slice request, struct buf *out);
 void node_replication_events(struct node_replication *n, node_replication_events_write *write,
                              void *context);
+/* The same for NODE_CALL_FIGURES. */
+void node_replication_figures(struct node_replication *n, node_replication_events_write *write,
+                              void *context);
 void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);
@@ -178,6 +183,22 @@ void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
 /* True if a member is on another machine: it answered from another address than the loopback. */
 bool node_replication_apart(const struct node_replication *n);
+/* A member in short, for what needs attention. */
+struct node_member_look {
+    bool shown; /* to operators */
+    char name[GOSSIP_NAME_MAX + 1];
+    enum gossip_state state;
+    bool self, draining;
+    bool old;                        /* it is dead, and another router has started since */
+    char differs[NODE_DETAIL_MAX];   /* settings that all must share; empty: none differ */
+    char filtered[NODE_ADDRESS_MAX]; /* where it takes no TCP; empty: it does */
+};
+unsigned node_replication_look_count(const struct node_replication *n);
+void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,
+                           struct node_member_look *out);
+/* From now on a member that is dead or has left is not shown any more, until it is back. False:
+ * there is none of that name that is gone. */
+bool node_replication_forget(struct node_replication *n, struct slice name);
 /* The latest `now_us` of any call. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 

@@ -3,6 +3,7 @@
  *   members.c      members and their metadata, events, the callbacks of the user
  *   message.c      messages of anti-entropy
  *   aside.c        messages beside the state
+ *   look.c         which members operators see
  *   json.c         output for operators; metrics.c
  *   serve.c        answers other routers' calls
  *   call.c         calls to other routers
@@ -31,6 +32,7 @@ struct node_peer {
     bool quarantined;
     bool foreign_said; /* the event for `understood` false was sent */
     bool refuses;      /* answered that it cannot give a snapshot */
+    bool forgotten;    /* by an operator, since it is gone: not shown */
     struct gossip_versions speaks;
     struct node_agreement agreement; /* all 0: unknown so far */
     uint64_t started_ms;             /* cluster time at its start */
@@ -66,6 +68,12 @@ enum node_message {
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
+
+/* Whether operators see it. One that left is shown for a minute, a dead one for ten, or until an
+ * operator forgets it, or another router has its address. The gossip knows it for longer: it calls
+ * it now and then, which heals a partition (gossip/watch.c). */
+bool node_member_shown(const struct node_replication *n, const struct gossip_member *m,
+                       uint64_t now_us);
 
 /* One round of anti-entropy that this node began. */
 struct node_round {
@@ -193,6 +201,8 @@ struct node_replication {
     uint64_t delta_errors, message_errors;
     node_replication_events_write *events_write; /* NULL: no events are kept */
     void *events_context;
+    node_replication_events_write *figures_write; /* NULL: nobody counts */
+    void *figures_context;
     struct node_replication_aside aside;
     uint64_t aside_due_us;
     uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not support */

@@ -37,11 +37,31 @@ void node_replication_events(struct node_replication *n, node_replication_events
     n->events_context = context;
 }
 
+void node_replication_figures(struct node_replication *n, node_replication_events_write *write,
+                              void *context)
+{
+    n->figures_write = write;
+    n->figures_context = context;
+}
+
+static int figures_make(struct node_serve *s, struct slice request)
+{
+    const struct node_replication *n = s->n;
+    return n->figures_write ? n->figures_write(n->figures_context, request, &s->text)
+                            : ERR_UNSUPPORTED;
+}
+
 static int events_make(struct node_serve *s, struct slice request)
 {
     const struct node_replication *n = s->n;
     return n->events_write ? n->events_write(n->events_context, request, &s->text)
                            : ERR_UNSUPPORTED;
+}
+
+static int forget_make(struct node_serve *s, struct slice request)
+{
+    bool forgotten = node_replication_forget(s->n, request);
+    return buf_append_cstr(&s->text, forgotten ? "{\"forgotten\":true}" : "{\"forgotten\":false}");
 }
 
 static int serve_begin(struct node_serve *s, struct slice request)
@@ -57,6 +77,10 @@ static int serve_begin(struct node_serve *s, struct slice request)
         return explain_make(s, request);
     case NODE_CALL_EVENTS:
         return events_make(s, request);
+    case NODE_CALL_FIGURES:
+        return figures_make(s, request);
+    case NODE_CALL_FORGET:
+        return forget_make(s, request);
     default:
         return ERR_UNSUPPORTED;
     }

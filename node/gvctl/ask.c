@@ -144,6 +144,32 @@ static int show_table(const struct given *g, const struct command *c, const json
     return g->all ? show_explain_all(&g->show, answer) : c->show(&g->show, answer);
 }
 
+static bool serves(const json_t *replica, const char *model)
+{
+    size_t i;
+    const json_t *name;
+    bool found = false;
+    json_array_foreach(json_object_get(json_object_get(replica, "models"), "names"), i, name)
+    {
+        found = found || (json_is_string(name) && strcmp(json_string_value(name), model) == 0);
+    }
+    return found;
+}
+
+/* The replicas that serve it; takes over the list. */
+static json_t *of_model(json_t *list, const char *model)
+{
+    json_t *out = json_is_array(list) ? json_array() : NULL, *r;
+    size_t i;
+    json_array_foreach(list, i, r)
+    {
+        if (serves(r, model))
+            (void)json_array_append(out, r);
+    }
+    json_decref(list);
+    return out;
+}
+
 int ask_show(const struct given *g, const struct command *c, struct slice text,
              const char *sentence)
 {
@@ -153,13 +179,16 @@ int ask_show(const struct given *g, const struct command *c, struct slice text,
         plain_printf(stdout, "%s\n", sentence);
         return EXIT_SUCCESS;
     }
-    bool raw =
-        (format == SHOW_JSON && c->parse == NULL) || (format == SHOW_TABLE && c->show == NULL);
+    bool some = g->model != NULL && c->call == ADMIN_CALL_REPLICAS;
+    bool raw = (format == SHOW_JSON && c->parse == NULL && !some) ||
+               (format == SHOW_TABLE && c->show == NULL);
     if (raw) {
         print_text(text, stdout);
         return EXIT_SUCCESS;
     }
     json_t *answer = c->parse != NULL ? made_plain(g, c->parse(text)) : ask_parse(g, text);
+    if (some)
+        answer = of_model(answer, g->model);
     int err = answer == NULL ? ERR_SYNTAX : 0;
     if (err == 0 && table)
         err = show_table(g, c, answer);

@@ -227,6 +227,9 @@ static void say(const struct command *c, const char *argument, const json_t *ans
         (void)snprintf(out, SENTENCE_BYTES, "%s is forgotten: all routers serve it again",
                        argument);
         break;
+    case ADMIN_CALL_MEMBER_FORGET:
+        (void)snprintf(out, SENTENCE_BYTES, "router %s is no longer shown", argument);
+        break;
     case ADMIN_CALL_LOG_LEVEL:
         (void)snprintf(out, SENTENCE_BYTES, "the log has level %s until the next start", argument);
         break;

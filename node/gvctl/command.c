@@ -13,10 +13,14 @@ static const struct command rows[] = {
     {.help = "The cluster:"},
     {.name = "status",
      .run = COMMAND_STATUS,
-     .help = "in short: routers, replicas, load, share from cache",
-     .more = "Exit status 1 if the router that is asked is not ready. What it counts of requests\n"
-             "and of the cache is its own since its start, plus that of the other routers whose\n"
-             "admin ports can be reached from here."},
+     .call = CALL(ATTENTION),
+     .options = "check",
+     .help = "in short: problems, routers, replicas, load, cache",
+     .more = "Problems come first: red hurts clients, amber is out while clients are served, grey\n"
+             "are old members. Exit status 1 if the router that is asked is not ready; with\n"
+             "--check 1 if clients are hurt, 3 if something is out, else 0. What it counts of\n"
+             "requests and of the cache is its own since its start, plus that of the other\n"
+             "routers whose admin ports can be reached from here."},
     {.name = "top",
      .run = COMMAND_TOP,
      .options = "once interval",
@@ -30,6 +34,12 @@ static const struct command rows[] = {
      .forms = COMMAND_FORMS_NAMES,
      .help = "the routers: state, address, version, lag",
      .more = "-v adds which deltas each router has applied, and what the packets carried."},
+    {.name = "forget-member",
+     .argument = "NAME",
+     .call = CALL(MEMBER_FORGET),
+     .help = "no longer show a router that is gone",
+     .more = "A router that left in order goes from the list after a minute, a dead one after ten\n"
+             "minutes, or when another router has its address. One that comes back is shown."},
     {.name = "convergence",
      .run = COMMAND_CONVERGENCE,
      .call = CALL(CONVERGENCE),
@@ -53,6 +63,7 @@ static const struct command rows[] = {
     {.name = "replicas",
      .call = CALL(REPLICAS),
      .show = show_replicas,
+     .options = "model",
      .forms = COMMAND_FORMS_NAMES,
      .help = "what the router believes of every replica"},
     {.name = "sources",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "node/gvctl/columns.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/ring.h"
 #include "node/route/decisions.h"
@@ -34,11 +35,24 @@ static const char *end_of(const json_t *outcome, char out[48])
     return out;
 }
 
-static void print_head(const struct show *how)
+enum { NAME_LEAST = 21, OTHER_COLUMNS = 64 }; /* of a line, all but the replica's name */
+
+/* The replica in a column as wide as the longest name. */
+static const char *replica_of(const struct show *how, const json_t *answer, const char *name,
+                              char out[COLUMNS_TEXT_BYTES])
+{
+    const json_t *list = json_object_get(answer, "decisions");
+    return columns_fit(
+        name, columns_width(list, "choice", NAME_LEAST, how->wide ? 0 : OTHER_COLUMNS), out);
+}
+
+static void print_head(const struct show *how, const json_t *answer)
 {
     bool wide = how->wide;
-    printf("%-12s  %-21s  %-7s  %6s  %6s  %7s  %s", "TIME", "REPLICA", "WHY", "PROMPT", "CACHED",
-           "FIRST s", wide ? "END                     " : "END");
+    char replica[COLUMNS_TEXT_BYTES];
+    printf("%-12s  %s  %-7s  %6s  %6s  %7s  %s", "TIME",
+           replica_of(how, answer, "REPLICA", replica), "WHY", "PROMPT", "CACHED", "FIRST s",
+           wide ? "END                     " : "END");
     if (wide)
         printf("  %6s  %9s  %8s  %7s  %-12s  %s", "TOLD", "EXPECTED", "TOTAL s", "ATTEMPT", "MODEL",
                "REQUEST");
@@ -47,12 +61,11 @@ static void print_head(const struct show *how)
 
 static void print_line(const struct show *how, const json_t *answer, const json_t *d)
 {
-    (void)answer;
     const json_t *outcome = json_object_get(d, "outcome");
-    char text[8][48];
-    printf("%-12s  %-21s  %-7s  %6s  %6s  %7s  ",
-           ring_clock(d, "time_ms", "%H:%M:%S", true, text[0]), fields_text(d, "choice"),
-           fields_text(d, "why"), number_of(d, "prompt_tokens", 1, 0, text[1]),
+    char text[8][48], replica[COLUMNS_TEXT_BYTES];
+    printf("%-12s  %s  %-7s  %6s  %6s  %7s  ", ring_clock(d, "time_ms", "%H:%M:%S", true, text[0]),
+           replica_of(how, answer, fields_text(d, "choice"), replica), fields_text(d, "why"),
+           number_of(d, "prompt_tokens", 1, 0, text[1]),
            number_of(d, "cached_tokens", 1, 0, text[2]),
            number_of(outcome, "ttft_ms", 0.001, 3, text[3]));
     const char *end = end_of(outcome, text[4]);

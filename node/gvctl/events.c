@@ -6,20 +6,11 @@
 
 #include "node/admin/events.h"
 #include "node/gvctl/ask.h"
+#include "node/gvctl/columns.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/gather.h"
 #include "node/gvctl/plain.h"
 #include "node/gvctl/ring.h"
-
-#define LINE_FORMAT "%-19s  %-8s  %-21s  "
-
-static void print_head(const struct show *how)
-{
-    printf(LINE_FORMAT, "TIME", "ROUTER", "ABOUT");
-    if (how->wide)
-        printf("%-8s  %-8s  %5s  %-24s  ", "FIRST", "KIND", "TIMES", "EVENT");
-    (void)puts("WHAT");
-}
 
 enum { ROUTERS_NAMED = 4, ROUTERS_BYTES = 512 };
 
@@ -43,6 +34,49 @@ static const char *router_of(const json_t *answer, const json_t *e, char out[ROU
     return out;
 }
 
+/* As wide as the longest name. On a terminal ABOUT is left out, as the sentence names it. */
+struct widths {
+    unsigned router, about; /* 0: it is left out */
+};
+
+enum { TIME_COLUMNS = 19, ROUTER_LEAST = 8, ABOUT_LEAST = 21, GAP = 2 };
+
+static struct widths widths_of(const struct show *how, const json_t *answer)
+{
+    const json_t *list = json_object_get(answer, "events");
+    bool narrow = columns_of_terminal() > 0 && !how->wide;
+    size_t i, router = ROUTER_LEAST;
+    const json_t *e;
+    json_array_foreach(list, i, e)
+    {
+        char text[ROUTERS_BYTES];
+        size_t own = strlen(router_of(answer, e, text));
+        router = own > router ? own : router;
+    }
+    return (struct widths){.router = columns_cap((unsigned)router, 2 * TIME_COLUMNS),
+                           .about = narrow ? 0 : columns_width(list, "about", ABOUT_LEAST, 0)};
+}
+
+/* In front of what an event says; the column where that begins. */
+static unsigned print_begin(const struct widths *w, const char *time, const char *router,
+                            const char *about)
+{
+    char text[COLUMNS_TEXT_BYTES];
+    printf("%-*s  %s  ", TIME_COLUMNS, time, columns_fit(router, w->router, text));
+    if (w->about > 0)
+        printf("%s  ", columns_fit(about, w->about, text));
+    return TIME_COLUMNS + GAP + w->router + GAP;
+}
+
+static void print_head(const struct show *how, const json_t *answer)
+{
+    struct widths w = widths_of(how, answer);
+    (void)print_begin(&w, "TIME", "ROUTER", "ABOUT");
+    if (how->wide)
+        printf("%-8s  %-8s  %5s  %-24s  ", "FIRST", "KIND", "TIMES", "EVENT");
+    (void)puts("WHAT");
+}
+
 /* The last time, of those that happened again. */
 static void print_line(const struct show *how, const json_t *answer, const json_t *e)
 {
@@ -50,13 +84,20 @@ static void print_line(const struct show *how, const json_t *answer, const json_
     const char *router = router_of(answer, e, routers);
     const char *about = fields_has_text(e, "about") ? fields_text(e, "about") : "-";
     double times = fields_number(e, "count");
-    printf(LINE_FORMAT, ring_clock(e, "last_ms", "%Y-%m-%d %H:%M:%S", false, last), router, about);
+    struct widths w = widths_of(how, answer);
+    unsigned at =
+        print_begin(&w, ring_clock(e, "last_ms", "%Y-%m-%d %H:%M:%S", false, last), router, about);
     if (how->wide)
         printf("%-8s  %-8s  %5.0f  %-24s  ", ring_clock(e, "time_ms", "%H:%M:%S", false, first),
                fields_text(e, "kind"), times, fields_text(e, "event"));
-    printf("%s", fields_text(e, "text"));
-    if (times > 1 && !how->wide)
-        printf(" (%.0f times)", times);
+    char text[ADMIN_EVENT_TEXT_BYTES * 2];
+    bool again = times > 1 && !how->wide;
+    (void)snprintf(text, sizeof text, again ? "%s (%.0f times)" : "%s", fields_text(e, "text"),
+                   times);
+    if (how->wide)
+        printf("%s", text);
+    else
+        columns_wrap(text, at);
     (void)putchar('\n');
 }
 
@@ -234,7 +275,7 @@ static int follow_all(const struct given *g, struct gather *all, const json_t *a
     gather_tell_silent(all, answer);
     gather_tell_not_asked(all, answer);
     if (ring_is_table(g))
-        ring.head(&g->show);
+        ring.head(&g->show, shown);
     ring_print(g, &ring, shown);
     json_decref(shown);
     return ring_follow(g, &ring, follow_once, all);

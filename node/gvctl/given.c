@@ -167,6 +167,8 @@ static const struct given_option options[] = {
     {"members", 0, "N", false, take_number, AT(members), "and there are so many routers", ""},
     {"engine", 0, "NAME", false, take_text, AT(engine),
      "vllm, sglang or other, where it is known beforehand", "vllm sglang other"},
+    {"check", 0, NULL, false, take_flag, AT(check),
+     "exit 1 if clients are hurt, 3 if something is out, else 0", NULL},
     {"once", 0, NULL, false, take_flag, AT(once), "one frame, then the end", NULL},
     {"interval", 0, "SECONDS", false, take_number, AT(interval_s),
      "between two frames or two questions (default 1)", ""},

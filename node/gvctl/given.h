@@ -27,7 +27,7 @@ struct given {
     bool all;
     bool wait;
     unsigned members;
-    bool once, follow;
+    bool once, follow, check;
     unsigned last;       /* 0: not given */
     unsigned interval_s; /* 0: not given */
     const char *key_file;

@@ -33,11 +33,23 @@ static bool chooses_none(const struct given *g, const struct command *c, struct 
     return none;
 }
 
+/* At a terminal nobody sees that it waits. */
+static void tell_that_it_waits(const struct command *c, const char *argument)
+{
+    bool standard = argument == NULL || strcmp(argument, "-") == 0;
+    if (command_reads_body(c) && standard && isatty(STDIN_FILENO) != 0)
+        (void)fprintf(stderr,
+                      "gvctl: %s reads a request body, JSON, from standard input; end it "
+                      "with Ctrl-D\n",
+                      c->name);
+}
+
 static int ask(const struct given *g, const struct command *c, const char *argument)
 {
     struct buf body = {0};
     struct buf out = {0};
     int status = EXIT_FAILURE;
+    tell_that_it_waits(c, argument);
     if (!command_reads_body(c) || given_file(argument != NULL ? argument : "-", &body) == 0) {
         int answer = ask_command(g, c, argument, buf_slice(&body), &out);
         bool not_ready = answer == 503 && c->call == ADMIN_CALL_READYZ;

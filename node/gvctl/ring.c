@@ -70,7 +70,7 @@ void ring_print(const struct given *g, const struct ring *ring, const json_t *an
 void ring_print_last(const struct given *g, const struct ring *ring, json_t *answer)
 {
     if (ring_is_table(g)) {
-        ring->head(&g->show);
+        ring->head(&g->show, answer);
         ring_print(g, ring, answer);
         printf("%s", g->show.verbose ? ring->legend : "");
     } else {
@@ -174,7 +174,7 @@ static int follow(const struct given *g, const struct ring *ring)
     seen.since_ms = whole(answer, "since_ms");
     seen.changed = whole(answer, "changed");
     if (ring_is_table(g))
-        ring->head(&g->show);
+        ring->head(&g->show, NULL);
     ring_print(g, ring, answer);
     json_decref(answer);
     return ring_follow(g, ring, follow_once, &seen);

@@ -15,8 +15,8 @@ struct ring {
     const char *name;     /* of the call and of the answer's list: "decisions" */
     const char *followed; /* further query of a call that follows, "&ended=1" or "" */
     unsigned most;        /* that a router keeps, and tells in one answer */
-    void (*head)(const struct show *how);
-    /* `answer` is what the entry came in. */
+    /* `answer` is what the entries came in; NULL: none yet. */
+    void (*head)(const struct show *how, const json_t *answer);
     void (*line)(const struct show *how, const json_t *answer, const json_t *entry);
     const char *legend; /* below a verbose table */
 };

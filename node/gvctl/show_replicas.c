@@ -36,6 +36,20 @@ static const char *models_of(const json_t *replica, char out[16])
     return out;
 }
 
+/* The first model that it serves, and how many more; empty where none is known. */
+static void put_model(struct table *t, const json_t *replica)
+{
+    const json_t *names = json_object_get(json_object_get(replica, "models"), "names");
+    const char *first = json_string_value(json_array_get(names, 0));
+    size_t count = json_array_size(names);
+    if (first == NULL)
+        table_cell(t, "%s", "");
+    else if (count == 1)
+        table_cell(t, "%s", first);
+    else
+        table_cell(t, "%s +%zu", first, count - 1);
+}
+
 /* Those that refuse the router, and what to do about it. */
 static void show_refusing(const json_t *list)
 {
@@ -325,7 +339,8 @@ int show_replicas(const struct show *how, const json_t *list)
                                                   {"CACHE", TABLE_RIGHT | TABLE_WIDE},
                                                   {"HELD", TABLE_RIGHT},
                                                   {"KNOWN BY", TABLE_WIDE},
-                                                  {"RESTARTS", TABLE_RIGHT | TABLE_WIDE}};
+                                                  {"RESTARTS", TABLE_RIGHT | TABLE_WIDE},
+                                                  {"MODEL", 0}};
     struct table t;
     size_t i;
     const json_t *r;
@@ -361,6 +376,7 @@ int show_replicas(const struct show *how, const json_t *list)
                    fields_equal(json_object_get(r, "events"), "state", "off") ? ", events off"
                                                                               : "");
         table_cell(&t, "%.0f", fields_number(r, "restarts"));
+        put_model(&t, r);
     }
     table_print(&t, stdout);
     show_not_up(list);

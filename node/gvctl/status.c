@@ -8,6 +8,7 @@
 #include "node/gvctl/ask.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/print.h"
+#include "node/gvctl/problems.h"
 #include "node/gvctl/survey.h"
 #include "node/proxy/net.h"
 #include "node/route/result.h"
@@ -26,16 +27,24 @@ static json_t *tally_of_replicas(const json_t *replicas)
     return counts;
 }
 
-/* "equal", "different", "unknown" or "alone". */
+/* "equal", "different", "unknown" or "alone". What is on its way makes a difference for a moment:
+ * they differ if they do each time. */
 static const char *converged(const struct survey *s, const struct given *g)
 {
-    if (s->alone)
-        return "alone";
-    json_t *answer = ask_json(g, ADMIN_CALL_CONVERGENCE, true);
-    const char *word = answer == NULL                      ? "unknown"
-                       : show_convergence_equal(answer, 0) ? "equal"
-                                                           : "different";
-    json_decref(answer);
+    enum { TIMES = 5 };
+    static const double pause_s = 0.3;
+    const char *word = "alone";
+    for (unsigned i = 0; !s->alone && i < TIMES; i++) {
+        if (i > 0)
+            call_pause(pause_s);
+        json_t *answer = ask_json(g, ADMIN_CALL_CONVERGENCE, true);
+        word = answer == NULL                      ? "unknown"
+               : show_convergence_equal(answer, 0) ? "equal"
+                                                   : "different";
+        json_decref(answer);
+        if (strcmp(word, "different") != 0)
+            break;
+    }
     return word;
 }
 
@@ -101,14 +110,17 @@ static json_t *removed(const struct given *g)
 }
 
 /* Why not all were counted. */
-static const char *why_not_counted(const struct survey *s)
+static const char *why_not_counted(const struct survey *s, char room[256])
 {
     const char *why = "the others are gone";
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
         bool gone = strcmp(r->state, "left") == 0 || strcmp(r->state, "dead") == 0;
-        if (r->told == NULL && !gone)
-            return "the other admin ports are not reached from here";
+        if (r->told == NULL && !gone) {
+            (void)snprintf(room, 256, "%s does not answer from here at its admin port, %s", r->name,
+                           fields_text(r->member, "admin"));
+            return room;
+        }
         if (r->told != NULL && r->total == NULL)
             why = "an older router does not tell";
     }
@@ -407,6 +419,8 @@ static void print_minute(const struct show *how, const json_t *m)
 static void print_short(const struct show *how, const struct survey *s, const json_t *o)
 {
     const char *state = fields_text(o, "state");
+    char room[256];
+    problems_print(how, json_object_get(o, "attention"), s->unix_ms);
     printf("%-12s %s%s%s%s%s\n", "router", s->alone ? "" : fields_text(o, "router"),
            s->alone ? "" : ": ", show_colour(how, s->ready),
            s->ready ? "ready" : "not ready: ", s->ready ? "" : fields_text(s->readiness, "why"));
@@ -450,7 +464,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     print_each(how, s, print_waiting);
     if (fields_number(o, "routers_counted") < s->router_count)
         printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
-               s->router_count, fields_plural(s->router_count), why_not_counted(s));
+               s->router_count, fields_plural(s->router_count), why_not_counted(s, room));
 }
 
 int status(const struct given *g)
@@ -459,7 +473,11 @@ int status(const struct given *g)
     if (!survey_take(&s, g, false))
         return EXIT_FAILURE;
     bool ready = s.ready;
-    json_t *o = gather(&s, converged(&s, g));
+    const char *state = converged(&s, g);
+    json_t *o = gather(&s, state);
+    json_t *problems = problems_take(g, &s, strcmp(state, "different") == 0);
+    int check = problems_status(problems);
+    (void)json_object_set_new(o, "attention", problems);
     (void)json_object_set_new(o, "replicas_removed", removed(g));
     if (g->show.format == SHOW_TABLE)
         print_short(&g->show, &s, o);
@@ -467,5 +485,7 @@ int status(const struct given *g)
         print_as(g->show.format, o, stdout);
     json_decref(o);
     survey_free(&s);
-    return ready ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (!g->check)
+        return ready ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check == EXIT_SUCCESS && !ready ? PROBLEMS_DEGRADED : check;
 }

@@ -50,6 +50,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
                            : "http://",
                    r->self ? g->admin : admin);
     r->told = told_openly(g, r->admin, SURVEY_FIGURES, r->self ? ASK_TIMEOUT_S : 1, &status);
+    if (r->self)
+        s->unix_ms = fields_number(r->told, "now_ms");
     /* The admin port may be another's: loopback of another machine is ours. Its address is another
      * router's word, so nobody there is shown a token. */
     if (!r->self && !fields_equal(r->told, "router", r->name)) {

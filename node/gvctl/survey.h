@@ -25,7 +25,8 @@ struct survey_router {
 
 struct survey {
     double at_s;
-    bool alone; /* it runs without a cluster */
+    double unix_ms; /* by the clock of the router that is asked; 0: it does not tell */
+    bool alone;     /* it runs without a cluster */
     bool ready;
     struct survey_router *routers; /* owned; the one that is asked comes first */
     unsigned router_count;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/prometheus.h"
 #include "base/version.h"
+#include "node/admin/attention.h"
 #include "node/io/client_keys.h"
 #include "node/io/gossip.h"
 #include "node/io/log_sink.h"
@@ -50,6 +51,22 @@ void metrics_files_write(void *context, struct json_writer *w)
     json_put_bool(w, "client_keys_refused", client_keys_refused(shell->client_keys));
     json_put_bool(w, "tls_files_refused", tls_files_refused(shell->tls) > 0);
     json_put_u64(w, "config_waits", reload_waiting(shell->reload));
+}
+
+static void add_refused(struct admin_attention_list *list, bool refused, struct slice about)
+{
+    if (refused)
+        admin_attention_add(list, ATTENTION_FILES_REFUSED,
+                            &(struct admin_attention_facts){.about = about});
+}
+
+void metrics_attention(void *context, struct admin_attention_list *list)
+{
+    const struct shell *shell = context;
+    tls_attention(shell->tls, list);
+    add_refused(list, reload_refused(shell->reload), SLICE("settings"));
+    add_refused(list, client_keys_refused(shell->client_keys), SLICE("clients' keys"));
+    add_refused(list, tls_files_refused(shell->tls) > 0, SLICE("TLS files"));
 }
 
 int metrics_write(void *context, struct buf *out)

@@ -370,6 +370,7 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->admin.token_context = shell;
     config->admin.metrics = metrics_write;
     config->admin.files = metrics_files_write;
+    config->admin.attention = metrics_attention;
     config->admin.metrics_context = shell;
 }
 

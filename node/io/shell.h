@@ -130,5 +130,7 @@ void shell_close(struct shell *shell);
 MUST_USE int metrics_write(void *shell, struct buf *out);
 /* For admin_config.files. */
 void metrics_files_write(void *shell, struct json_writer *w);
+/* For admin_config.attention. */
+void metrics_attention(void *shell, struct admin_attention_list *list);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/err.h"
+#include "node/admin/attention.h"
 #include "node/io/tls_internal.h"
 
 enum {
@@ -301,6 +302,29 @@ static void write_expiries(const struct tls *t, struct prometheus *p)
     const struct tls_files *f = &t->files[FILES_REPLICAS];
     if (t->options->replica_cert[0] != '\0')
         write_expiry(p, &f->watch.files[f->watch.count - 2], t->client, &any);
+}
+
+/* Two weeks: most issuers renew earlier, so then something failed. */
+enum { EXPIRES_SOON_DAYS = 14, DAY_S = 86400 };
+
+static void look_at_expiry(struct admin_attention_list *list, const struct io_file *file,
+                           const SSL_CTX *ctx)
+{
+    int64_t left_s = tls_context_expires_s(ctx) - (int64_t)time(NULL);
+    const struct admin_attention_facts facts = {.about = slice_of_cstr(file->path),
+                                                .n = left_s > 0 ? (uint64_t)left_s / DAY_S : 0};
+    if (left_s <= 0)
+        admin_attention_add(list, ATTENTION_CERTIFICATE_EXPIRED, &facts);
+    else if (left_s < (int64_t)EXPIRES_SOON_DAYS * DAY_S)
+        admin_attention_add(list, ATTENTION_CERTIFICATE_EXPIRES, &facts);
+}
+
+void tls_attention(const struct tls *t, struct admin_attention_list *list)
+{
+    for (unsigned port = 0; t != NULL && port < ARRAY_LEN(t->server); port++) {
+        for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++)
+            look_at_expiry(list, &t->files[port].watch.files[2 * i], t->server[port]->ctx[i]);
+    }
 }
 
 unsigned tls_files_refused(const struct tls *t)

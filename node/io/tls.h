@@ -40,6 +40,7 @@ enum {
 struct shell;
 struct tcp_stream;
 struct tls;
+struct admin_attention_list;
 
 /* Reads what the settings name. ERR_NOT_FOUND or ERR_NOMEM with a message of IO_FILE_MESSAGE bytes.
  * `options` and `all` are borrowed until tls_free(). */
@@ -55,6 +56,8 @@ void tls_free(struct tls *t);
 /* Sets of files that cannot be used as they are now. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
+/* Adds certificates that have expired, or soon will. */
+void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 /* --- replicas -------------------------------------------------------------------------------- */
 

@@ -105,7 +105,7 @@ SHOWN = {
                                              [r"^a&b c:1 is added for all routers\n$"]),
     ("remove", "a:1"): ("DELETE", "/replicas?replica=a:1", {"ok": True}, [r"^a:1 is removed for all routers; "]),
     ("reset-cache",): ("POST", "/reset-cache", {"replicas": [{"status": 200}]}, [r"^1 of 1 replica emptied its cache\n$"]),
-    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^00ff is forgotten: "]),
+    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^00ff is forgotten: "]), ("forget-member", "r3"): ("DELETE", "/members?member=r3", {"nodes": {}}, [r"^router r3 is no longer shown\n$"]),
 }
 # Command -> method, target, an answer that is no JSON, what --json makes of it.
 TEXTS = {

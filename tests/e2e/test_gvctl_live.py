@@ -100,7 +100,7 @@ class Live(Clustered):
         self.converge(nodes[0], 3)
         status, out, err = gvctl("status", admin=nodes[0].admin_port)
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"^router +r1: ready\nrouters +3: 3 alive; (?:all hold the same state|their states differ \(gvctl convergence\))\n"
+        self.assertRegex(out, r"^problems +none\nrouter +r1: ready\nrouters +3: 3 alive; (?:all hold the same state|their states differ \(gvctl convergence\))\n"
                               r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining: %s \(an operator wishes it\)\n"
                               r"requests +0 in flight, 0 waiting\nlast minute +6 requests, 0 failed\n"
                               r"from cache +\d+\.\d %% of prompt tokens since the start\n$" % re.escape(sims[1].name))
@@ -260,14 +260,14 @@ class Ports(Case):
         r = self.router([e])
         status, out, err = gvctl("status", admin=r.admin_port)
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"^router +ready\ncluster +none: this router runs alone\nreplicas +1: 1 up\n")
+        self.assertRegex(out, r"^problems +none\nrouter +ready\ncluster +none: this router runs alone\nreplicas +1: 1 up\n")
         self.assertIn("from cache   not known: no answer has reported it\n", out)
         self.assertEqual(json.loads(gvctl("status", "--json", admin=r.admin_port)[1])["share_from_cache"], None)
         self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
         wait_for(lambda: gvctl("ready", admin=r.admin_port)[0] == 1, "it says so")
         status, out, err = gvctl("status", admin=r.admin_port)
         self.assertEqual((status, err), (1, ""))
-        self.assertRegex(out, r"^router +not ready: \S+")
+        self.assertRegex(out, r"^red +no replica can take requests, for \d s\n +hurts every client: it gets 503; next: gvctl replicas\nrouter +not ready: \S+")
 
     def test_what_is_explained_of_replicas_that_are_all_down_or_drained(self):
         engines = [self.engine(), self.engine()]

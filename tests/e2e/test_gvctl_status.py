@@ -11,12 +11,14 @@ def second(requests=0, cut=0, status_5xx=0, queue_full=0, **more):
     return dict({"requests": requests, "failed": {"cut": cut, "status_5xx": status_5xx, "queue_full": queue_full}}, **more)
 
 
-def admin_port(engine, name, members=None, sources=(), figures=(), **more):
+def admin_port(engine, name, members=None, sources=(), figures=(), attention=None, **more):
     """The calls of that router's admin port that status asks. `figures` is None: an older one, without them; `more` stands
-    beside them."""
+    beside them. `attention`: its items; None: an older one."""
     said = {"/readyz": answer_json({"ready": True, "router": name}), "/replicas": answer_json([]),
             "/members": answer_json({"self": name, "members": members}), "/sources": answer_json(list(sources)),
             "/convergence": answer_json({"equal": True, "nodes": {}}),
+            "/attention": answer_json({"error": {}}, 404) if attention is None else
+            answer_json({"router": name, "worst": "?", "more": 0, "items": attention}),
             "/figures": answer_json({"error": {}}, 404) if figures is None else
             answer_json(dict({"router": name, "figures": list(figures)}, **more))}
 

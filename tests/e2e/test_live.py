@@ -145,6 +145,8 @@ class Cluster(Clustered):
             self.assertEqual(len(node["registry"]), 16)
         since = snap["agreement"]["since_ms"]
         self.client(nodes[1]).post(CHAT, chat())
+        snap = v.wait("snap", lambda s: s["cluster"]["nodes"].get("r2", {}).get("requests", 0) > 0, "what r2 counted")
+        self.assertEqual(set(snap["cluster"]["nodes"]), {"r1", "r2", "r3"})
         snap = v.next("snap")[1]
         self.assertIn(snap["agreement"]["state"], ("equal", "moving"))
         self.assertEqual(snap["agreement"]["since_ms"], since)

@@ -1,15 +1,15 @@
 // What the page says of a snapshot.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { World, modules, replica, second, snapshot } from './world.mjs';
+import { World, attention, modules, problem, replica, second, snapshot } from './world.mjs';
 
 new World();
-const [words, replicas] = await modules('words.js', 'replicas.js');
+const [words, replicas, strip, cluster] = await modules('words.js', 'replicas.js', 'attention.js', 'figures.js');
 const three = ['r1', 'r2', 'r3'];
 const names = (n) => Array.from({ length: n }, (_, i) => `grapevine-7d9c8b6f5d-${i}`);
 
 test('all is well', () => {
-  assert.deepEqual(words.headline(snapshot(three)), { text: 'All 3 routers agree; the only replica takes requests.', bad: false });
+  assert.deepEqual(words.headline(snapshot(three)), { text: 'All 3 routers agree; the only replica takes requests.', state: 'well' });
   assert.match(words.agreement(snapshot(three)), /^All 3 living routers hold the same state/);
   assert.deepEqual(words.disagreement(snapshot(three)), []);
 });
@@ -17,15 +17,16 @@ test('all is well', () => {
 test('a cut between two', () => {
   const snap = snapshot(three, (a, b) => (a !== 'r1' && b !== 'r1' ? null : 50));
   assert.deepEqual(words.cuts(snap), [['r2', 'r3']]);
-  assert.equal(words.headline(snap).text, 'r2 and r3 do not hear each other; all 3 routers agree all the same; the only replica takes requests.');
-  assert.equal(words.headline(snap).bad, true);
+  assert.equal(words.headline(snap).text, 'Clients are served; 1 problem. All 3 routers agree; the only replica takes requests.');
+  assert.deepEqual(words.problems(snap).map((x) => [x.severity, x.what]), [['amber', 'r2 and r3 do not hear each other']]);
 });
 
 test('packets are lost one way', () => {
   for (const late of [null, 60000]) {
     const snap = snapshot(three, (a, b) => (a === 'r3' && b === 'r2' ? late : 50));
     assert.deepEqual([words.cuts(snap), words.deaf(snap)], [[], [['r3', 'r2']]]);
-    assert.deepEqual(words.headline(snap), { text: 'r3 does not hear r2; all 3 routers agree all the same; the only replica takes requests.', bad: true });
+    assert.equal(words.headline(snap).state, 'amber');
+    assert.deepEqual(words.problems(snap).map((x) => x.what), ['r3 does not hear r2, which hears r3']);
     assert.match(words.disagreement(snap).join(), /r3 does not hear r2, which hears r3/);
   }
   // This router itself, by its own figures.
@@ -34,15 +35,14 @@ test('packets are lost one way', () => {
   // One that joins has not heard all yet.
   const joins = snapshot(three, (a, b) => (a === 'r3' && b === 'r2' ? null : 50));
   joins.members[2].ready = false;
-  assert.equal(words.headline(joins).bad, false);
+  assert.equal(words.headline(joins).state, 'well');
 });
 
 test('routers that cannot be compared', () => {
   const snap = snapshot(three);
   snap.agreement.state = 'incomparable';
-  const { text, bad } = words.headline(snap);
-  assert.match(text, /^The routers cannot be compared, as their clocks or settings differ by far; /);
-  assert.equal(bad, true);
+  snap.attention = attention(problem('amber', 'routers_incomparable', ''));
+  assert.deepEqual(words.headline(snap), { text: 'Clients are served; 1 problem. 3 routers; the only replica takes requests.', state: 'amber' });
   assert.equal(words.disagreement(snap).length, 1);
 });
 
@@ -77,7 +77,7 @@ test('a router that drains, and several replicas that take nothing', () => {
   const down = ['e1', 'e2', 'e3', 'e4', 'e5'].map((name) => replica(name, { health: 'down', text: 'down' }));
   const snap = snapshot(three, undefined, { replicas: down, replica_count: 6, replicas_well: 1 });
   snap.members.find((m) => m.name === 'r3').draining = true;
-  assert.equal(words.headline(snap).text, 'r3 drains, and will leave; all 3 routers agree; 1 of 6 replicas take requests, e1, e2, e3 and 2 more do not.');
+  assert.deepEqual(words.headline(snap), { text: 'All 3 routers agree; 1 of 6 replicas take requests.', state: 'well' });
   assert.match(words.disagreement(snap).join(), /r3 drains: it takes no new requests, and leaves when/);
 });
 
@@ -90,11 +90,8 @@ test('a router whose gossip port takes datagrams alone', () => {
 test('a thousand replicas, of which some are shown', () => {
   const shown = Array.from({ length: 128 }, (_, i) => replica(`e${i}`));
   const of = (well, list, answered) => snapshot(three, undefined, { replicas: list, replica_count: 1000, replicas_well: well, answered });
-  assert.equal(words.headline(of(1000, shown)).text, 'All 3 routers agree; all 1000 replicas take requests.');
-  assert.equal(words.headline(of(128, shown)).text, 'All 3 routers agree; 128 of 1000 replicas take requests, 872 do not.');
-  const one = [replica('e7', { health: 'down', text: 'down' }), ...shown.slice(0, 127)];
-  assert.equal(words.headline(of(999, one)).text, 'All 3 routers agree; 999 of 1000 replicas take requests, e7 is down.');
-  assert.equal(words.headline(of(0, shown.map((r) => ({ ...r, health: 'down' })))).bad, true);
+  assert.equal(words.headline(of(1000, shown)).text, 'All 3 routers agree; all 1,000 replicas take requests.');
+  assert.equal(words.headline(of(128, shown)).text, 'All 3 routers agree; 128 of 1,000 replicas take requests.');
   replicas.replicas(of(128, shown, { prompt_tokens: 400, cached_tokens: 300 }));
   const lead = document.getElementById('replicas-lead').textContent;
   assert.match(lead, /^1,000 replicas; 75\s% of all prompt tokens/);
@@ -106,7 +103,6 @@ test('an outage that looks like none: streams are cut, with status 200', () => {
   const e = words.endings([cut(0), cut(30), cut(20)]);
   assert.deepEqual([e.requests, e.failed, e.cut], [150, 50, 50]);
   assert.equal(words.failedText(e), '50 failed (50 cut)');
-  assert.deepEqual(words.headline(snapshot(three), e), { text: 'All 3 routers agree; the only replica takes requests; 50 of 150 requests failed here in the last minute.', bad: true });
 });
 
 test('each kind of failure has its word, and what is none stands apart', () => {
@@ -122,14 +118,76 @@ test('clients\' own errors are no failures', () => {
   const e = words.endings([second({ requests: 50, client_errors: 50 })]);
   assert.equal(words.failedText(e), '0 failed');
   assert.equal(words.othersText(e), '50 client errors');
-  assert.equal(words.headline(snapshot(three), e).bad, false);
   assert.equal(words.othersText(words.endings([])), '');
 });
 
-test('one failure of very many makes no alarm', () => {
-  const of = (n) => words.endings([second({ requests: 1000, failed: { status_5xx: n, queue_full: 0, cut: 0 } })]);
-  assert.equal(words.headline(snapshot(three), of(9)).bad, false);
-  assert.equal(words.headline(snapshot(three), of(10)).bad, true);
+test('replicas by model, those in trouble first, and a card on a click', () => {
+  const list = [replica('a', { models: ['m'], chosen: 5 }), replica('b', { models: ['m'], chosen: 9 }), replica('c', { models: ['z'] }),
+    replica('d', { models: ['z'], health: 'down', text: 'down: it rests' })];
+  const snap = snapshot(three, undefined, { replicas: list, replica_count: 4, replicas_well: 3 });
+  const body = document.getElementById('replicas'), keys = () => body.children.map((x) => x.dataset.key);
+  replicas.replicas(snap);
+  assert.deepEqual(keys(), ['m z', 'r d', 'r c', 'm m', 'r a', 'r b']);
+  assert.equal(body.children[0].textContent, 'z: 1 of 2 replicas take requests');
+  assert.equal(body.children[1].getAttribute('data-state'), 'out');
+  assert.equal(body.children[1].children[1].textContent, 'down: it rests');
+  const heads = document.getElementById('replicas-head').children;
+  heads[6].firstElementChild.listeners.click();
+  assert.equal(heads[6].getAttribute('aria-sort'), 'descending');
+  assert.deepEqual(keys().slice(3), ['m m', 'r b', 'r a']);
+  heads[6].firstElementChild.listeners.click();
+  assert.deepEqual(keys().slice(3), ['m m', 'r a', 'r b']);
+  const button = body.children[1].firstElementChild.firstElementChild;
+  button.listeners.click();
+  assert.deepEqual(keys().slice(0, 4), ['m z', 'r d', 'c d', 'r c']);
+  assert.equal(button.getAttribute('aria-expanded'), 'true');
+  assert.match(body.children[2].textContent, /Serves z/);
+  button.listeners.click();
+  assert.deepEqual(keys().slice(0, 3), ['m z', 'r d', 'r c']);
+});
+
+test('figures of all routers are sums of what each counted meanwhile', () => {
+  const node = (since_ms, time_ms, requests, more) => ({ since_ms, time_ms, requests, failed: { cut: 0, status_5xx: 0, queue_full: 0 }, client_errors: 0, in_flight: 1, queued: 2, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [0, 0, 0], ...more });
+  const show = (now_ms, nodes) => cluster.figures(snapshot(['r1', 'r2'], undefined, { now_ms, cluster: { ttft_bounds_s: [0.1, 1], nodes } }));
+  const text = (id) => document.getElementById(id).textContent;
+  cluster.forget();
+  show(1000, {});
+  assert.equal(document.getElementById('cluster').hidden, true);
+  show(2000, { r1: node(1, 2000, 100), r2: node(1, 2000, 1000) });
+  assert.equal(document.getElementById('cluster').hidden, false);
+  show(4000, { r1: node(1, 4000, 110, { failed: { cut: 1, status_5xx: 2, queue_full: 3 }, client_errors: 7, prompt_tokens: 400, cached_tokens: 300, ttft_counts: [10, 0, 0] }),
+    r2: node(3500, 4000, 4, { ttft_counts: [0, 10, 0] }) }); // r2 began anew
+  assert.deepEqual([text('c-requests'), text('c-failed'), text('c-cached')], ['7', '6', '75\u00a0%']);
+  assert.equal(text('c-failed-foot'), 'in a minute: 1 cut, 2 with a 5xx, 3 for a full queue; 7 clients\u2019 own 4xx');
+  assert.deepEqual([text('c-ttft'), text('c-ttft-foot')], ['100\u00a0ms', 'p50 of a minute; p95 910\u00a0ms']);
+  assert.deepEqual([text('c-flight'), text('c-flight-foot'), text('h-cluster')], ['2', '4 waiting', 'All routers']);
+  show(5000, { r1: node(1, 5000, 110), r2: { error: 'timeout' } });
+  assert.equal(text('h-cluster'), 'All routers (1 router did not answer)');
+});
+
+test('how bad it is follows from what needs attention', () => {
+  const of = (...items) => snapshot(three, undefined, { attention: attention(...items), replica_count: 17, replicas_well: 16 });
+  const out = problem('amber', 'replica_out', 'e1'), old = problem('grey', 'router_old', 'r9'), fail = problem('red', 'clients_fail', 'r1');
+  const facts = 'All 3 routers agree; 16 of 17 replicas take requests.';
+  assert.deepEqual(words.headline(of(old)), { text: facts, state: 'well' });
+  assert.deepEqual(words.headline(of(out, old)), { text: 'Clients are served; 1 problem. ' + facts, state: 'amber' });
+  assert.deepEqual(words.headline(of(fail, out, out)), { text: 'Clients are hurt: 1 problem. ' + facts, state: 'red' });
+});
+
+test('the strip has a line for each problem, and is not there without one', () => {
+  const node = document.getElementById('attention');
+  const show = (...items) => strip.attention(snapshot(three, undefined, { attention: attention(...items) }));
+  show(problem('red', 'model_out', 'm', { what: 'model m has no usable replica' }), problem('grey', 'router_old', 'r9', { since_ms: 0 }));
+  assert.equal(node.hidden, false);
+  assert.deepEqual(node.children.map((x) => x.getAttribute('data-severity')), ['red', 'grey']);
+  const words_of = (i) => node.children[i].children.map((x) => x.textContent).slice(1);
+  assert.equal(words_of(0)[1], 'Model m has no usable replica');
+  assert.match(words_of(0)[2], /^since .* \(60\ss\)$/);
+  assert.deepEqual([words_of(0)[0], ...words_of(0).slice(3)], ['red: ', 'hurts nobody yet', 'gvctl replicas']);
+  assert.equal(words_of(1)[2], '');
+  show();
+  assert.equal(node.hidden, true);
+  assert.equal(node.children.length, 0);
 });
 
 test('how a request ended is said of its last attempt', () => {

@@ -132,6 +132,10 @@ export const replica = (name, more) => ({
   held_tokens: 0, prompt_tokens: 0, cached_tokens: 0, usage: null, ...more,
 });
 
+// One of the problems that a router tells of.
+export const problem = (severity, kind, about, more) => ({ severity, kind, about, what: `${kind} of ${about}`, since_ms: 40000, hurts: 'nobody yet', command: 'gvctl replicas', ...more });
+export const attention = (...items) => ({ worst: items[0]?.severity ?? 'well', more: 0, items });
+
 // One of `figures`.
 export const second = (more) => ({
   time_ms: 100000, ms: 1000, requests: 0, answers: 0, failed: { status_5xx: 0, queue_full: 0, cut: 0 }, client_errors: 0, client_gone: 0, retries: 0, hidden: 0, in_flight: 0, queued: 0,
@@ -147,7 +151,7 @@ export function snapshot(names, hears = () => 50, more = {}) {
   const members = names.map((n, i) => member(n, i === 0 ? { self: true } : { heard_ms: hears(names[0], n) ?? 50 }));
   return {
     frame: 1, now_ms: 100000, router: { name: names[0], version: '1', policy: 'cache_aware', since_ms: 1, ready: true, why: '', alone: '', admin_host: '127.0.0.1', loopback_only: true, reading_token: false, viewers: 1 },
-    members, agreement: { state: 'equal', since_ms: 1, differ: [], nodes }, figures: null, made: 0, replicas: [replica('e1')], replica_count: 1, replicas_well: 1,
+    members, agreement: { state: 'equal', since_ms: 1, differ: [], nodes }, figures: null, cluster: { ttft_bounds_s: [0.1, 1], nodes: {} }, made: 0, attention: { worst: 'well', more: 0, items: [] }, replicas: [replica('e1')], replica_count: 1, replicas_well: 1,
     answered: { prompt_tokens: 0, cached_tokens: 0 }, history: [], decisions: [], events: [], ...more,
   };
 }

@@ -1,14 +1,16 @@
 // What /live says, and who shows what of it.
 import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } from './dom.js';
 import * as ask from './ask.js';
+import { attention } from './attention.js';
 import * as log from './decisions.js';
+import * as cluster from './figures.js';
 import { replicas } from './replicas.js';
 import { routers } from './routers.js';
 import { spark } from './spark.js';
 import { follow } from './stream.js';
 import { endings, failedText, headline, othersText, readers } from './words.js';
 
-const SECONDS = 180, LATELY = 60, EVENTS = 100, SILENT_MS = 2500;
+const SECONDS = 180, LATELY = 60, EVENTS = 100, EVENTS_FOLDED = 10, FOLD_MS = 10000, SILENT_MS = 2500;
 let token = ''; // in this memory alone
 let history = [], events = new Map(), snap = null, frame = 0, made = null;
 let heard = 0, refused = '', wanting = false; // wanting: a token
@@ -51,14 +53,31 @@ function figures() {
   spark($('s-flight'), history.map((x) => x.in_flight), 4);
 }
 
+let unfolded = false;
+
+// A start makes many events in a moment: it is one line, as long as the list is folded.
+export function folded(list) {
+  const out = [];
+  for (const e of list) {
+    const before = out[out.length - 1], quiet = e.kind === 'join' || e.kind === 'replica' || e.kind === 'config' || e.kind === 'key';
+    if (before && quiet && before.quiet && before.last_ms - e.last_ms < FOLD_MS) before.more += 1;
+    else out.push({ ...e, quiet, more: 0 });
+  }
+  return out;
+}
+
 function showEvents() {
-  const list = [...events.values()].sort((a, b) => b.last_ms - a.last_ms || b.id - a.id).slice(0, EVENTS);
+  const all = [...events.values()].sort((a, b) => b.last_ms - a.last_ms || b.id - a.id);
+  const list = unfolded ? all.slice(0, EVENTS) : folded(all).slice(0, EVENTS_FOLDED);
   keep($('events'), list, (e) => e.id,
     (e) => h('li', { 'data-kind': e.kind }, h('time', { datetime: new Date(e.last_ms).toISOString() }), h('span', { class: 'kind' }, KINDS[e.kind] || e.kind), h('p')),
     (node, e) => {
       say(node.children[0], clock(e.last_ms));
-      say(node.children[2], e.text + (e.count > 1 ? ` (${e.count} times since ${clock(e.time_ms)})` : ''));
+      say(node.children[2], e.text + (e.count > 1 ? ` (${e.count} times since ${clock(e.time_ms)})` : '') + (e.more ? ` (and ${count(e.more, 'event')} before it)` : ''));
     });
+  mark($('events-more'), 'hidden', unfolded || all.length > list.length ? null : '');
+  mark($('events-more'), 'aria-expanded', String(unfolded));
+  say($('events-more'), unfolded ? 'Show fewer' : `Show all ${all.length}`);
 }
 
 function state(name, text) {
@@ -76,12 +95,14 @@ function advise(text, links) {
 function show(next) {
   snap = next;
   if (snap.figures && (!history.length || snap.figures.time_ms > history[history.length - 1].time_ms)) history = [...history, snap.figures].slice(-SECONDS);
-  const { text, bad } = headline(snap, endings(history.slice(-LATELY)));
+  const { text, state: how } = headline(snap), bad = how === 'red';
   say($('headline'), text);
-  mark($('headline'), 'data-state', bad ? 'bad' : 'well');
+  mark($('headline'), 'data-state', bad ? 'bad' : how);
+  attention(snap);
   say($('router-name'), `${snap.router.name ? snap.router.name + ' · ' : ''}${snap.router.policy} · ${snap.router.version}`);
   document.title = `${bad ? '▲ ' : ''}${snap.router.name || 'Grapevine'} · Grapevine`;
-  advise(snap.router.alone ? `This router is alone: ${snap.router.alone}` : '');
+  advise('');
+  cluster.figures(snap);
   figures();
   routers(snap);
   replicas(snap);
@@ -113,6 +134,7 @@ function take(name, data) {
     history = data.history;
     frame = data.frame;
     made = null;
+    cluster.forget();
     log.decisions(data.decisions);
   } else if (name === 'snap') {
     if (data.frame > frame + 1) missed();
@@ -172,6 +194,10 @@ $('token-form').addEventListener('submit', (event) => {
   $('token').value = '';
   wanting = false;
   live.begin();
+});
+$('events-more').addEventListener('click', () => {
+  unfolded = !unfolded;
+  showEvents();
 });
 log.begin();
 ask.begin(call, (text) => {

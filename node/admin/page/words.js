@@ -2,7 +2,6 @@
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
 const PAIRS_MAX = 6, NAMED_MAX = 3; // in sentences
-const FAILED_SHARE = 0.01; // of requests, from which on the page warns: as the alert GrapevineRequestsFail does
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -183,58 +182,40 @@ export function othersText(e) {
   return other.join(', ');
 }
 
-// The whole cluster in a sentence or two, and whether something is wrong. `lately`: endings() here in the last minute.
-export function headline(snap, lately) {
-  const out = [];
-  let bad = false;
-  if (snap.members) {
-    const gone = snap.members.filter((m) => m.state === 'dead').map((m) => m.name);
-    const suspect = snap.members.filter((m) => m.state === 'suspect').map((m) => m.name);
-    const alive = snap.members.filter(lives).length;
-    const drains = snap.members.filter((m) => lives(m) && m.draining && !m.self).map((m) => m.name);
-    const cut = cuts(snap), one_way = deaf(snap);
-    if (gone.length) out.push(`${list(gone)} ${gone.length > 1 ? 'are' : 'is'} not heard any more: dead, or cut off`);
-    if (suspect.length) out.push(`${list(suspect)} ${suspect.length > 1 ? 'are' : 'is'} silent`);
-    if (drains.length) out.push(`${list(drains)} ${drains.length > 1 ? 'drain' : 'drains'}, and will leave`);
-    if (cut.length) out.push(`${list(cut[0])} do not hear each other`);
-    else if (one_way.length) out.push(`${one_way[0][0]} does not hear ${one_way[0][1]}`);
-    bad = gone.length + suspect.length + cut.length + one_way.length > 0;
-    if (snap.agreement.state === 'equal' || snap.agreement.state === 'moving') {
-      out.push(alive < 2 ? 'this router is alone' : gone.length ? `the other ${alive} routers agree` : `all ${alive} routers agree${bad ? ' all the same' : ''}`);
-    } else if (snap.agreement.state === 'joining') out.push('a router joins');
-    else if (snap.agreement.state === 'differ') {
-      out.push('the routers differ');
-      bad = true;
-    } else if (snap.agreement.state === 'incomparable') {
-      out.push('the routers cannot be compared, as their clocks or settings differ by far');
-      bad = true;
-    } else if (snap.agreement.state === 'silent') {
-      const names = silent(snap).filter((name) => !gone.includes(name) && !suspect.includes(name));
-      if (names.length) out.push(`${list(names)} did not answer`);
-      bad = true;
-    }
-  }
-  // A snapshot has some of many, those that take none first; the counts are of all.
-  const all = snap.replica_count, well = snap.replicas_well;
+// What needs attention, the worst first: what the router says (node/admin/attention.h), and pairs of routers that do not
+// hear each other, of which only what all of them say tells.
+export function problems(snap) {
+  const pair = (about, what) => ({ severity: 'amber', kind: 'cut', about, what, since_ms: 0, hurts: 'nobody: other routers hand on what each says', command: 'gvctl members' });
+  const pairs = snap.members ? [
+    ...cuts(snap).slice(0, NAMED_MAX).map(([a, b]) => pair(`${a} ${b}`, `${a} and ${b} do not hear each other`)),
+    ...deaf(snap).slice(0, NAMED_MAX).map(([a, b]) => pair(`${a} ${b}`, `${a} does not hear ${b}, which hears ${a}`)),
+  ] : [];
+  const items = snap.attention.items;
+  return [...items.filter((x) => x.severity !== 'grey'), ...pairs, ...items.filter((x) => x.severity === 'grey')];
+}
+
+const upper = (text) => text[0].toUpperCase() + text.slice(1);
+
+function routersText(snap) {
+  if (!snap.members) return [];
+  const alive = snap.members.filter(lives).length;
+  if (alive < 2) return ['this router is alone'];
+  const agree = snap.agreement.state === 'equal' || snap.agreement.state === 'moving';
+  return [agree ? `all ${alive} routers agree` : snap.agreement.state === 'joining' ? 'a router joins' : `${alive} routers`];
+}
+
+// The whole cluster in a sentence, and how bad it is: "well", "amber" or "red".
+export function headline(snap) {
+  const list = problems(snap), red = list.filter((x) => x.severity === 'red'), amber = list.filter((x) => x.severity === 'amber');
+  const all = snap.replica_count, well = snap.replicas_well, out = routersText(snap);
   if (all === 0) out.push('there are no replicas');
-  else if (well === all) out.push(all === 1 ? 'the only replica takes requests' : `all ${all} replicas take requests`);
-  else {
-    const not = snap.replicas.filter((r) => !takes(r)), shown = not.slice(0, NAMED_MAX).map((r) => r.name), more = all - well - shown.length;
-    const others = list(more > 0 && shown.length ? [...shown, `${whole(more)} more`] : shown) || whole(more);
-    out.push(`${well} of ${all} replicas take requests, ${all - well === 1 && not[0] ? `${others} is ${not[0].text || not[0].health}` : `${others} do not`}`);
-  }
-  bad = bad || well === 0;
-  if (lately && lately.failed > 0 && lately.failed >= FAILED_SHARE * lately.requests) {
-    out.push(`${whole(lately.failed)} of ${count(lately.requests, 'request')} failed here in the last minute`);
-    bad = true;
-  }
-  if (!snap.router.ready) {
-    out.unshift(`this router is not ready (${snap.router.why})`);
-    bad = true;
-  }
-  const text = out.join('; ') + '.';
-  const named = [...(snap.members || []), ...snap.replicas].some((x) => text.startsWith(x.name));
-  return { text: named ? text : text[0].toUpperCase() + text.slice(1), bad };
+  else if (well === all) out.push(all === 1 ? 'the only replica takes requests' : `all ${whole(all)} replicas take requests`);
+  else out.push(`${whole(well)} of ${whole(all)} replicas take requests`);
+  const facts = upper(out.join('; ') + '.');
+  const state = red.length ? 'red' : amber.length || !snap.router.ready ? 'amber' : 'well';
+  const lead = red.length ? `Clients are hurt: ${count(red.length, 'problem')}.` : amber.length ? `Clients are served; ${count(amber.length, 'problem')}.`
+    : snap.router.ready ? '' : `This router is not ready: ${snap.router.why}.`;
+  return { text: lead ? `${lead} ${facts}` : facts, state };
 }
 
 export function readers(snap) {

@@ -1,0 +1,105 @@
+/* What needs attention: each problem in one line, with its severity, since when it lasts, whom it
+ * hurts and the next command. One table has the words; the page, GET /attention and gvctl status
+ * show them.
+ *
+ *   red    clients get failures, or a model has no usable replica
+ *   amber  something is out, and clients are served
+ *   grey   old members
+ *
+ * Planned work (a drain, a router that leaves in order, a replica in slow start) is no problem.
+ *
+ * Invariants: items are ordered by severity, then by the time that they were added; a list has
+ * ATTENTION_ITEMS_MAX items at most and counts those that had no room.
+ */
+#ifndef NODE_ADMIN_ATTENTION_H
+#define NODE_ADMIN_ATTENTION_H
+
+#include "base/json_write.h"
+#include "base/slice.h"
+
+enum admin_attention_severity {
+    ATTENTION_WELL, /* of a list without items */
+    ATTENTION_GREY,
+    ATTENTION_AMBER,
+    ATTENTION_RED,
+    ATTENTION_SEVERITIES,
+};
+
+enum admin_attention_kind {
+    ATTENTION_CLIENTS_FAIL,
+    ATTENTION_CLIENTS_REFUSED,
+    ATTENTION_NO_REPLICA,
+    ATTENTION_MODEL_OUT,
+    ATTENTION_CERTIFICATE_EXPIRED,
+    ATTENTION_REPLICA_OUT,
+    ATTENTION_REPLICA_AVOIDED,
+    ATTENTION_REPLICA_FLAPS,
+    ATTENTION_ROUTER_GONE,
+    ATTENTION_ROUTER_SILENT,
+    ATTENTION_ROUTERS_DIFFER,
+    ATTENTION_ROUTERS_INCOMPARABLE,
+    ATTENTION_ROUTER_SETTINGS,
+    ATTENTION_TCP_FILTERED,
+    ATTENTION_ALONE,
+    ATTENTION_OTHER_CLUSTER,
+    ATTENTION_CERTIFICATE_EXPIRES,
+    ATTENTION_FILES_REFUSED,
+    ATTENTION_ROUTER_OLD,
+    ATTENTION_KINDS,
+};
+
+enum {
+    ATTENTION_ITEMS_MAX = 32, /* more lines than anybody reads at 3 a.m.; `more` counts the rest */
+    ATTENTION_ABOUT_BYTES = 96,
+    ATTENTION_TEXT_BYTES = 320,
+    ATTENTION_HURTS_BYTES = 192,
+    ATTENTION_COMMAND_BYTES = 144,
+};
+
+/* What the words of a kind are filled with. */
+struct admin_attention_facts {
+    struct slice about; /* {a}: the router, replica, model or file */
+    const char *text;   /* {t}; NULL: empty */
+    uint64_t n, m;      /* {n}, {m} */
+};
+
+struct admin_attention_item {
+    enum admin_attention_kind kind;
+    uint64_t since_ms; /* Unix time; 0: not known */
+    char about[ATTENTION_ABOUT_BYTES];
+    char what[ATTENTION_TEXT_BYTES];
+    char hurts[ATTENTION_HURTS_BYTES];
+    char command[ATTENTION_COMMAND_BYTES];
+};
+
+struct admin_attention_list {
+    unsigned count;
+    unsigned more; /* that had no room */
+    struct admin_attention_item items[ATTENTION_ITEMS_MAX];
+};
+
+const char *admin_attention_severity_text(enum admin_attention_severity severity);
+const char *admin_attention_kind_text(enum admin_attention_kind kind);
+enum admin_attention_severity admin_attention_severity_of(enum admin_attention_kind kind);
+/* Of the worst item. */
+enum admin_attention_severity admin_attention_worst(const struct admin_attention_list *list);
+
+void admin_attention_add(struct admin_attention_list *list, enum admin_attention_kind kind,
+                         const struct admin_attention_facts *facts);
+
+/* Requests of a router in the last minute. `router` is empty where it runs alone. Adds what one
+ * request in a hundred suffers, or more. */
+struct admin_attention_minute {
+    uint64_t requests, status_5xx, cut, queue_full;
+};
+void admin_attention_clients(struct admin_attention_list *list, struct slice router,
+                             const struct admin_attention_minute *minute);
+
+/* What stood in `before`, too, lasts since then; the rest begins now. */
+void admin_attention_since(struct admin_attention_list *list,
+                           const struct admin_attention_list *before, uint64_t unix_ms);
+
+/* Members `worst`, `more` and `items`, into an open object. */
+void admin_attention_write(const struct admin_attention_list *list, struct json_writer *w);
+
+#endif

@@ -1,0 +1,24 @@
+// The strip under the headline: each problem in a line.
+import { $, ago, clock, h, keep, mark, say } from './dom.js';
+import { problems } from './words.js';
+
+const MARKS = { red: '\u25B2', amber: '\u25C6', grey: '\u25CB' }; // shapes, for those who do not see the colours
+
+function make(x) {
+  return h('li', { 'data-severity': x.severity }, h('span', { class: 'mark', 'aria-hidden': 'true' }, MARKS[x.severity]), h('span', { class: 'sr' }, x.severity + ': '),
+    h('span', { class: 'what' }), h('span', { class: 'since' }), h('span', { class: 'hurts' }), h('code', {}));
+}
+
+export function attention(snap) {
+  const list = problems(snap);
+  keep($('attention'), list, (x) => `${x.severity} ${x.kind} ${x.about}`, make, (node, x) => {
+    const [, , what, since, hurts, command] = node.children;
+    say(what, x.what[0].toUpperCase() + x.what.slice(1));
+    say(since, x.since_ms ? `since ${clock(x.since_ms)} (${ago(snap.now_ms - x.since_ms)})` : '');
+    say(hurts, `hurts ${x.hurts}`);
+    say(command, x.command);
+  });
+  mark($('attention'), 'hidden', list.length ? null : '');
+  mark($('attention-more'), 'hidden', snap.attention.more ? null : '');
+  say($('attention-more'), `${snap.attention.more} more: gvctl replicas`);
+}

@@ -1,0 +1,66 @@
+// The figures of all routers: rates, of counters that each of them tells once a second.
+import { $, count, mark, number, percent, say, seconds } from './dom.js';
+import { failedText } from './words.js';
+
+const KEPT_MS = 65000, RATE_MS = 5000, CACHE_MS = 60000, FAILED_MS = 60000;
+let samples = []; // {at, nodes}, the oldest first
+
+export function forget() {
+  samples = [];
+}
+
+const told = (node) => node && !node.error && node.ttft_counts;
+
+// What all routers counted within the last `ms`, and in how much time. A router that started anew begins at 0; of one
+// that was not heard before nothing counts yet.
+export function within(ms) {
+  const now = samples[samples.length - 1];
+  const out = { ms: 0, requests: 0, failed: 0, cut: 0, status_5xx: 0, queue_full: 0, client_errors: 0, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [] };
+  for (const [name, node] of Object.entries(now ? now.nodes : {})) {
+    if (!told(node)) continue;
+    const first = samples.find((x) => x.at >= now.at - ms && told(x.nodes[name]));
+    const before = first.nodes[name].since_ms === node.since_ms ? first.nodes[name] : null;
+    const since = (of) => of(node) - (before ? of(before) : 0);
+    out.ms = Math.max(out.ms, node.time_ms - (before ? before.time_ms : node.since_ms));
+    for (const key of ['requests', 'client_errors', 'prompt_tokens', 'cached_tokens']) out[key] += Math.max(0, since((x) => x[key]));
+    for (const key of ['cut', 'status_5xx', 'queue_full']) out[key] += since((x) => x.failed[key]);
+    node.ttft_counts.forEach((n, i) => (out.ttft_counts[i] = (out.ttft_counts[i] || 0) + n - (before ? before.ttft_counts[i] : 0)));
+  }
+  out.failed = out.cut + out.status_5xx + out.queue_full;
+  return out;
+}
+
+// The value that this share of them do not exceed, within its bucket (base/histogram.h); null: there are none.
+export function quantile(counts, bounds, share) {
+  const all = counts.reduce((a, b) => a + b, 0);
+  if (all === 0) return null;
+  let below = 0;
+  for (let i = 0; i < bounds.length; i++) {
+    const from = i > 0 ? bounds[i - 1] : 0;
+    if (counts[i] > 0 && below + counts[i] >= share * all) return from + ((bounds[i] - from) * (share * all - below)) / counts[i];
+    below += counts[i];
+  }
+  return bounds[bounds.length - 1];
+}
+
+export function figures(snap) {
+  const nodes = snap.cluster.nodes, names = Object.keys(nodes).filter((n) => told(nodes[n]));
+  mark($('cluster'), 'hidden', names.length ? null : '');
+  if (!names.length) return;
+  samples = [...samples.filter((x) => x.at > snap.now_ms - KEPT_MS), { at: snap.now_ms, nodes }];
+  const rate = within(RATE_MS), minute = within(FAILED_MS), cache = within(CACHE_MS);
+  const now = (key) => names.reduce((a, n) => a + nodes[n][key], 0);
+  const silent = Object.keys(nodes).length - names.length;
+  say($('h-cluster'), snap.members ? `All routers${silent ? ` (${count(silent, 'router')} did not answer)` : ''}` : 'This router, which runs alone');
+  say($('c-requests'), rate.ms > 0 ? number((rate.requests * 1000) / rate.ms) : '\u2013');
+  say($('c-failed'), number(minute.failed));
+  mark($('c-failed'), 'data-state', minute.failed > 0 ? 'bad' : null);
+  say($('c-failed-foot'), `in a minute${minute.failed ? `: ${failedText(minute).replace(/^.*\(|\)$/g, '')}` : ''}; ${number(minute.client_errors)} clients\u2019 own 4xx`);
+  say($('c-cached'), percent(cache.cached_tokens, cache.prompt_tokens));
+  say($('c-cached-foot'), cache.prompt_tokens > 0 ? `of ${number(cache.prompt_tokens)} prompt tokens in a minute` : 'no answer reported it in a minute');
+  const ttft = (share) => seconds(quantile(cache.ttft_counts, snap.cluster.ttft_bounds_s, share));
+  say($('c-ttft'), ttft(0.5));
+  say($('c-ttft-foot'), `p50 of a minute; p95 ${ttft(0.95)}`);
+  say($('c-flight'), number(now('in_flight')));
+  say($('c-flight-foot'), `${number(now('queued'))} waiting`);
+}
