@@ -1,4 +1,5 @@
-/* The file of client keys, as `gvctl key` shows and changes it. Each says on stderr why it failed. */
+/* The file of client keys, as `gvctl key` shows and changes it. All calls report
+ * errors on stderr. */
 #ifndef NODE_GVCTL_KEY_FILE_H
 #define NODE_GVCTL_KEY_FILE_H
 

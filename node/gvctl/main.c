@@ -163,12 +163,22 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* `verb` may follow where the command has some: `help key new`. */
+/* Whether the command's first argument is one of several words, and this is one of them. */
+static bool has_verb(const struct command *c, const char *verb)
+{
+    struct slice argument = slice_of_cstr(command_argument(c)), verbs = slice_cut(&argument, ' ');
+    while (verbs.len > 0) {
+        if (slice_equal(slice_cut(&verbs, '|'), slice_of_cstr(verb)))
+            return true;
+    }
+    return false;
+}
+
+/* A verb may follow if the command has some: `help key new`. */
 static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
-    struct slice argument = slice_of_cstr(c != NULL ? command_argument(c) : "");
-    if (c != NULL && verb != NULL && !slice_equal(slice_cut(&argument, ' '), slice_of_cstr(verb))) {
+    if (c != NULL && verb != NULL && !has_verb(c, verb)) {
         (void)fprintf(stderr, "gvctl: %s has no \"%s\"; see gvctl help %s\n", name, verb, name);
         return EXIT_USAGE;
     }

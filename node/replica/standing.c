@@ -8,17 +8,17 @@ static const struct {
     const char *word, *text;
 } whys[NODE_STANDINGS] = {
     [NODE_STANDING_WELL] = {"", ""},
-    [NODE_STANDING_ROUTER] = {"router", "is a Grapevine router, no engine"},
+    [NODE_STANDING_ROUTER] = {"router", "a Grapevine router, not an engine"},
     [NODE_STANDING_NO_ADDRESS] = {"no_address", "without an address: its name has none"},
     [NODE_STANDING_DNS_SILENT] = {"dns_silent",
                                   "without an address: no DNS server answers for its name"},
     [NODE_STANDING_DNS_FAILS] = {"dns_fails", "without an address: the look-up of its name fails"},
     [NODE_STANDING_REFUSES] = {"refuses", "down: its port refuses connections"},
-    [NODE_STANDING_TLS] = {"tls", "down: TLS with it fails, by its certificate or as its port "
-                                  "speaks none (the log says which: replica_tls_failed)"},
+    [NODE_STANDING_TLS] = {"tls", "down: TLS fails, because of its certificate or because its port "
+                                  "speaks no TLS (replica_tls_failed in the log says which)"},
     [NODE_STANDING_FAILS_CHECKS] = {"checks", "down: its health checks fail"},
     [NODE_STANDING_FAILS_REQUESTS] = {"requests", "down: requests could not connect, or broke"},
-    [NODE_STANDING_DRAINED] = {"drained", "draining: an operator wishes it"},
+    [NODE_STANDING_DRAINED] = {"drained", "draining: by an operator"},
     [NODE_STANDING_VANISHES] = {"vanishes", "draining: its source drops it"},
     [NODE_STANDING_ASLEEP] = {"asleep", "asleep"},
     [NODE_STANDING_LEAVING] = {"leaving", "leaving: its health check says no"},
@@ -33,7 +33,7 @@ static const struct {
     [NODE_STANDING_REPORTED] = {"reported", "avoided: another router reports that it fails"},
     [NODE_STANDING_REJECTS] = {"rejects", ""}, /* text_of_rejects() */
     [NODE_STANDING_FULL] = {"full", "avoided: it said that it is full"},
-    [NODE_STANDING_KEPT] = {"kept", "kept for a request that may be poison"},
+    [NODE_STANDING_KEPT] = {"kept", "kept free for a request that may be poison"},
     [NODE_STANDING_SLOW_START] = {"slow_start", "avoided: it is back, and starts slowly"},
 };
 

@@ -213,7 +213,7 @@ class Admin(Case):
     def test_explain_says_who_was_left_out(self):
         second = self.engine()
         r = self.router([self.e, second])
-        name = {"replica": second.name, "why": "draining: an operator wishes it"}
+        name = {"replica": second.name, "why": "draining: by an operator"}
         self.assertEqual(r.admin("POST", "/explain", BODY).json["left_out"], [])
         self.assertEqual(r.admin("POST", "/drain?replica=" + second.name, b"").status, 200)
         self.assertEqual(r.admin("POST", "/explain", BODY).json["left_out"], [name])

@@ -274,17 +274,17 @@ class Gvctl(Case):
     def test_where_nothing_may_be_chosen_the_reasons_stay(self):
         """With all drained they were dropped, and it exited with 0."""
         said = {"policy": "cache_aware", "model": "m", "error": "no replica can be chosen now",
-                "left_out": [{"replica": "a:1", "why": "draining: an operator wishes it"}]}
+                "left_out": [{"replica": "a:1", "why": "draining: by an operator"}]}
         status, out, err = self.ask("explain", says=answer_json(said), stdin=b"{}")
         self.assertEqual((status, out, err), (1, 'policy cache_aware: no replica can be chosen now (model "m")\n'
-                                                 "- a:1  draining: an operator wishes it\n", ""))
+                                                 "- a:1  draining: by an operator\n", ""))
         status, out, err = self.ask("explain", "-o", "json", says=answer_json(said), stdin=b"{}")
         self.assertEqual((status, json.loads(out), err), (1, said, ""))
         chosen = SHOWN[("explain",)][2]
         for nodes, expected in (({"r1": said, "r2": said}, 1), ({"r1": said, "r2": chosen}, 0)):
             status, out, err = self.ask("explain", "--all", says=answer_json({"nodes": nodes}), stdin=b"{}")
             self.assertEqual((status, err), (expected, ""))
-            self.assertIn("r1: no replica can be chosen now\n- a:1  draining: an operator wishes it\n", out)
+            self.assertIn("r1: no replica can be chosen now\n- a:1  draining: by an operator\n", out)
 
     def test_a_choice_that_is_down_is_no_choice_like_others(self):
         said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")

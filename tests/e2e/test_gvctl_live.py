@@ -101,7 +101,7 @@ class Live(Clustered):
         status, out, err = gvctl("status", admin=nodes[0].admin_port)
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^problems +none\nrouter +r1: ready\nrouters +3: 3 alive; (?:all hold the same state|their states differ \(gvctl convergence\))\n"
-                              r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining: %s \(an operator wishes it\)\n"
+                              r"version +grapevine \S+, policy cache_aware\nreplicas +2: 1 up, 1 draining: %s \(by an operator\)\n"
                               r"requests +0 in flight, 0 waiting\nlast minute +6 requests, 0 failed\n"
                               r"from cache +\d+\.\d %% of prompt tokens since the start\n$" % re.escape(sims[1].name))
         for form in ("json", "yaml"):
@@ -278,7 +278,7 @@ class Ports(Case):
         status, out, err = gvctl("explain", admin=r.admin_port, stdin=body)
         self.assertEqual((status, err), (1, ""))
         for e in engines:
-            self.assertIn("- %s  draining: an operator wishes it\n" % e.name, out)
+            self.assertIn("- %s  draining: by an operator\n" % e.name, out)
             self.assertEqual(gvctl("undrain", e.name, admin=r.admin_port)[0], 0)
             e.refuse()
         last = r"\n- (\S+)  down: [^\n]*\n(\S+) is down too \(its port refuses connections\): it would be tried as the last"
@@ -297,11 +297,11 @@ class Ports(Case):
         for e in engines[:4]:
             self.assertEqual(gvctl("drain", e.name, admin=r.admin_port)[0], 0)
         self.assertRegex(gvctl("status", admin=r.admin_port)[1],
-                         r"replicas +6: 1 up, (?:4 draining, 1 down|1 down, 4 draining): %s, (?:\S+ \(an operator wishes it\)"
+                         r"replicas +6: 1 up, (?:4 draining, 1 down|1 down, 4 draining): %s, (?:\S+ \(by an operator\)"
                          r"(?:, )?){2} and 2 more: gvctl replicas\n" % re.escape(down))
         self.assertRegex(gvctl("top", admin=r.admin_port)[1], r"(?m)^%s +down +refuses +0 " % re.escape(engines[5].name))
         out = gvctl("replicas", admin=r.admin_port)[1]
-        self.assertEqual(out.count("  draining: an operator wishes it: gvctl undrain it"), 3)
+        self.assertEqual(out.count("  draining: by an operator: gvctl undrain it"), 3)
         self.assertTrue(out.endswith("\nand 1 more\n"), out)
         self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
                       engines[5].name, out)

@@ -127,7 +127,7 @@ class Found(Case):
         self.assertEqual(len(engine.requests), 4)
         explained = two.admin("POST", "/explain", json.dumps(ASK).encode()).json
         self.assertEqual([x["why"] for x in explained["left_out"]],
-                         ["is a Grapevine router, no engine"])
+                         ["a Grapevine router, not an engine"])
         # An engine in the place of the router is an engine.
         two.stop()
         self.keep(Engine(port=port))

@@ -127,7 +127,7 @@ class Events(Case):
         r = self.router([a, b])
         wait_text(self, r, a.name, "is up")
         r.admin("POST", "/drain?replica=" + a.name)
-        wait_text(self, r, a.name, "draining: an operator wishes it")
+        wait_text(self, r, a.name, "draining: by an operator")
         r.admin("POST", "/undrain?replica=" + a.name)
         wait_text(self, r, a.name, "well again")
         b.stop()

@@ -68,14 +68,14 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
                         "every replica is full: at replica-requests-max, or without a place for "
                         "another connection");
     assert_string_equal(left_out(root, "a:80"), "at replica-requests-max");
-    assert_string_equal(left_out(root, "b:80"), "draining: an operator wishes it");
+    assert_string_equal(left_out(root, "b:80"), "draining: by an operator");
     json_decref(root);
     done(r, d, START_MS);
     node_router_replica_drain(r, 0, true);
     root = explain(r, &request, START_MS);
     assert_string_equal(json_string_value(json_object_get(root, "error")),
                         "no replica can be chosen now");
-    assert_string_equal(left_out(root, "a:80"), "draining: an operator wishes it");
+    assert_string_equal(left_out(root, "a:80"), "draining: by an operator");
     assert_int_equal(json_array_size(json_object_get(root, "left_out")), 2);
     json_decref(root);
     alone_destroy(r);
