@@ -77,8 +77,6 @@ static void look_at_replica(struct admin *a, unsigned i, const struct replicas *
     struct node_standing s = node_router_replica_standing(r, i, now_ms);
     enum trouble trouble = trouble_of(node_router_replica(r, i), s.why);
     const char *text = node_standing_text(&s, room);
-    if (s.why == NODE_STANDING_ROUTER) /* "is a Grapevine router" */
-        text += strlen("is ");
     struct admin_attention_facts facts = {.about = node_router_replica_name(r, i),
                                           .text = trouble != FINE ? text : "",
                                           .n = flaps(&a->seen[i], now_ms)};
