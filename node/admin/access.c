@@ -32,8 +32,8 @@ static void answer_no_token(struct exchange *x, const struct admin_who *who, con
     char said[400];
     bool wrong = strcmp(who->token, "wrong") == 0, reads = strcmp(who->token, "read") == 0;
     (void)snprintf(said, sizeof said, "%s%s",
-                   wrong   ? "The token that came is none of this router's. "
-                   : reads ? "The token that came is the one for reading. "
+                   wrong   ? "This router does not know that token. "
+                   : reads ? "That token may only read. "
                            : "",
                    text);
     exchange_answer_error_with(x, 401, said, &challenge);

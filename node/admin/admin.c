@@ -88,9 +88,9 @@ static int write_refused(const struct admin *a, struct buf *out)
     int err = buf_append_cstr(out, "# config-refused: ");
     if (err == 0)
         err = json_string_append(out, slice_of_cstr(a->refused));
-    return err == 0
-               ? buf_append_cstr(out, "   # the file as it is now; what was in force goes on\n")
-               : err;
+    return err == 0 ? buf_append_cstr(
+                          out, "   # the file is wrong; the earlier settings stay in force\n")
+                    : err;
 }
 
 void admin_config(struct admin *a, struct exchange *x, const struct http_head *head)

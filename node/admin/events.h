@@ -19,7 +19,7 @@
 
 enum {
     ADMIN_EVENTS_MAX = 256,       /* kept */
-    ADMIN_EVENT_TEXT_BYTES = 256, /* of its sentence; a longer one is cut */
+    ADMIN_EVENT_TEXT_BYTES = 512, /* of its sentence; a longer one is cut */
     ADMIN_EVENT_NAME_BYTES = 96,  /* of the router or replica that it is about */
     ADMIN_EVENT_AGAIN_MS = 60000,
     ADMIN_EVENTS_SHARED_BYTES = 98304, /* of one router, in an answer of all */

@@ -283,10 +283,10 @@ static int fits(const struct node_kept *k, const struct node_state *s, uint64_t 
     *why = "is of other settings (generation, index-bytes)";
     if (k->agreement.generation_ms != own.generation_ms || k->agreement.id_ranges != own.id_ranges)
         return ERR_RANGE;
-    *why = "is of the future: this machine's clock was set back, or another machine wrote it";
+    *why = "is from the future: this machine's clock was set back, or another machine wrote it";
     if (k->cluster_ms > now + NODE_KEEP_FUTURE_MS)
         return ERR_RANGE;
-    *why = "is older than what a router believes (ttl)";
+    *why = "is older than ttl, so everything in it has expired";
     return k->cluster_ms + own.ttl_ms < now ? ERR_STALE : ERR_OK;
 }
 

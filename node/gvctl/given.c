@@ -143,7 +143,7 @@ static const struct given_option options[] = {
     {"ca-file", 0, "FILE", true, take_text, AT(trust.ca_file),
      "the CA of an admin port at https://; default $GRAPEVINE_ADMIN_CA_FILE or the system's", NULL},
     {"insecure", 0, NULL, true, take_flag, AT(trust.insecure),
-     "believe whoever answers at https://", NULL},
+     "do not check the certificate at https://", NULL},
     {"token-file", 0, "FILE", true, take_token_file, 0,
      "the admin token, for calls that change something where the router has one; without it they "
      "must come from the router's machine; default $GRAPEVINE_ADMIN_TOKEN_FILE",

@@ -25,8 +25,8 @@ static void hash_write(const struct access_digest *digest, char out[2 * sizeof d
         (void)snprintf(out + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-/* A file that routers take. EXIT_FAILURE: said why. */
-static int read_keys(const char *path, struct buf *text)
+/* `whole`: a file that routers take; one without keys is none. EXIT_FAILURE: said why. */
+static int read_keys(const char *path, bool whole, struct buf *text)
 {
     struct io_file file = {.setting = "the file of keys",
                            .path = path,
@@ -35,7 +35,7 @@ static int read_keys(const char *path, struct buf *text)
     char message[IO_FILE_MESSAGE], wrong[ACCESS_MESSAGE_BYTES];
     struct access_table *table = NULL;
     int err = io_file_read(&file, text, NULL, message);
-    if (err == 0 && access_table_create(&table, buf_slice(text), wrong) != 0)
+    if (err == 0 && whole && access_table_create(&table, buf_slice(text), wrong) != 0)
         err = io_file_fail(&file, message, wrong);
     access_table_destroy(table);
     if (err == 0)
@@ -44,7 +44,7 @@ static int read_keys(const char *path, struct buf *text)
     return EXIT_FAILURE;
 }
 
-/* The file was read, so each line is one of a key or none. */
+/* A line that is neither of a key nor without one counts as none: `key new` checks all lines. */
 static bool next_key(struct slice *text, struct slice *whole, struct access_line *line)
 {
     const char *wrong;
@@ -58,7 +58,7 @@ int key_file_has(const char *path, struct slice name)
     int count = 0;
     if (access(path, F_OK) != 0)
         return 0;
-    if (read_keys(path, &text) != EXIT_SUCCESS)
+    if (read_keys(path, false, &text) != EXIT_SUCCESS)
         count = -1;
     struct slice rest = count < 0 ? SLICE("") : buf_slice(&text), whole;
     struct access_line line;
@@ -108,7 +108,7 @@ int key_file_list(const char *path, const struct show *how)
     struct buf text = {0};
     bool table = how->format != SHOW_JSON && how->format != SHOW_YAML;
     json_t *rows = table ? NULL : json_array();
-    int status = read_keys(path, &text);
+    int status = read_keys(path, true, &text);
     struct slice rest = status == EXIT_SUCCESS ? buf_slice(&text) : SLICE(""), whole;
     struct access_line line;
     for (bool first = true; rest.len > 0;) {
@@ -175,7 +175,7 @@ int key_file_revoke(const char *path, struct slice name, const char *hash)
 {
     struct revoking r = {.seen = 0};
     struct buf text = {0};
-    int status = read_keys(path, &text), err = 0;
+    int status = read_keys(path, true, &text), err = 0;
     struct slice rest = status == EXIT_SUCCESS ? buf_slice(&text) : SLICE("");
     while (rest.len > 0 && err == 0)
         err = revoke_line(&r, &rest, name, hash);

@@ -62,7 +62,7 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
     int err = io_file_read(&file, &text, &others_read, message);
     if (others_read)
         log_event(log, LOG_WARN, "cluster_key_readable", LOG_CSTR("file", file.path),
-                  LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
+                  LOG_CSTR("want", "only grapevine may read it: chmod o-rwx"));
     if (err == 0)
         err = parse(out, options, &file, buf_slice(&text), message);
     buf_free_wiped(&text);

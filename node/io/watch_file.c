@@ -55,7 +55,7 @@ static void take(struct io_watch *w, bool says)
     if (w->exposed != NULL && w->readable != NULL && !w->warned)
         log_event(w->all->log, LOG_WARN, w->readable, LOG_CSTR("setting", w->exposed->setting),
                   LOG_CSTR("file", w->exposed->path),
-                  LOG_CSTR("want", "nobody but grapevine to read it: chmod o-rwx"));
+                  LOG_CSTR("want", "only grapevine may read it: chmod o-rwx"));
     w->warned = w->exposed != NULL;
     w->mended = w->err == 0 && w->told[0] != '\0';
     w->taken(w->context);

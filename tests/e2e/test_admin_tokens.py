@@ -64,8 +64,8 @@ class Tokens(TokensCase):
             self.assertEqual(r.admin("POST", drain, b"", headers).status, changes)
             for path in PROBES:
                 self.assertEqual(r.admin("GET", path, headers=headers).status, 200)
-        for token, begins in ((None, "The admin port of this router wants"), ("reads", "The token that came is none of this router's. "),
-                              ("read", "The token that came is the one for reading. ")):
+        for token, begins in ((None, "The admin port of this router wants"), ("reads", "This router does not know that token. "),
+                              ("read", "That token may only read. ")):
             got = r.admin("POST", drain, b"", bearer(token) if token else ())
             self.assertTrue(got.json["error"]["message"].startswith(begins), got.body)
         port = "http://%s:%d" % (HOST, r.admin_port)

@@ -213,7 +213,7 @@ class TheFile(KeysCase):
         said = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "status")[1]
         self.assertNotIn("client keys  refused", said)
         said = [e["text"] for e in r.admin("GET", "/events").json["events"] if e["event"] == "client_keys_read"]
-        self.assertEqual(set(said), {"Clients' keys were read: 1 of 1 name."})
+        self.assertEqual(set(said), {"Loaded 1 client key for 1 name."})
 
     def test_it_must_be_good_at_the_start(self):
         for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),

@@ -89,11 +89,11 @@ SHOWN = {
         [r"00ff +refused +5 s +60 s +3  a:1 b:2"]),
     ("events", "--local"): ("GET", "/events", {"router": "r1", "since_ms": 1, "changed": 19, "events": [
         {"id": 16, "change": 18, "time_ms": 1767229100000, "last_ms": 1767229100000, "count": 1, "kind": "death",
-         "event": "member_dead", "about": "r2", "text": "Router r2 is taken for dead."},
+         "event": "member_dead", "about": "r2", "text": "Router r2 was marked dead."},
         {"id": 17, "change": 19, "time_ms": 1767229100000, "last_ms": 1767229130000, "count": 3, "kind": "retry",
          "event": "upstream_failed", "about": "10.0.0.2:8000", "text": "Requests failed at replica 10.0.0.2:8000."},
         {"id": 18}]},
-        [r"TIME +ROUTER +ABOUT +WHAT\n", r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  r1 +r2 +Router r2 is taken for dead\.\n",
+        [r"TIME +ROUTER +ABOUT +WHAT\n", r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  r1 +r2 +Router r2 was marked dead\.\n",
          r":50  r1 +10\.0\.0\.2:8000 +Requests failed at replica 10\.0\.0\.2:8000\. \(3 times\)\n", r"\n- +r1 +- +-\n"],
         [r":50  r1 +10\.0\.0\.2:8000 +\d\d:\d\d:20  retry +3  upstream_failed +Requests failed at replica 10\.0\.0\.2:8000\.\n"]),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},

@@ -133,7 +133,7 @@ class Events(Case):
         b.stop()
         wait_text(self, r, b.name, "is down")
         r.admin("DELETE", "/replicas?replica=" + b.name)
-        wait_text(self, r, b.name, "in use no more")
+        wait_text(self, r, b.name, " removed.")
         self.assertEqual(r.admin("POST", "/log-level?level=warn").status, 200)
         wait_text(self, r, "log", "warn")
         newest = r.admin("GET", "/events").json["newest"]

@@ -160,7 +160,7 @@ class Page(Clustered):
         self.kill(self.nodes[2])
         took = self.said(lambda t: "outer r3 is" in t, "a router killed", "attention")
         self.said(lambda t: "Router r3 is gone" in t, "it is dead", "attention", limit=20)
-        self.assertIn("Router r3 is taken for dead", self.text("events"))
+        self.assertIn("Router r3 was marked dead", self.text("events"))
         self.shot("killed", 1440, 1100)
         self.assertLess(took, SOON_S * SLOW)
         self.kill(self.nodes[0])  # the one that is looked at

@@ -38,8 +38,8 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
             x, 401,
             secret.len == 0
                 ? "No API key was given. Send yours as Authorization: Bearer KEY, or as x-api-key."
-                : "This API key is not known here: it is mistyped, or was taken back. Who runs "
-                  "this router gives out another one.",
+                : "This API key is unknown: it is mistyped or revoked. Ask the operator of "
+                  "this router for a new one.",
             &challenge);
         return true;
     }

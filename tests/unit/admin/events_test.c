@@ -84,19 +84,18 @@ static void events_of_the_log_are_said_in_words(void **state)
     lines = 0;
     log_event(&log, LOG_WARN, "member_dead", LOG_CSTR("member", "r2"));
     expect_last("death", "r2",
-                "Router r2 is taken for dead: it is not heard any more, and its load no longer "
-                "counts.");
+                "Router r2 was marked dead: nothing was heard of it. Its load no longer counts.");
     log_event(&log, LOG_INFO, "discovered", LOG_CSTR("source", "dns x:1"), LOG_UINT("added", 1),
               LOG_UINT("gone", 2), LOG_UINT("draining", 1));
-    expect_last("replica", "dns x:1", "Source dns x:1: 1 replica is new, 2 are gone, 1 drains.");
+    expect_last("replica", "dns x:1", "Source dns x:1: 1 new replica, 2 gone, 1 draining.");
     log_event(&log, LOG_INFO, "discovered", LOG_CSTR("source", "dns x:1"), LOG_UINT("added", 0),
               LOG_UINT("gone", 1), LOG_UINT("draining", 0));
-    expect_last("replica", "dns x:1", "Source dns x:1: 0 replicas are new, 1 is gone, 0 drain.");
+    expect_last("replica", "dns x:1", "Source dns x:1: 0 new replicas, 1 gone, 0 draining.");
     log_event(&log, LOG_WARN, "config_refused", LOG_CSTR("error", "did you mean queue-timeout?"));
     expect_last("config", "",
                 "The settings are refused, and nothing changed: did you mean queue-timeout?");
     log_event(&log, LOG_INFO, "cluster_ready", LOG_CSTR("from", "r1"), LOG_INT("ms", 4));
-    expect_last("join", "r1", "This router is ready: it took over the state of r1.");
+    expect_last("join", "r1", "This router is ready: it copied the state of r1.");
     log_event(&log, LOG_WARN, "upstream_failed", LOG_CSTR("id", "secret-id"),
               LOG_CSTR("replica", "h:1"), LOG_CSTR("what", "broken"), LOG_CSTR("then", "moved"));
     expect_last("retry", "h:1", "Requests failed at replica h:1 (broken) and went to another.");
@@ -113,25 +112,26 @@ static void events_of_the_log_are_said_in_words(void **state)
               LOG_CSTR("state", "away"));
     expect_last("replica", "h:1",
                 "This router lost the KV-cache events of replica h:1: unless another router reads "
-                "them, what its cache holds is inferred.");
+                "them, its cache is inferred.");
     log_event(&log, LOG_INFO, "config_read", LOG_CSTR("file", "a.yaml"), LOG_UINT("changed", 2));
     expect_last("config", "", "config read: file a.yaml, changed 2");
     log_event(&log, LOG_INFO, "setting_changed", LOG_CSTR("setting", "policy"),
               LOG_CSTR("before", "random"), LOG_CSTR("now", "session"));
-    expect_last("config", "", "policy is session now, and was random.");
+    expect_last("config", "", "policy is now session, before: random.");
     log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
               LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
-    expect_last("trouble", "", "A handshake failed at the admin port: alert.");
+    expect_last("trouble", "", "A TLS handshake failed at the admin port: alert.");
     /* Where it was done: all routers see that it drains, and one was asked for it. */
     log_event(&log, LOG_INFO, "replica_drain", LOG_CSTR("replica", "h:1"),
               LOG_CSTR("wish", "drained"), LOG_CSTR("from", "10.0.0.9"));
-    expect_last("drain", "h:1", "An operator had replica h:1 drained, here, from 10.0.0.9.");
+    expect_last("drain", "h:1",
+                "Replica h:1 drained by an operator, at this router, from 10.0.0.9.");
     log_event(&log, LOG_INFO, "replica_wish", LOG_CSTR("replica", "h:1"), LOG_CSTR("wish", "added"),
               LOG_CSTR("from", "::1"));
-    expect_last("replica", "h:1", "An operator had replica h:1 added, here, from ::1.");
+    expect_last("replica", "h:1", "Replica h:1 added by an operator, at this router, from ::1.");
     log_event(&log, LOG_WARN, "admin_refused", LOG_CSTR("from", "10.0.0.9"),
               LOG_CSTR("path", "/drain"));
-    expect_last("trouble", "10.0.0.9", "10.0.0.9 may not call /drain, and was refused.");
+    expect_last("trouble", "10.0.0.9", "10.0.0.9 was refused: it may not call /drain.");
     assert_int_equal(lines, 0);
     uint64_t before = admin_events_newest(events);
     log_event(&log, LOG_INFO, "request", LOG_CSTR("id", "x"));          /* no news */

@@ -11,7 +11,7 @@ A posts /v1/chat/completions {"model":"m","messages":[{"role":"user","content":"
     finish A
 B connects
 B sends "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: gv-eve\r\nContent-Length: 13\r\n\r\n{\"model\":\"m\"}"
-    to B: HTTP/1.1 401 Unauthorized; Content-Length: 227; www-authenticate: Bearer; Connection: close "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"This API key is not known here: it is mistyped, or was taken back. Who runs this router gives out another one.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
+    to B: HTTP/1.1 401 Unauthorized; Content-Length: 215; www-authenticate: Bearer; Connection: close "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"This API key is unknown: it is mistyped or revoked. Ask the operator of this router for a new one.\"},\"request_id\":\"6a604477f0713a2517889798c4e59b5d\"}"
     finish B
 C connects
 C sends "GET /nothing HTTP/1.1\r\nHost: g\r\nAuthorization: Basic gv-alice\r\n\r\n"
@@ -25,7 +25,7 @@ C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-al
     to C: HTTP/1.1 200 X; Content-Length: 64 "{\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}"
     release C at 1
 C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAPI-Key: other\r\nAuthorization: Bearer other\r\nX-Api-Key: gv-bob\r\nConnection: api-key\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
-    to C: HTTP/1.1 401 Unauthorized; Content-Length: 187; www-authenticate: Bearer; Connection: close "{\"error\":{\"message\":\"This API key is not known here: it is mistyped, or was taken back. Who runs this router gives out another one.\",\"type\":\"AuthenticationError\",\"param\":null,\"code\":401}}"
+    to C: HTTP/1.1 401 Unauthorized; Content-Length: 175; www-authenticate: Bearer; Connection: close "{\"error\":{\"message\":\"This API key is unknown: it is mistyped or revoked. Ask the operator of this router for a new one.\",\"type\":\"AuthenticationError\",\"param\":null,\"code\":401}}"
     finish C
 D connects
 D sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAPI-Key: other\r\nX-Api-Key: gv-bob\r\nConnection: api-key\r\nContent-Length: 26\r\n\r\n{\"model\":\"m\",\"prompt\":\"x\"}"
