@@ -173,7 +173,7 @@ static bool fits_none(const json_t *e)
 /* The model that answers in place of an alias. */
 static void show_alias(const json_t *e)
 {
-    if (fields_text(e, "alias")[0])
+    if (fields_has_text(e, "alias") && fields_text(e, "alias")[0])
         printf("%s is an alias: the request goes to %s%s.\n\n", fields_text(e, "alias"),
                fields_text(e, "model"),
                fields_is(e, "fallback") ? ", a fallback: no replica of the model before it is up"
