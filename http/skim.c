@@ -217,8 +217,7 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
 }
 
-/* The slot of a member that routing does not use: it may be an engine's field
- * (http/engine_field.h). */
+/* The slot of a member that routing does not use: maybe one of http/engine_field.h. */
 static uint8_t unknown_slot(struct http_skim *s, const struct http_skim_frame *f, struct slice name)
 {
     const char *field = f->rank == HTTP_IN_METADATA ? NULL : http_engine_field_find(name);

@@ -12,7 +12,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.S)
 FUNCTION = re.compile(r"\b([a-z]\w+)\(\)")
 FILE = re.compile(r"(?<![\w*<])[\w./-]*\b\w[\w-]*\.(?:[ch]|py|sh)\b(?!\w)")
 # Of libc and of engines, parts of names, and examples.
-OTHERS = {"select", "install", "a.b.c", "models.py", "blink.py"}
+OTHERS = {"select", "install", "a.b.c", "models.py", "blink.py", "keda.sh"}
 
 
 def text_of(path):
