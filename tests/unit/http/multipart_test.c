@@ -37,6 +37,7 @@ static void expect(size_t first, const char *text, size_t middle, const char *ta
     const struct segment *s = b->first;
     for (; s != NULL && at >= s->len; s = s->next)
         at -= s->len;
+    CHECK(s != NULL);
     if (model[0] != '\0')
         assert_int_equal(s->data[at], model[0]);
     body_unref(&pool, b);
