@@ -48,8 +48,8 @@ void prometheus_histograms(struct prometheus *p, const char *name, const char *h
     family(p, name, "histogram", help);
 }
 
-/* What controls a terminal is written as people read it, "\x1b", and so is what is no UTF-8: the
- * format has no escapes for it, and nobody should have to see it raw. Returns the bytes taken. */
+/* Writes control characters, and bytes that are no UTF-8, in a readable form ("\x1b"): the format
+ * has no escapes for them, and a terminal would obey them. Returns the bytes taken. */
 static size_t put_escaped_one(struct prometheus *p, struct slice text)
 {
     unsigned char c = (unsigned char)text.at[0];

@@ -198,7 +198,7 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
     return (s->odd >> name & 1) != 0;
 }
 
-/* Whether the body names a model, and all of its name is known. */
+/* True if the body names a model, and all of its name is known. */
 static inline bool http_skim_has_model(const struct http_skim *s)
 {
     return (s->present >> HTTP_SKIM_MODEL & 1) != 0 && !s->fields[HTTP_SKIM_MODEL].is_digest;

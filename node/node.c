@@ -144,7 +144,7 @@ static int on_aside_read(void *context, uint64_t router, struct slice bytes, int
     return access_news_read(context, router, bytes, now_ms);
 }
 
-/* What clients' keys use counts at all routers. */
+/* The use of clients' keys counts at all routers. */
 static void access_share(struct node *n, struct access *access)
 {
     const struct node_replication_aside aside = {
@@ -155,7 +155,7 @@ static void access_share(struct node *n, struct access *access)
 
 /* --- KV-cache events ------------------------------------------------------------------------- */
 
-/* Where there is no room for a mark, the others infer as before. */
+/* Without room for a mark, the other routers infer as before. */
 static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     struct node *n = context;
@@ -369,7 +369,7 @@ int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, c
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* Of a router that runs alone; the replication of several reports it itself. */
+/* For a router that runs alone; with several routers the replication reports this. */
 static void check_names_limit(struct node *n, uint64_t now_ms)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));

@@ -44,7 +44,7 @@ struct node_config {
     struct admin_config admin;
 };
 
-/* What the options say; they are borrowed as long as the node. Left to the caller are the wall
+/* Configuration from the options, borrowed as long as the node. The caller sets the wall
  * clock (state.wall_ms); of a router that is one of several, keyring, name and address
  * (replication.gossip); of one that serves clients, what proxy_config and admin_config have of the
  * place where it runs. node_create() fills in what else the parts must know of time, chance and
@@ -75,7 +75,7 @@ struct node {
  * routers derives the secret from the keyring. Errors are those of what it creates. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
-/* What it knows, for node_keep_begin(). */
+/* The learned state, for node_keep_begin(). */
 struct node_keep_source node_remembers(struct node *n);
 /* A new node takes in what an earlier life knew; errors as node_kept_join(). */
 MUST_USE int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms,

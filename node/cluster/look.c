@@ -9,7 +9,7 @@ enum {
     DEAD_SHOWN_US = 600000000, /* long enough for whoever is called at night to look */
 };
 
-/* Whether a router that lives is reached where that one was. */
+/* True if a living router has the address of that one. */
 static bool is_replaced(const struct node_replication *n, const struct gossip_member *gone,
                         uint64_t now_us)
 {
@@ -58,7 +58,7 @@ unsigned node_replication_look_count(const struct node_replication *n)
     return gossip_member_count(n->gossip);
 }
 
-/* Whether a router that lives, this one too, has started after that cluster time. */
+/* True if a living router, this one included, started after that cluster time. */
 static bool has_successor(const struct node_replication *n, uint64_t gone_ms)
 {
     bool any = n->started_ms > gone_ms;

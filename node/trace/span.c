@@ -72,7 +72,7 @@ static void put_string(struct buf *b, struct slice s)
         PUT(b, ",");                                                                               \
         TEXT_FIRST(b, name, text);                                                                 \
     } while (0)
-/* Where there is one. */
+/* If there is one. */
 #define TEXT_IF(b, name, text)                                                                     \
     do {                                                                                           \
         if ((text).len > 0)                                                                        \

@@ -37,14 +37,14 @@ void trace_check(const struct trace *t);
 
 /* --- a request ------------------------------------------------------------------------------- */
 
-/* Whether a new trace is sampled, of which `share` (0 to 1) is. */
+/* True if a new trace is sampled: `share` (0 to 1) of them are. */
 bool trace_sample(struct trace *t, double share);
 /* Ids of a trace that is not recorded, for a traceparent that says so. */
 void trace_unsampled(struct trace *t, struct http_traceparent *out);
 /* Begins a span: a child of `parent`, or of a new trace (NULL). NULL: there is no memory. */
 struct trace_request *trace_begin(struct trace *t, const struct http_traceparent *parent,
                                   uint64_t now_ms);
-/* What the request's head says to its engine before trace_attempt_sent() names a span. */
+/* The request's head for its engine, before trace_attempt_sent() names a span. */
 void trace_traceparent(const struct trace_request *r, struct http_traceparent *out);
 
 /* An event of the request's own span, by a plain word. */
@@ -96,7 +96,7 @@ void trace_drop(struct trace_request *r);
 
 /* --- the export ------------------------------------------------------------------------------ */
 
-/* What came of a batch. */
+/* The outcome of a batch. */
 struct trace_answer {
     unsigned status;        /* of HTTP; 0: no answer */
     uint64_t retry_after_s; /* 0: none was asked for */
@@ -112,7 +112,7 @@ enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *an
                                   uint64_t now_ms);
 /* The router stops: batches wait for nothing more, and none is tried twice. */
 void trace_flush(struct trace *t);
-/* Whether nothing waits. */
+/* True if no span waits. */
 bool trace_is_empty(const struct trace *t);
 /* NULL: traces are off. */
 void trace_metrics(const struct trace *t, struct prometheus *p);

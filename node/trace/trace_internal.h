@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this folder. */
 #ifndef NODE_TRACE_TRACE_INTERNAL_H
 #define NODE_TRACE_TRACE_INTERNAL_H
 

@@ -268,6 +268,7 @@ words 0 http/x.c 'char *x = "time-out"; /* A timeout. */'
 words 1 http/x.c "/* $(printf '%095d' 0) */"
 words 0 http/x.c "char *x = \"$(printf '%095d' 0)\"; int y;"
 words 1 x.md 'A time''-out.'
+words 0 http/x.c '/* The part that remains. */'
 words 1 x.sh 'true # A time''-out.'
 
 # --- sizes -----------------------------------------------------------------------------------

@@ -29,6 +29,11 @@ WORDS = {
     r"options_table|options_print|exchange_parts": "the file's name now",
 }
 DEAD = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, instead in WORDS.items()]
+# Comments of these folders open with the noun or the verb: not "What a router ...", "Whether ...", "Of ...".
+OPENS = re.compile(r"^\s*(What|Whether|Who|Whoever|That|Those|And|Of|Where)\b")
+PLAIN = ("base/", "crdt/", "gossip/", "http/", "node/access/", "node/admission/", "node/cluster/", "node/daemon/",
+         "node/discover/", "node/kv/", "node/node.", "node/replica/", "node/route/", "node/trace/", "tests/engine-sim/",
+         "tests/lib/", "tests/sim/")
 COLUMNS = 100  # clang-format leaves comments alone: it would make tables and lists into sentences
 BINARY = (".gz", ".xz", ".png", ".bin")
 
@@ -57,6 +62,10 @@ def problems(path, lines):
     for number, text in enumerate(prose(path, lines), 1):
         if path.endswith((".c", ".h")) and text.strip() and len(lines[number - 1]) > COLUMNS:
             yield number, f"a comment beyond {COLUMNS} columns"
+        line = lines[number - 1]
+        opens = "/*" in line and OPENS.search(line.partition("/*")[2].lstrip("*"))
+        if opens and path.endswith((".c", ".h")) and path.startswith(PLAIN) and '"/*' not in line:
+            yield number, f'a comment opens with "{opens.group(1)}": begin with the noun or the verb'
         for dead, instead in DEAD:
             match = dead.search(text)
             if match and path != "tests/lint/text.py":
