@@ -38,7 +38,7 @@ class Live(Case):
         name, hello = v.next()
         self.assertEqual(name, "hello")
         self.assertEqual(len(hello["decisions"]), 1)
-        self.assertIn("is in use", hello["events"][1]["text"] + hello["events"][2]["text"])
+        self.assertIn(" added.", hello["events"][1]["text"] + hello["events"][2]["text"])
         self.assertEqual(hello["router"]["policy"], "cache_aware")
         self.assertEqual((hello["router"]["loopback_only"], hello["router"]["viewers"]), (True, 1))
         self.assertEqual({x["name"] for x in hello["replicas"]}, {s.name for s in sims})

@@ -146,7 +146,7 @@ class Cluster(Clustered):
     def test_a_router_that_is_killed(self):
         e = self.engine()
         nodes = self.cluster(2, [e])
-        wait_text(self, nodes[0], "r2", "is there")
+        wait_text(self, nodes[0], "r2", "joined")
         nodes[1].signal(signal.SIGKILL)
         nodes[1].stopped = True
         nodes[1].wait()
@@ -160,7 +160,7 @@ class Cluster(Clustered):
         nodes = self.cluster(3, [self.engine()])
         self.level(nodes[1], "debug")
         self.level(nodes[2], "debug")
-        wait_text(self, nodes[2], "r2", "is there")  # and so on: nothing of it is on its way
+        wait_text(self, nodes[2], "r2", "joined")  # and so on: nothing of it is on its way
         for r in nodes:
             wait_text(self, r, "is up")
 
@@ -204,7 +204,7 @@ class Cluster(Clustered):
                 return wait_for(lambda: [e for e in lines() if e["router"] == router
                                          and all(w in e["text"] for w in words)],
                                 "%s saw %s" % (router, words), step=0.05)
-            wait_line("r3", "r2", "is there")
+            wait_line("r3", "r2", "joined")
             self.level(nodes[2], "debug")
             wait_line("r3", "debug")
             nodes[1].signal(signal.SIGSTOP)
