@@ -204,7 +204,7 @@ class Keys(Clustered):
         self.assertEqual(first.events("cluster_key_read")[-1]["keys"], 1)
         said = gvctl("events", admin=first.admin_port)[1]  # a line for each step, to be compared
         for read in first.events("cluster_key_read"):
-            self.assertIn("The cluster's key file was read, its keys are %s." % read["ids"], said)
+            self.assertIn("Loaded the cluster key file: keys %s." % read["ids"], said)
         for r in nodes.values():
             self.wait_alive(r, ["r1", "r2", "r3"])
             self.assertEqual(r.events("member_dead"), [])

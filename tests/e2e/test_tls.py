@@ -291,7 +291,7 @@ class Limits(TlsCase):
         events = r.admin("GET", "/events").json["events"]
         told = [e for e in events if e["event"] == "tls_handshake_failed"]
         self.assertEqual({e["about"] for e in told}, {HOST})
-        self.assertIn("A handshake of %s failed at the clients port: plaintext." % HOST, [e["text"] for e in told])
+        self.assertIn("A TLS handshake from %s failed at the clients port: plaintext." % HOST, [e["text"] for e in told])
 
     def test_handshakes_count_as_connections(self):
         r = self.tls_router([self.engine()], "--connections-max", "4", "--connections-per-client-max", "3")
