@@ -201,7 +201,8 @@ static void put(struct text *t, struct slice s)
 {
     size_t room = sizeof t->at - 1 - t->len;
     size_t n = s.len < room ? s.len : room;
-    memcpy(t->at + t->len, s.at, n);
+    if (n > 0)
+        memcpy(t->at + t->len, s.at, n);
     t->len += n;
     t->at[t->len] = '\0';
 }
