@@ -32,6 +32,8 @@ static const struct row {
                                        "replace the file; the router reads it again"},
     [ATTENTION_REPLICA_OUT] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
                                "nobody yet: {n} of {m} replicas take requests", "gvctl replicas"},
+    [ATTENTION_REPLICA_LAST] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
+                                "the clients named above", "gvctl replicas"},
     [ATTENTION_REPLICA_AVOIDED] = {"replica_avoided", ATTENTION_AMBER, "replica {a} is {t}",
                                    "nobody yet: {n} of {m} replicas take requests",
                                    "gvctl replicas"},
@@ -113,7 +115,8 @@ struct text {
 static void put(struct text *t, struct slice s)
 {
     size_t room = t->size - 1 - t->len, n = s.len < room ? s.len : room;
-    memcpy(t->at + t->len, s.at, n);
+    if (n > 0)
+        memcpy(t->at + t->len, s.at, n);
     t->len += n;
     t->at[t->len] = '\0';
 }
@@ -215,7 +218,8 @@ void admin_attention_since(struct admin_attention_list *list,
         item->since_ms = unix_ms;
         for (unsigned k = 0; k < before->count; k++) {
             const struct admin_attention_item *old = &before->items[k];
-            if (old->kind == item->kind && strcmp(old->about, item->about) == 0)
+            if (strcmp(rows[old->kind].name, rows[item->kind].name) == 0 &&
+                strcmp(old->about, item->about) == 0)
                 item->since_ms = old->since_ms;
         }
     }

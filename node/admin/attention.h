@@ -32,6 +32,7 @@ enum admin_attention_kind {
     ATTENTION_MODEL_OUT,
     ATTENTION_CERTIFICATE_EXPIRED,
     ATTENTION_REPLICA_OUT,
+    ATTENTION_REPLICA_LAST, /* out, and no other replica serves one of its models */
     ATTENTION_REPLICA_AVOIDED,
     ATTENTION_REPLICA_FLAPS,
     ATTENTION_ROUTER_GONE,

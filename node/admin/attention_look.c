@@ -2,6 +2,7 @@
  * other routers, files. Twice a second (watch.c), whether anybody looks or not: so it is known
  * since when. */
 #include <stdio.h>
+#include <string.h>
 
 #include "node/admin/admin_internal.h"
 #include "node/admin/figures.h"
@@ -15,6 +16,7 @@ enum { MINUTE_S = 60 };
 struct replicas {
     unsigned count, well; /* of those that may be chosen; `well`: as others are */
     struct node_replica_set usable;
+    struct node_replica_set hurting; /* they list a model that no usable replica serves */
 };
 
 static bool is_shown(const struct node_router *r, unsigned i)
@@ -80,8 +82,10 @@ static void look_at_replica(struct admin *a, unsigned i, const struct replicas *
     struct admin_attention_facts facts = {.about = node_router_replica_name(r, i),
                                           .text = trouble != FINE ? text : "",
                                           .n = flaps(&a->seen[i], now_ms)};
-    enum admin_attention_kind kind =
-        trouble == OUT ? ATTENTION_REPLICA_OUT : ATTENTION_REPLICA_AVOIDED;
+    enum admin_attention_kind kind = trouble != OUT ? ATTENTION_REPLICA_AVOIDED
+                                     : node_replica_set_has(&all->hurting, i)
+                                         ? ATTENTION_REPLICA_LAST
+                                         : ATTENTION_REPLICA_OUT;
     if (facts.n > 0) {
         kind = ATTENTION_REPLICA_FLAPS;
     } else {
@@ -117,7 +121,13 @@ static bool any_of(const struct node_replica_set *a, const struct node_replica_s
     return any != 0;
 }
 
-static void look_at_models(struct admin *a, const struct replicas *all, uint64_t now_ms,
+static void set_join(struct node_replica_set *to, const struct node_replica_set *from)
+{
+    for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++)
+        to->words[i] |= from->words[i];
+}
+
+static void look_at_models(struct admin *a, struct replicas *all, uint64_t now_ms,
                            struct admin_attention_list *list)
 {
     struct node_models *models = node_router_model_table(a->config.router);
@@ -135,6 +145,7 @@ static void look_at_models(struct admin *a, const struct replicas *all, uint64_t
         node_models_serving(models, name, &able);
         if (any_of(&able, &all->usable))
             continue;
+        set_join(&all->hurting, &m->serving);
         text_of_model(a->config.router, &m->serving, now_ms, text, sizeof text);
         admin_attention_add(list, ATTENTION_MODEL_OUT,
                             &(struct admin_attention_facts){.about = name, .text = text});
@@ -145,12 +156,14 @@ static void look_at_replicas(struct admin *a, uint64_t now_ms, struct admin_atte
 {
     struct replicas all = count_replicas(a->config.router, now_ms);
     static const struct node_replica_set none;
-    if (memcmp(&all.usable, &none, sizeof none) == 0)
+    if (memcmp(&all.usable, &none, sizeof none) == 0) {
         admin_attention_add(
             list, ATTENTION_NO_REPLICA,
             &(struct admin_attention_facts){.text = all.count == 0 ? "there are none" : ""});
-    else
+        memset(&all.hurting, 0xff, sizeof all.hurting);
+    } else {
         look_at_models(a, &all, now_ms, list);
+    }
     for (unsigned i = 0; i < node_router_replica_count(a->config.router); i++) {
         if (is_shown(a->config.router, i))
             look_at_replica(a, i, &all, now_ms, list);

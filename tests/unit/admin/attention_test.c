@@ -69,11 +69,13 @@ static void a_problem_lasts_since_it_was_seen_first(void **state)
     struct admin_attention_list before = {0}, now = {0};
     add(&before, ATTENTION_REPLICA_OUT, "e1");
     admin_attention_since(&before, &now, 1000);
-    add(&now, ATTENTION_REPLICA_OUT, "e1");
+    add(&now, ATTENTION_REPLICA_LAST, "e1"); /* it is out still, and the last one now */
     add(&now, ATTENTION_REPLICA_OUT, "e2");
+    add(&now, ATTENTION_REPLICA_AVOIDED, "e1");
     admin_attention_since(&now, &before, 5000);
     assert_int_equal(now.items[0].since_ms, 1000);
     assert_int_equal(now.items[1].since_ms, 5000);
+    assert_int_equal(now.items[2].since_ms, 5000);
 }
 
 static enum admin_attention_severity clients(struct admin_attention_minute minute)
@@ -164,9 +166,13 @@ static void a_model_without_a_usable_replica_is_red(void **state)
     assert_true(has(ATTENTION_MODEL_OUT, "qwen"));
     assert_false(has(ATTENTION_MODEL_OUT, "llama"));
     assert_int_equal(admin_attention_worst(look()), ATTENTION_RED);
+    assert_string_equal(look()->items[1].hurts, "the clients named above"); /* not "nobody yet" */
     out(0, true);
+    assert_true(has(ATTENTION_REPLICA_OUT, "10.0.0.1:8000"));
     out(1, true);
     assert_true(has(ATTENTION_NO_REPLICA, ""));
+    assert_true(has(ATTENTION_REPLICA_LAST, "10.0.0.1:8000"));
+    assert_false(has(ATTENTION_REPLICA_OUT, "10.0.0.1:8000"));
     assert_false(has(ATTENTION_MODEL_OUT, "qwen"));
     proxy_world_close(&world);
 }
