@@ -49,7 +49,7 @@ static void one_that_left_is_shown_for_a_minute(void **state)
     world_close(&c);
 }
 
-/* Another router started since, which may be its successor: no problem any more, and a grey line. */
+/* Another router started since, perhaps its successor: a grey line remains. */
 static void one_with_a_successor_is_old(void **state)
 {
     (void)state;
