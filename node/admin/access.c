@@ -1,4 +1,4 @@
-/* Who may call the admin port, and who may change something there. */
+/* Access control: the right to call the admin port, and to change something there. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,19 +13,18 @@ static bool shows(struct slice (*token)(void *context), void *context, const str
            slice_equal_secret(slice_skip(given, prefix.len), token(context));
 }
 
-/* The token for changes, which is good for reading too. */
+/* The token for changes also permits reading. */
 static bool has_token(const struct admin *a, const struct http_head *head)
 {
     return shows(a->config.token, a->config.token_context, head);
 }
 
-/* Either of the two. */
 static bool has_any_token(const struct admin *a, const struct http_head *head)
 {
     return has_token(a, head) || shows(a->config.read_token, a->config.token_context, head);
 }
 
-/* `who`: by admin_who(). */
+/* `who`: from admin_who(). */
 static void answer_no_token(struct exchange *x, const struct admin_who *who, const char *text)
 {
     struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
@@ -39,7 +38,7 @@ static void answer_no_token(struct exchange *x, const struct admin_who *who, con
     exchange_answer_error_with(x, 401, said, &challenge);
 }
 
-/* Whether it is the host in `at`, HOST[:PORT]. */
+/* True if the name is the host in `at`, HOST[:PORT]. */
 static bool is_host_of(struct slice name, const char *at)
 {
     struct node_address own;
@@ -47,9 +46,9 @@ static bool is_host_of(struct slice name, const char *at)
            slice_equal_nocase(name, slice_of_cstr(own.host));
 }
 
-/* Whether the authority's host can be nobody's domain but ours: an address, localhost, the name
- * that admin-listen has, or the one that is announced to the others (the machine's, where the port
- * listens on all addresses). Who writes pages elsewhere chooses none of these. */
+/* True if the authority's host can be nobody's domain but ours: an address, localhost, the name in
+ * admin-listen, or the name announced to the others (the machine's, if the port listens on all
+ * addresses). Nobody with a page elsewhere can choose any of these. */
 static bool is_our_host(const struct admin *a, struct slice authority)
 {
     char host[NODE_HOST_BYTES];
@@ -68,9 +67,9 @@ static bool is_our_host(const struct admin *a, struct slice authority)
            is_host_of(name, n != NULL ? node_replication_admin_is(n) : "");
 }
 
-/* Whether a page that we served made it. Its origin is then where the request goes: `Host`, which
- * is a name of ours already, and nobody else serves pages at our address and port. Fetch metadata,
- * where the browser has them, must agree. */
+/* True for a page served by this router. The page's origin then equals the request's `Host`,
+ * checked to be our name, and nobody else serves pages at our address and port. Fetch metadata, if
+ * the browser sends any, must agree. */
 static bool is_own_page(const struct http_head *head, struct slice origin)
 {
     struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
@@ -84,8 +83,9 @@ static bool is_own_page(const struct http_head *head, struct slice origin)
     return false;
 }
 
-/* A page of another origin, though it could read nothing, could hold streams of /live. Who follows
- * a link to ours comes from there, too; a form that is sent (POST) is no link. */
+/* True for a page of another origin. Such a page could read nothing, but could keep streams of
+ * /live open. A person who follows a link to our page also comes from another origin, and may;
+ * sending a form (POST) is no link. */
 static bool is_foreign_page(const struct http_head *head)
 {
     struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
@@ -98,8 +98,8 @@ static bool is_foreign_page(const struct http_head *head)
     return foreign && !link;
 }
 
-/* A page in an operator's browser must not talk to this port: not under a name of its own that it
- * points here (DNS rebinding), and not by sending forms. Answers 403 if it is so. */
+/* A page in an operator's browser must not talk to this port: neither under a foreign name pointed
+ * at this address (DNS rebinding), nor by sending forms. Answers 403 to both. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
                     bool changes)
 {
@@ -124,7 +124,7 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     return true;
 }
 
-/* Reading needs a token where there is one for it. */
+/* Reading needs a token if any is configured. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct admin_who who;
@@ -137,7 +137,7 @@ bool admin_may_read(const struct admin *a, struct exchange *x, const struct http
     return false;
 }
 
-/* --- who is refused, and who did what --------------------------------------------------------- */
+/* --- refusals, and callers for the log -------------------------------------------------------- */
 
 void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
                struct admin_who *out)
@@ -149,8 +149,8 @@ void admin_who(const struct admin *a, const struct exchange *x, const struct htt
                                                                    : "none";
 }
 
-/* The row of that address and call, or one for it; NULL: as many as may be said in a minute were
- * said. */
+/* Returns the row of this address and call, or a new row. NULL: all rows are in use by refusals
+ * logged within the last minute. */
 static struct admin_refusal *find_refusal(struct admin *a, const char *from, const char *path,
                                           uint64_t now_ms)
 {
@@ -170,7 +170,8 @@ static struct admin_refusal *find_refusal(struct admin *a, const char *from, con
     return oldest;
 }
 
-/* Once a minute for each address and call, and of ADMIN_REFUSALS_MAX of them. */
+/* Logs a refusal once a minute for each address and call, for at most ADMIN_REFUSALS_MAX of
+ * these. */
 static void tell_refused(struct admin *a, const struct exchange *x, const struct admin_who *who)
 {
     uint64_t now_ms = proxy_now_ms(a->proxy);
@@ -191,7 +192,7 @@ static void tell_refused(struct admin *a, const struct exchange *x, const struct
     a->refusals_unsaid = 0;
 }
 
-/* Whether a program on this machine asks, and not a proxy there for somebody elsewhere. */
+/* True for a program on this machine, unless it is a proxy for a remote client. */
 static bool is_from_here(const struct exchange *x, const struct http_head *head)
 {
     static const uint8_t proxied[] = {
@@ -204,14 +205,14 @@ static bool is_from_here(const struct exchange *x, const struct http_head *head)
     return node_host_is_loopback(x->client->peer);
 }
 
-/* For a message: where a call comes from that is_from_here() denies. */
+/* Names the origin of a call denied by is_from_here(), for a message. */
 static const char *elsewhere(const struct exchange *x, const struct admin_who *who)
 {
     return node_host_is_loopback(x->client->peer) ? "a proxy on this machine" : who->from;
 }
 
-/* 401 where a token would help, with what the call needs then; else 403 with `elsewhere_format`,
- * which says where it comes from and from where it may: with `never` where nobody can. */
+/* Answers 401 with `needs` if a token would help. Else answers 403 with `elsewhere_format`, which
+ * names the caller's origin and the allowed ones; with `never` if nobody may call. */
 static bool refuse(struct admin *a, struct exchange *x, const struct http_head *head,
                    bool token_helps, const char *needs, const char *elsewhere_format,
                    const char *never)
@@ -228,8 +229,9 @@ static bool refuse(struct admin *a, struct exchange *x, const struct http_head *
     return false;
 }
 
-/* A call that changes something needs the token, where one is configured: 401 if it is wrong. Where
- * none is, it must come from this machine, else 403: one that can add a replica gets prompts. */
+/* A call that changes state needs the token if one is configured: else 401. Without a configured
+ * token the call must come from this machine: else 403. The reason: anybody able to add a replica
+ * receives prompts. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     bool has = a->config.token != NULL;
@@ -245,8 +247,8 @@ bool admin_may_change(struct admin *a, struct exchange *x, const struct http_hea
                "at all:");
 }
 
-/* What a prompt would cost tells whether one that begins so was served lately: who asks for it from
- * another machine has to show a token, also where reading needs none. */
+/* A prompt's cost reveals whether a prompt with the same beginning was served lately. A caller on
+ * another machine therefore has to show a token, even if reading needs none. */
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     return is_from_here(x, head) || has_any_token(a, head) ||

@@ -1,4 +1,4 @@
-/* The admin port: its calls, and what one router answers about itself. */
+/* The admin port's calls, and this router's answers about itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
     json_put_bool(&w, "ready", why == NULL);
     json_put_cstr(&w, "why", why);
     json_put_cstr(&w, "alone", alone);
-    json_put_cstr(&w, "router", a->config.name); /* for who asks before showing a token */
+    json_put_cstr(&w, "router", a->config.name); /* for callers without a token so far */
     json_object_end(&w);
     int err = json_writer_finish(&w);
     if (err == 0)
@@ -80,7 +80,8 @@ void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-/* As a setting that the file cannot hold is written, so that all who read those can read it. */
+/* Writes the error in the form of a setting that the file cannot contain, so that every reader of
+ * settings can read this line. */
 static int write_refused(const struct admin *a, struct buf *out)
 {
     if (a->refused == NULL)
@@ -134,7 +135,7 @@ static const struct call {
 #undef CALL
 };
 
-/* The call, or NULL; `methods` gets what its path does have, for Allow. */
+/* Returns the call, or NULL. `methods` receives the existing methods of the path, for Allow. */
 static const struct call *find_call(const struct http_head *head, char *methods, size_t size)
 {
     methods[0] = '\0';
@@ -154,8 +155,8 @@ static const struct call *find_call(const struct http_head *head, char *methods,
     return NULL;
 }
 
-/* Answers 503 while the router joins. What it was told then would have the number of a first
- * change, lose against what the others have of the same replica, and be gone although taken. */
+/* Answers 503 while the router joins. A change made then would get the number of a first change and
+ * lose against the others' state of the same replica: accepted, then gone. */
 static bool has_joined(const struct admin *a, struct exchange *x)
 {
     if (a->config.replication == NULL || node_replication_ready(a->config.replication))
@@ -167,13 +168,13 @@ static bool has_joined(const struct admin *a, struct exchange *x)
     return false;
 }
 
-/* What a request asks for, and may have: one of the two. */
+/* The target of a request: a call or a page file. */
 struct asked {
     const struct call *call;
     const struct admin_page_file *file;
 };
 
-/* By its head alone. False: it was answered why not. */
+/* Judges a request by its head alone. Returns false after answering with the reason. */
 static bool judge(struct admin *a, struct exchange *x, const struct http_head *head,
                   struct asked *out)
 {
@@ -227,7 +228,7 @@ void admin_handle(void *admin, struct exchange *x, const struct http_head *head)
         asked.call->handle(admin, x, head);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------- */
 
 int admin_create(struct admin **out, const struct admin_config *config)
 {

@@ -1,10 +1,9 @@
-/* The admin port: what operators, probes and gvctl ask of one router, or of all of them through it.
- * Pure: requests come from the proxy, are judged by their heads, and answered through it when they
- * are whole, now or later. No body is held.
+/* The admin port: operators, probes and gvctl ask one router here, or all routers through this one.
+ * Pure: requests come from the proxy, which passes their heads for judgement and sends the answers.
+ * An answer is given when the request is whole, or later. Bodies are not kept.
  *
- * It owns the table of calls (calls.h), the questions to all routers that wait for answers, and the
- * replicas that are being added.
- */
+ * Owns the table of calls (calls.h), the pending questions to all routers, and the replicas being
+ * added. */
 #ifndef NODE_ADMIN_ADMIN_H
 #define NODE_ADMIN_ADMIN_H
 
@@ -25,37 +24,37 @@ struct admin_config {
     struct node_replication *replication; /* NULL: this router runs alone */
     struct node_decisions *decisions;
     struct log *log;
-    const char *name; /* of this router in the cluster; NULL: it runs alone */
-    /* The tokens as they are now, good for the call. NULL: none is asked for; without `token`
-     * changes are taken from loopback alone. */
+    const char *name; /* of this router in the cluster; NULL: runs alone */
+    /* Return the present tokens, valid during the call. NULL: no token is required; without `token`
+     * only loopback may make changes. */
     struct slice (*token)(void *context);
     struct slice (*read_token)(void *context);
     void *token_context;
-    /* Prometheus text of the whole node. */
+    /* Writes the Prometheus text of the whole node. */
     int (*metrics)(void *context, struct buf *out);
-    /* Which files cannot be used as they are now, into an open object; NULL: there are none. */
+    /* Writes the files that are unusable at present into an open object; NULL: none. */
     void (*files)(void *context, struct json_writer *w);
-    /* Adds what needs attention of files: certificates that expire; NULL: there are none. */
+    /* Adds files in need of attention: certificates about to expire; NULL: none. */
     void (*attention)(void *context, struct admin_attention_list *list);
-    void *metrics_context; /* of the three */
+    void *metrics_context; /* of these three */
 };
 
 /* ERR_NOMEM. */
 MUST_USE int admin_create(struct admin **out, const struct admin_config *config);
-/* Before the first request. */
+/* Called before the first request. */
 void admin_start(struct admin *a, struct proxy *proxy);
-/* Whether the admin port is listened to on loopback: it may be on all addresses. */
+/* Sets whether loopback reaches the admin port: true also for a port on all addresses. */
 void admin_listens(struct admin *a, bool on_loopback);
-/* The settings that were loaded last, of which those that want a restart are shown as waiting.
- * Borrowed until the next ones; NULL: those in force. */
+/* Sets the settings loaded last; those that need a restart are shown as waiting. Borrowed until the
+ * next call; NULL: the settings in force. */
 void admin_options_wanted(struct admin *a, const struct node_options *wanted);
-/* What is wrong with the settings that were loaded last; NULL: nothing. Borrowed until the next. */
+/* Sets the error in the settings loaded last; NULL: none. Borrowed until the next call. */
 void admin_options_refused(struct admin *a, const char *why);
-/* Looks at the replicas that are being added. */
+/* Advances the replicas being added. */
 void admin_tick(struct admin *a);
-/* No more questions to replicas; before the proxy stops. */
+/* Stops asking replicas; called before the proxy stops. */
 void admin_stop(struct admin *a);
-/* Ends the streams of those who look (live.h): what is still open then are requests. */
+/* Ends the streams of viewers (live.h); all exchanges still open afterwards are requests. */
 void admin_viewers_end(struct admin *a);
 void admin_destroy(struct admin *a);
 

@@ -1,4 +1,4 @@
-/* What the files of the admin port share; its README says which file does what. */
+/* Shared by the files of the admin port; the README maps files to tasks. */
 #ifndef NODE_ADMIN_ADMIN_INTERNAL_H
 #define NODE_ADMIN_ADMIN_INTERNAL_H
 
@@ -8,16 +8,17 @@
 #include "node/admin/events.h"
 #include "node/proxy/exchange/exchange.h"
 
-/* For the answers of all routers; gvctl waits a little longer. */
+/* Time for all routers to answer; gvctl waits a little longer. */
 enum {
     ADMIN_ASK_TIMEOUT_US = 8000000,
-    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* the same of events, which are asked for each second */
-    ADMIN_ADD_PROBE_MS = 2000, /* for the health of a replica that is added; then it is taken */
-    ADMIN_ADDS_MAX = 64,       /* under way; then 503 */
-    ADMIN_WATCH_MS = 500,      /* between two looks at all replicas */
-    ADMIN_FLAPS_OUTS = 3,      /* a replica flaps that went out so often */
-    ADMIN_FLAPS_MS = 600000,   /* within this time: a rolling restart takes it out once */
-    ADMIN_REFUSALS_MAX = 16,   /* of addresses and calls that the log has in a minute */
+    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* for events, which are requested each second */
+    ADMIN_ADD_PROBE_MS = 2000,         /* for the health probe of a new replica; then the replica is
+                                * added */
+    ADMIN_ADDS_MAX = 64,               /* under way; then 503 */
+    ADMIN_WATCH_MS = 500,              /* between two looks at all replicas */
+    ADMIN_FLAPS_OUTS = 3,              /* a replica out this often flaps */
+    ADMIN_FLAPS_MS = 600000, /* within this time: a rolling restart takes a replica out once */
+    ADMIN_REFUSALS_MAX = 16, /* addresses and calls logged a minute */
     ADMIN_REFUSALS_MS = 60000,
     ADMIN_PEER_BYTES = 48,
 };
@@ -26,13 +27,13 @@ struct admin_ask;
 struct admin_add;
 struct admin_live;
 
-/* Whose call it is, for the log: never the token itself. */
+/* The caller, for the log: never the token itself. */
 struct admin_who {
     char from[ADMIN_PEER_BYTES];
-    const char *token; /* "admin", "read", "wrong" or "none": which it shows */
+    const char *token; /* kind of token presented: "admin", "read", "wrong" or "none" */
 };
 
-/* Calls of an address that were refused. */
+/* Refused calls of an address. */
 struct admin_refusal {
     char from[ADMIN_PEER_BYTES]; /* empty: the row is free */
     char path[EXCHANGE_PATH_MAX];
@@ -41,28 +42,28 @@ struct admin_refusal {
     uint64_t unsaid; /* since then */
 };
 
-/* What the last look found of a replica. */
+/* State of a replica at the last look. */
 struct admin_seen {
     unsigned era;
     bool known;
     enum node_standing_why why;
-    unsigned outs; /* times that it went out or was avoided */
+    unsigned outs; /* number of times the replica went out or was avoided */
     uint64_t
-        out_ms[ADMIN_FLAPS_OUTS]; /* when, the last ones; the next goes to outs % their count */
+        out_ms[ADMIN_FLAPS_OUTS]; /* times of the last ones; the next goes to outs % their count */
 };
 
 struct admin {
     struct admin_config config;
     struct proxy *proxy;
     bool on_loopback;
-    const struct node_options *wanted; /* NULL: those in force */
-    const char *refused;               /* what is wrong with the last ones; NULL: nothing */
-    struct admin_ask *asks;            /* questions to all routers that wait for their answers */
-    struct admin_add *adds;            /* replicas that are probed before they are added */
+    const struct node_options *wanted; /* NULL: the settings in force */
+    const char *refused;               /* error in the last ones; NULL: none */
+    struct admin_ask *asks;            /* pending questions to all routers */
+    struct admin_add *adds;            /* replicas being probed before they are added */
     unsigned add_count;
     struct admin_events *events;
     struct admin_live *live;
-    uint64_t since_ms; /* Unix time when it was made */
+    uint64_t since_ms; /* Unix time of the start */
     uint64_t watched_ms;
     struct admin_refusal refusals[ADMIN_REFUSALS_MAX];
     uint64_t refusals_unsaid; /* of addresses and calls without a row */
@@ -70,32 +71,34 @@ struct admin {
     struct admin_attention_list attention; /* of the last look */
 };
 
-/* Decoded value of `name` in the query, in `out`; empty if it is not there, false if it is
+/* Writes the decoded value of `name` in the query to `out`; empty if absent. Returns false if
  * malformed or too long. */
 bool admin_query(const struct http_head *head, struct slice name, char *out, size_t size);
 bool admin_query_has(const struct http_head *head, struct slice name);
 #define ADMIN_JSON SLICE("application/json")
-/* 200 with the buffer's text, or 500 for an error. Frees it. */
+/* Answers 200 with the buffer's text, or 500 for an error. Frees the buffer. */
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
-/* The same of JSON. */
+/* The same for JSON. */
 void admin_answer_json(struct exchange *x, int err, struct buf *out);
-/* The prompt and session of an /explain. False: it is no request, and that was answered. */
+/* Reads the prompt and session of an /explain. Returns false after answering if the body is no
+ * request. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 
-/* ?replica=HOST:PORT or its URL, with #engine=vllm or &engine=vllm and no other label. False:
- * malformed, which was answered. `rank_too`: HOST:PORT@RANK will do (node/replica/rank.h). */
+/* Reads ?replica=HOST:PORT or a URL, with #engine=vllm or &engine=vllm and no other label. Returns
+ * false after answering if malformed. `rank_too`: HOST:PORT@RANK is valid too
+ * (node/replica/rank.h). */
 bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* Answers 403 to a request that a web page of somebody else may have made: a name that is not ours,
- * or another origin. Our own page may make those that change nothing. */
+/* Answers 403 to a request that a web page from elsewhere may have made: under a foreign host name
+ * or from another origin. Our own page may make calls that change nothing. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
                     bool changes);
-/* Answers 401 to a client that may not read. */
+/* Answers 401 to a client without the right to read. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
-/* Answers 401 or 403 to a client that may not change anything. */
+/* Answers 401 or 403 to a client without the right to make changes. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head);
-/* The same to one that may not ask what its prompt would cost. */
+/* The same for a client without the right to ask for a prompt's cost. */
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head);
 void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
                struct admin_who *out);
@@ -106,17 +109,17 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
-/* Asks all routers and answers with what each says. */
+/* Asks all routers and answers with the answer of each. */
 void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
                    struct slice request, uint64_t timeout_us);
 /* For node_replication_events(); the context is the admin. */
 MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *out);
 uint64_t admin_unix_ms(const struct admin *a);
-/* The event's time, which is in milliseconds, or the replication's, if that is ahead. */
+/* Returns the time of the event, which has milliseconds, or the replication's if later. */
 uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
-/* Makes events of what changed, and looks what needs attention; does so every ADMIN_WATCH_MS. */
+/* Makes events of changes and updates the attention list, every ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);
-/* The second part of that. */
+/* Updates the attention list. */
 void admin_attention_look(struct admin *a, uint64_t now_ms);
 void admin_asks_free(struct admin *a);
 void admin_adds_tick(struct admin *a);

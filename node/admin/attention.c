@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 
-/* {a}, {t}, {n} and {m} are those of the facts. A bracket is left out where a field in it is empty
- * or 0. */
+/* {a}, {t}, {n} and {m} are replaced by the facts. Text in brackets is left out if a field in it is
+ * empty or 0. */
 static const struct row {
     const char *name;
     enum admin_attention_severity severity;
@@ -105,7 +105,7 @@ enum admin_attention_severity admin_attention_worst(const struct admin_attention
     return list->count > 0 ? admin_attention_severity_of(list->items[0].kind) : ATTENTION_WELL;
 }
 
-/* --- words ----------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 struct text {
     char *at;
@@ -121,7 +121,7 @@ static void put(struct text *t, struct slice s)
     t->at[t->len] = '\0';
 }
 
-/* False: the field is empty, or 0. */
+/* Returns false if the field is empty or 0. */
 static bool put_field(struct text *t, char field, const struct admin_attention_facts *f)
 {
     char number[24];
@@ -160,7 +160,7 @@ static void fill_in(char *out, size_t size, const char *words,
     }
 }
 
-/* --- the list -------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 void admin_attention_add(struct admin_attention_list *list, enum admin_attention_kind kind,
                          const struct admin_attention_facts *facts)
@@ -185,7 +185,7 @@ void admin_attention_add(struct admin_attention_list *list, enum admin_attention
     fill_in(item->command, sizeof item->command, rows[kind].command, facts);
 }
 
-/* One in a hundred: a single failure of very many alarms nobody. */
+/* At least 1 in 100: a single failure among very many alarms nobody. */
 static bool is_much(uint64_t count, uint64_t of)
 {
     return count > 0 && count * 100 >= of;

@@ -1,16 +1,15 @@
-/* What needs attention: each problem in one line, with its severity, since when it lasts, whom it
- * hurts and the next command. One table has the words; the page, GET /attention and gvctl status
- * show them.
+/* Problems in need of attention, a line each: severity, start, affected clients and the next
+ * command. The wording is in a single table; the page, GET /attention and gvctl status show the
+ * items.
  *
  *   red    clients get failures, or a model has no usable replica
  *   amber  something is out, and clients are served
  *   grey   old members
  *
- * Planned work (a drain, a router that leaves in order, a replica in slow start) is no problem.
+ * Planned work (a drain, a router leaving in order, a replica in slow start) is no problem.
  *
- * Invariants: items are ordered by severity, then by the time that they were added; a list has
- * ATTENTION_ITEMS_MAX items at most and counts those that had no room.
- */
+ * Invariants: items are ordered by severity, then by the time they were added. A list has at most
+ * ATTENTION_ITEMS_MAX items and counts the rest. */
 #ifndef NODE_ADMIN_ATTENTION_H
 #define NODE_ADMIN_ATTENTION_H
 
@@ -18,7 +17,7 @@
 #include "base/slice.h"
 
 enum admin_attention_severity {
-    ATTENTION_WELL, /* of a list without items */
+    ATTENTION_WELL, /* a list without items */
     ATTENTION_GREY,
     ATTENTION_AMBER,
     ATTENTION_RED,
@@ -32,7 +31,7 @@ enum admin_attention_kind {
     ATTENTION_MODEL_OUT,
     ATTENTION_CERTIFICATE_EXPIRED,
     ATTENTION_REPLICA_OUT,
-    ATTENTION_REPLICA_LAST, /* out, and no other replica serves one of its models */
+    ATTENTION_REPLICA_LAST, /* out, and some model has no other replica */
     ATTENTION_REPLICA_AVOIDED,
     ATTENTION_REPLICA_FLAPS,
     ATTENTION_ROUTER_GONE,
@@ -50,14 +49,14 @@ enum admin_attention_kind {
 };
 
 enum {
-    ATTENTION_ITEMS_MAX = 32, /* more lines than anybody reads at 3 a.m.; `more` counts the rest */
+    ATTENTION_ITEMS_MAX = 32, /* more than anybody reads at 3 a.m.; `more` counts the rest */
     ATTENTION_ABOUT_BYTES = 96,
     ATTENTION_TEXT_BYTES = 320,
     ATTENTION_HURTS_BYTES = 192,
     ATTENTION_COMMAND_BYTES = 144,
 };
 
-/* What the words of a kind are filled with. */
+/* Values for the fields of a kind's text. */
 struct admin_attention_facts {
     struct slice about; /* {a}: the router, replica, model or file */
     const char *text;   /* {t}; NULL: empty */
@@ -66,7 +65,7 @@ struct admin_attention_facts {
 
 struct admin_attention_item {
     enum admin_attention_kind kind;
-    uint64_t since_ms; /* Unix time; 0: not known */
+    uint64_t since_ms; /* Unix time; 0: unknown */
     char about[ATTENTION_ABOUT_BYTES];
     char what[ATTENTION_TEXT_BYTES];
     char hurts[ATTENTION_HURTS_BYTES];
@@ -75,32 +74,32 @@ struct admin_attention_item {
 
 struct admin_attention_list {
     unsigned count;
-    unsigned more; /* that had no room */
+    unsigned more; /* items without room */
     struct admin_attention_item items[ATTENTION_ITEMS_MAX];
 };
 
 const char *admin_attention_severity_text(enum admin_attention_severity severity);
 const char *admin_attention_kind_text(enum admin_attention_kind kind);
 enum admin_attention_severity admin_attention_severity_of(enum admin_attention_kind kind);
-/* Of the worst item. */
+/* Returns the severity of the worst item. */
 enum admin_attention_severity admin_attention_worst(const struct admin_attention_list *list);
 
 void admin_attention_add(struct admin_attention_list *list, enum admin_attention_kind kind,
                          const struct admin_attention_facts *facts);
 
-/* Requests of a router in the last minute. `router` is empty where it runs alone. Adds what one
- * request in a hundred suffers, or more. */
+/* Requests at a router in the last minute; `router` is empty if alone. admin_attention_clients()
+ * adds an item for each kind of failure suffered by at least 1 request in 100. */
 struct admin_attention_minute {
     uint64_t requests, status_5xx, cut, queue_full;
 };
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,
                              const struct admin_attention_minute *minute);
 
-/* What stood in `before`, too, lasts since then; the rest begins now. */
+/* Copies the start time of each item also in `before`; the others start now. */
 void admin_attention_since(struct admin_attention_list *list,
                            const struct admin_attention_list *before, uint64_t unix_ms);
 
-/* Members `worst`, `more` and `items`, into an open object. */
+/* Writes the members `worst`, `more` and `items` into an open object. */
 void admin_attention_write(const struct admin_attention_list *list, struct json_writer *w);
 
 #endif

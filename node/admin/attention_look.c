@@ -1,6 +1,6 @@
-/* What needs attention, as this router sees the cluster: replicas and their models, clients, the
- * other routers, files. Twice a second (watch.c), whether anybody looks or not: so it is known
- * since when. */
+/* Fills the attention list from this router's view of the cluster: replicas and their models,
+ * clients, the other routers, files. Runs twice a second (watch.c), even without viewers, so that
+ * each problem's start is recorded. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,12 +11,12 @@
 
 enum { MINUTE_S = 60 };
 
-/* --- replicas -------------------------------------------------------------------------------- */
+/* --- replicas --------------------------------------------------------------------------------- */
 
 struct replicas {
-    unsigned count, well; /* of those that may be chosen; `well`: as others are */
+    unsigned count, well; /* of those that may be chosen; `well`: usable and not avoided */
     struct node_replica_set usable;
-    struct node_replica_set hurting; /* they list a model that no usable replica serves */
+    struct node_replica_set hurting; /* they list a model without a usable replica */
 };
 
 static bool is_shown(const struct node_router *r, unsigned i)
@@ -24,7 +24,7 @@ static bool is_shown(const struct node_router *r, unsigned i)
     return node_router_replica_present(r, i) && node_router_replica(r, i)->rank.ranks == 0;
 }
 
-/* It can be chosen, if only where no other will do. */
+/* The replica can be chosen, if only as a last resort. */
 static bool is_usable(const struct node_replica *k, enum node_standing_why why)
 {
     return !k->draining && (why == NODE_STANDING_WELL || why > NODE_STANDING_ASLEEP);
@@ -48,7 +48,7 @@ static struct replicas count_replicas(const struct node_router *r, uint64_t now_
 
 enum trouble { FINE, OUT, AVOIDED };
 
-/* A drain, a restart after it and a slow start are planned; a full queue passes by itself. */
+/* A drain, a restart after a drain and a slow start are planned; a full queue passes by itself. */
 static enum trouble trouble_of(const struct node_replica *k, enum node_standing_why why)
 {
     if (k->draining || why == NODE_STANDING_WELL)
@@ -62,7 +62,7 @@ static enum trouble trouble_of(const struct node_replica *k, enum node_standing_
     return avoided ? AVOIDED : FINE;
 }
 
-/* Outs within ADMIN_FLAPS_MS; 0: it does not flap. */
+/* Returns the number of outs within ADMIN_FLAPS_MS; 0: does not flap. */
 static unsigned flaps(const struct admin_seen *seen, uint64_t now_ms)
 {
     if (seen->outs < ADMIN_FLAPS_OUTS)
@@ -96,7 +96,7 @@ static void look_at_replica(struct admin *a, unsigned i, const struct replicas *
         admin_attention_add(list, kind, &facts);
 }
 
-/* The replicas that list the model, and what is wrong with each, as far as there is room. */
+/* Names the model's replicas, each with the trouble, as far as there is room. */
 static void text_of_model(const struct node_router *r, const struct node_replica_set *serving,
                           uint64_t now_ms, char *out, size_t size)
 {
@@ -170,7 +170,7 @@ static void look_at_replicas(struct admin *a, uint64_t now_ms, struct admin_atte
     }
 }
 
-/* --- clients --------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 static void look_at_clients(const struct admin *a, struct admin_attention_list *list)
 {
@@ -184,7 +184,7 @@ static void look_at_clients(const struct admin *a, struct admin_attention_list *
                                          .queue_full = sum.results[NODE_RESULT_QUEUE_FULL]});
 }
 
-/* --- routers --------------------------------------------------------------------------------- */
+/* --- routers ---------------------------------------------------------------------------------- */
 
 static void look_at_member(const struct node_member_look *m, struct admin_attention_list *list)
 {
@@ -230,7 +230,7 @@ static void look_at_routers(const struct admin *a, uint64_t now_ms,
     }
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the whole list --------------------------------------------------------------------------- */
 
 void admin_attention_look(struct admin *a, uint64_t now_ms)
 {
@@ -248,7 +248,8 @@ void admin_attention(struct admin *a, struct exchange *x, const struct http_head
 {
     (void)head;
     struct buf out = {0};
-    admin_attention_look(a, proxy_now_ms(a->proxy)); /* as of now: a script may just have drained */
+    admin_attention_look(a, proxy_now_ms(a->proxy)); /* up to date: a script may just have
+                                                      * drained */
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);
     json_put_cstr(&w, "router", a->config.name);

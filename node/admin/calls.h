@@ -1,23 +1,22 @@
-/* Every call of the admin port, one row each. From the rows follow the server's table (admin.c),
- * what GET / says, and gvctl's commands (node/gvctl/command.c has better words and tables for
- * most). docs/admin-api.md must name each path.
+/* Every call of the admin port, a row each. The server's table (admin.c), the text of GET / and
+ * gvctl's commands follow from the rows; node/gvctl/command.c has better words and tables for most.
+ * docs/admin-api.md must name each path.
  *
  *   X(NAME, METHOD, path, argument, handler, flags, about)
  *
- * `argument` is the query that a call wants, "replica=HOST:PORT", or NULL. `about` is a line for
- * people; empty where the row above says it; NULL: GET / does not list the call.
- */
+ * `argument` is the call's query parameter, "replica=HOST:PORT", or NULL. `about` is a line for
+ * people; empty if the row above covers the call; NULL: GET / does not list the call. */
 #ifndef NODE_ADMIN_CALLS_H
 #define NODE_ADMIN_CALLS_H
 
 enum {
-    ADMIN_CHANGES = 1, /* it changes something: asks for the token, or must come from loopback */
-    ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host will do */
-    ADMIN_BODY = 4,    /* it reads a body, a request; the bodies of others are dropped */
-    ADMIN_STREAM = 8,  /* its answer has no end */
-    ADMIN_SHARED =
-        16,          /* what it changes is all routers': not before this one has taken that over */
-    ADMIN_ASKS = 32, /* it weighs a prompt: asks for a token, or must come from loopback */
+    ADMIN_CHANGES = 1, /* changes state: needs the token, or a caller on loopback */
+    ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host is accepted */
+    ADMIN_BODY = 4,    /* reads a body, a request; other calls drop theirs */
+    ADMIN_STREAM = 8,  /* the answer is an endless stream */
+    ADMIN_SHARED = 16, /* changes state of all routers: refused until this router has taken over the
+                      * state */
+    ADMIN_ASKS = 32,   /* weighs a prompt: needs a token, or a caller on loopback */
 };
 
 #define ADMIN_CALLS(X)                                                                             \
@@ -77,7 +76,7 @@ struct admin_call_row {
     unsigned flags;
 };
 
-/* The row of a call, for gvctl, which makes it. */
+/* Returns the row of a call, for gvctl, which makes the call. */
 const struct admin_call_row *admin_call_row(enum admin_call call);
 
 #endif

@@ -1,4 +1,4 @@
-/* What takes several routers: members, convergence, and the choice as each of them sees it. */
+/* Calls to several routers: members, convergence, and the choice as each router sees it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "node/cluster/digests.h"
 #include "node/route/request.h"
 
-/* The replication, or NULL after answering that this router runs alone. */
+/* Returns the replication, or NULL after answering that this router runs alone. */
 static struct node_replication *replication_of(struct admin *a, struct exchange *x)
 {
     if (a->config.replication == NULL)
@@ -56,14 +56,14 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
     admin_answer_json(x, err, &out);
 }
 
-/* --- questions to all routers --------------------------------------------------------------- */
+/* --- questions to all routers ----------------------------------------------------------------- */
 
 struct admin_ask {
     struct admin_ask *next; /* of admin->asks */
     struct admin *admin;
-    struct exchange *x; /* NULL: who asked is gone */
+    struct exchange *x; /* NULL: the client is gone */
     uint8_t kind;
-    struct buf not_asked; /* JSON: the dead, and those that have left */
+    struct buf not_asked; /* JSON: dead and departed routers */
 };
 
 static void ask_free(struct admin_ask *ask)
@@ -85,7 +85,7 @@ static void unlink_ask(struct admin_ask *ask)
 static void on_forget(void *context)
 {
     struct admin_ask *ask = context;
-    ask->x = NULL; /* the answers come all the same */
+    ask->x = NULL; /* the answers still come */
 }
 
 void admin_asks_free(struct admin *a)
@@ -144,7 +144,7 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
     }
     *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = (uint8_t)kind};
     a->asks = ask;
-    /* The answer may come from within the call: a cluster of one. */
+    /* The answer may come before the call returns: a cluster of one. */
     exchange_wait(x, on_forget, ask);
     uint64_t now = admin_now_us(a, n);
     int err = node_replication_not_asked_json(n, now, &ask->not_asked);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns the files of the page (node/admin/page/) into C: what make compiles into the programs.
+"""Turns the files of the page (node/admin/page/) into C, which make compiles into the programs.
 
 usage: embed.py FILE... >page_files.c
 """

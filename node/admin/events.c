@@ -56,7 +56,7 @@ static uint64_t oldest(const struct admin_events *e)
     return e->newest >= ADMIN_EVENTS_MAX ? e->newest - ADMIN_EVENTS_MAX + 1 : 1;
 }
 
-/* Cut between characters. */
+/* Copies as many whole characters as fit. */
 static void copy(char *to, size_t size, struct slice from)
 {
     size_t len = 0;
@@ -81,7 +81,7 @@ uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, co
         struct event *old = event_at(e, n);
         if (!old || strcmp(old->name, event) != 0 || strcmp(old->about, new.about) != 0)
             continue;
-        /* The last one about the same: it counts up, or this is news. */
+        /* The last event about the same: counts again, or this is news. */
         if (strcmp(old->text, new.text) != 0 || unix_ms > old->last_ms + ADMIN_EVENT_AGAIN_MS)
             break;
         old->count++;
@@ -106,7 +106,7 @@ uint64_t admin_events_change(const struct admin_events *e)
     return e->change;
 }
 
-/* --- showing them ---------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static void put_event(struct json_writer *w, const struct event *at)
 {
@@ -128,7 +128,7 @@ static uint64_t place(const struct event *at, const struct node_decisions_query 
     return q->order == NODE_DECISIONS_CHANGES ? at->change : at->number;
 }
 
-/* The next beyond that place; NULL: there is none. */
+/* Returns the next event beyond this place; NULL: none. */
 static const struct event *next(const struct admin_events *e, const struct node_decisions_query *q,
                                 uint64_t beyond)
 {

@@ -1,15 +1,15 @@
-/* What happened lately, in words: routers that died, joined or left, replicas that came, went,
- * drain or are avoided, requests that were sent again, keys and settings that changed.
+/* Recent events in words: routers that died, joined or left; replicas added, removed, drained or
+ * avoided; retried requests; changed keys and settings.
  *
- * A ring of fixed size. It is fed by the events of the log (admin_events_tap(), which has the words
- * of those that matter) and by who looks for changes (watch.c). The same text again within
- * ADMIN_EVENT_AGAIN_MS counts up the entry that is there: a flood of one kind fills no ring.
+ * A ring of fixed size. Two sources feed the ring: log events with words of their own
+ * (admin_events_tap()) and the watch for changes (watch.c). The same text within
+ * ADMIN_EVENT_AGAIN_MS only increments the entry's count, so a flood of one kind cannot fill the
+ * ring.
  *
- * No event has anything of a request: no text, no id, no hash.
+ * No event contains anything of a request: no text, id or hash.
  *
- * Each entry has a number, from 1 on, and a `change` from one counter, which moves when it is made
- * or counted up, as in node/route/decisions.h.
- */
+ * Each entry has a number, from 1 on, and a `change` from a shared counter. A new or counted entry
+ * gets the next value, as in node/route/decisions.h. */
 #ifndef NODE_ADMIN_EVENTS_H
 #define NODE_ADMIN_EVENTS_H
 
@@ -19,13 +19,13 @@
 
 enum {
     ADMIN_EVENTS_MAX = 256,       /* kept */
-    ADMIN_EVENT_TEXT_BYTES = 512, /* of its sentence; a longer one is cut */
-    ADMIN_EVENT_NAME_BYTES = 96,  /* of the router or replica that it is about */
+    ADMIN_EVENT_TEXT_BYTES = 512, /* of the sentence; longer ones are cut */
+    ADMIN_EVENT_NAME_BYTES = 96,  /* of the router or replica concerned */
     ADMIN_EVENT_AGAIN_MS = 60000,
-    ADMIN_EVENTS_SHARED_BYTES = 98304, /* of one router, in an answer of all */
+    ADMIN_EVENTS_SHARED_BYTES = 98304, /* of each router, in an answer of all */
 };
 
-/* What kind of news it is: what a page colours by. */
+/* The kind of news, for colours on a page. */
 enum admin_event_kind {
     ADMIN_EVENT_DEATH,
     ADMIN_EVENT_JOIN,
@@ -36,7 +36,7 @@ enum admin_event_kind {
     ADMIN_EVENT_REPLICA, /* added, removed, renewed */
     ADMIN_EVENT_CONFIG,
     ADMIN_EVENT_KEY,
-    ADMIN_EVENT_DIFFERS, /* routers, or what they hold */
+    ADMIN_EVENT_DIFFERS, /* routers, or their contents */
     ADMIN_EVENT_TROUBLE,
     ADMIN_EVENT_KINDS,
 };
@@ -48,7 +48,7 @@ struct admin_events;
 MUST_USE int admin_events_create(struct admin_events **out);
 void admin_events_destroy(struct admin_events *e);
 
-/* `event` is a literal; `about` is the replica or router, or empty. Returns its number. */
+/* `event` is a literal; `about` is the replica or router, or empty. Returns the event's number. */
 uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, const char *event,
                           struct slice about, const char *text, uint64_t unix_ms);
 /* For struct log.tap; the context is the events. */
@@ -57,11 +57,11 @@ void admin_events_tap(void *events, enum log_level level, const char *event,
 
 uint64_t admin_events_newest(const struct admin_events *e);
 uint64_t admin_events_change(const struct admin_events *e);
-/* An array of those that the query wants (`ended` does not count). Returns the change up to which
- * the array goes. */
+/* Writes an array of the selected events (`ended` is ignored). Returns the last change in the
+ * array. */
 uint64_t admin_events_write(const struct admin_events *e, const struct node_decisions_query *query,
                             struct json_writer *w);
-/* An array of the newest `count` whose last time is not before `unix_ms`, the oldest first. */
+/* Writes an array of the newest `count` with a last time not before `unix_ms`, oldest first. */
 void admin_events_recent_write(const struct admin_events *e, unsigned count, uint64_t unix_ms,
                                struct json_writer *w);
 void admin_events_check(const struct admin_events *e);

@@ -23,7 +23,7 @@ static void look(struct proxy *proxy, const struct node_router *router,
     node_router_answered(router, &out->prompt_tokens, &out->cached_tokens);
 }
 
-/* Sums over replicas fall when one goes. */
+/* Sums over replicas fall when a replica goes. */
 static uint64_t risen(uint64_t before, uint64_t now)
 {
     return now > before ? now - before : 0;
@@ -59,7 +59,7 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms)
 {
     struct admin_figures_seen now;
-    if (f->looked_ms == 0) /* what came before counts in the first second */
+    if (f->looked_ms == 0) /* all earlier counts go to the first second */
         f->looked_ms = now_ms;
     if (now_ms < f->looked_ms + EVERY_MS)
         return;
@@ -97,7 +97,7 @@ static void put_seconds(struct json_writer *w, const char *key, float value)
         json_double(w, (double)(int64_t)((double)value * 1e4 + 0.5) / 1e4);
 }
 
-/* By reason, in the words of grapevine_requests_failed_total. */
+/* Writes failures by reason, in the words of grapevine_requests_failed_total. */
 static void put_failed(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_key(w, "failed");
@@ -109,7 +109,7 @@ static void put_failed(struct json_writer *w, const struct admin_figures_second 
     json_object_end(w);
 }
 
-/* Into an open object. */
+/* Writes into an open object. */
 static void put_counts(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_put_u64(w, "time_ms", s->unix_ms);

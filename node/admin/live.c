@@ -11,7 +11,7 @@
 #include "node/cluster/digests.h"
 #include "node/route/brief.h"
 
-/* A fifth of the admin port's connections is left to others: to probes, and to gvctl. */
+/* Leaves a fifth of the admin port's connections to probes and gvctl. */
 static unsigned viewers_max(const struct admin *a)
 {
     unsigned most = proxy_admin_connections_max(a->proxy) / 5 * 4;
@@ -19,7 +19,7 @@ static unsigned viewers_max(const struct admin *a)
 }
 
 struct viewer {
-    struct exchange *x; /* NULL: nobody */
+    struct exchange *x; /* NULL: free */
     struct admin_live *live;
 };
 
@@ -34,7 +34,7 @@ enum agree {
     AGREE_DIFFER
 };
 
-/* Whether all routers hold the same. */
+/* The routers' agreement: whether all have the same state. */
 struct agreement {
     bool asking;
     enum agree state;
@@ -49,8 +49,8 @@ struct admin_live {
     struct viewer viewers[LIVE_VIEWERS_MAX];
     unsigned count;
     uint64_t looked_ms, snapped_ms, frame;
-    uint64_t decision, event_change; /* up to where they were shown */
-    uint64_t shown[LIVE_SHOWN];      /* numbers of decisions that have not ended; 0: free */
+    uint64_t decision, event_change; /* the last ones shown */
+    uint64_t shown[LIVE_SHOWN];      /* numbers of decisions still under way; 0: free */
     unsigned shown_at;
     struct agreement agreement;
     struct admin_figures figures;
@@ -58,7 +58,7 @@ struct admin_live {
     struct buf text;
 };
 
-/* --- whether the routers agree --------------------------------------------------------------- */
+/* --- agreement of the routers ----------------------------------------------------------------- */
 
 static const char *agree_text(enum agree state)
 {
@@ -71,7 +71,7 @@ static const char *agree_text(enum agree state)
     return texts[state];
 }
 
-/* What is on its way makes no difference to who asks since when they agree. */
+/* Changes on their way do not restart the time since which the routers agree. */
 static bool is_change(enum agree before, enum agree now)
 {
     bool same = (before == AGREE_EQUAL && now == AGREE_MOVING) ||
@@ -105,8 +105,8 @@ enum { NODE_BYTES_MAX = GOSSIP_NAME_MAX + 200 };
 _Static_assert(GOSSIP_ROUTERS_MAX *NODE_BYTES_MAX <= LIVE_NODES_BYTES_MAX,
                "without whom they hear there is room for all");
 
-/* False: there is no room for it. Whom each hears is what grows with the square of the members, so
- * it is left out first. */
+/* Returns false if there is no room. The lists of heard routers grow with the square of the
+ * members, so they are left out first. */
 static bool write_nodes(struct agreement *a, struct slice nodes, bool hears, unsigned *silent)
 {
     buf_clear(&a->nodes);
@@ -141,20 +141,21 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
         settle(live, AGREE_ALONE);
         return;
     }
-    /* As many calls a second, however many routers there are. What is on its way gets more time:
-     * who asks always just after the reports of each second would never see that all agree. */
+    /* The number of calls a second stays the same for any number of routers. Changes on their way
+     * get more time: a question always right after the reports of each second would never find all
+     * routers equal. */
     uint64_t every_ms = LIVE_EVERY_MS * (1 + node_router_others(live->admin->config.router) / 8);
     if (a->state == AGREE_MOVING)
         every_ms += LIVE_SHIFT_MS;
     if (a->asking || now_ms < a->asked_ms + every_ms)
         return;
-    if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* nobody looked for long */
+    if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* no viewer for long */
         a->since_ms = 0;
         a->equal_ms = 0;
     }
     a->asked_ms = now_ms;
     a->asking = true;
-    /* The answer may come from within the call. */
+    /* The answer may come before the call returns. */
     if (node_replication_ask(n, NODE_CALL_DIGESTS, slice_of("", 0), LIVE_ASK_TIMEOUT_US,
                              admin_now_us(live->admin, n), on_digests, live) != 0)
         a->asking = false;
@@ -174,7 +175,7 @@ static void put_agreement(struct admin_live *live, struct json_writer *w)
     json_object_end(w);
 }
 
-/* --- snapshots ------------------------------------------------------------------------------- */
+/* --- snapshots -------------------------------------------------------------------------------- */
 
 static void put_router(struct admin_live *live, struct json_writer *w)
 {
@@ -215,7 +216,7 @@ static int put_members(struct admin_live *live, struct json_writer *w)
     return err;
 }
 
-/* The members of a snapshot, into an open object. */
+/* Writes the members of a snapshot into an open object. */
 static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;
@@ -246,7 +247,7 @@ static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_wr
     return err;
 }
 
-/* An event begins, and its data; text_end() ends both. */
+/* Begins an event and its data; text_end() ends both. */
 static struct json_writer text_begin(struct admin_live *live, const char *event)
 {
     buf_clear(&live->text);
@@ -282,7 +283,7 @@ static void send_snapshot(struct admin_live *live, uint64_t now_ms)
         send_all(live);
 }
 
-/* --- news ------------------------------------------------------------------------------------ */
+/* --- news ------------------------------------------------------------------------------------- */
 
 static void shown_add(struct admin_live *live, uint64_t number)
 {
@@ -293,7 +294,7 @@ static void shown_add(struct admin_live *live, uint64_t number)
     live->shown[live->shown_at++ % LIVE_SHOWN] = number;
 }
 
-/* The last ones, though there may be more that were not shown. */
+/* Writes the last decisions; earlier ones beyond the limit are skipped. */
 static void put_decisions(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
 {
     const struct node_decisions *d = live->admin->config.decisions;
@@ -349,7 +350,7 @@ static void send_news(struct admin_live *live, uint64_t now_ms)
         send_all(live);
 }
 
-/* --- viewers --------------------------------------------------------------------------------- */
+/* --- viewers ---------------------------------------------------------------------------------- */
 
 static bool make_hello(struct admin_live *live, uint64_t now_ms)
 {
@@ -380,7 +381,7 @@ static void on_gone(void *context)
     v->live->count--;
 }
 
-/* The first one after a while: what came meanwhile is in its hello. */
+/* For the first viewer after a while. The hello covers all that came meanwhile. */
 static void begin_to_look(struct admin_live *live, uint64_t now_ms)
 {
     live->decision = node_decisions_newest(live->admin->config.decisions);
@@ -441,7 +442,7 @@ unsigned admin_live_viewers(const struct admin_live *live)
     return live->count;
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------- */
 
 int admin_live_create(struct admin_live **out, struct admin *admin)
 {

@@ -1,4 +1,4 @@
-/* What calls are given, and how they answer. */
+/* Parameters of calls, and helpers for answers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ void admin_answer_json(struct exchange *x, int err, struct buf *out)
 
 /* --- the query ------------------------------------------------------------------------------ */
 
-/* Value of `name` in a query string; empty, at NULL, if it is not there. */
+/* Returns the value of `name` in a query string; empty, at NULL, if absent. */
 static struct slice query_value(struct slice query, struct slice name)
 {
     while (query.len > 0) {
@@ -49,7 +49,7 @@ bool admin_query_has(const struct http_head *head, struct slice name)
     return query_value(head->query, name).at != NULL;
 }
 
-/* What is wrong with a replica's HOST:PORT, or NULL. */
+/* Returns the error in a replica's HOST:PORT, or NULL. */
 static const char *address_wrong(struct slice given)
 {
     struct node_address address;
@@ -67,7 +67,7 @@ static const char *address_wrong(struct slice given)
     return "want HOST:PORT, such as 10.0.0.1:8000";
 }
 
-/* Cuts labels off. At run time only the engine can be said. NULL, or what is wrong with them. */
+/* Cuts labels off. At run time only the engine can be given. Returns NULL, or the error. */
 static const char *cut_labels(struct slice *name, enum node_engine *engine)
 {
     struct node_labels labels = {0};
@@ -90,7 +90,7 @@ static const char *cut_labels(struct slice *name, enum node_engine *engine)
     return wrong;
 }
 
-/* What is wrong with HOST:PORT[@RANK], which is cut to HOST:PORT, or NULL. */
+/* Cuts HOST:PORT[@RANK] to HOST:PORT. Returns the error, or NULL. */
 static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_name *rank,
                             bool *is_rank)
 {
@@ -104,7 +104,7 @@ static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_
     return address_wrong(*name);
 }
 
-/* Behind the @ may be a rank; before it, if it is none, a password. */
+/* The text after the @ may be a rank; otherwise, the text before the @ may contain a password. */
 static void answer_wrong(struct exchange *x, struct slice given, const char *wrong)
 {
     struct slice shown = node_rank_name_meant(given) ? given : node_replica_shown(given);
@@ -135,7 +135,7 @@ bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_h
                      (rank_too || !node_rank_name_parse(name, &rank));
     if (is_listed && engine[0] == '\0') {
         *out = (struct node_replica_option){.address = {.host = "0.0.0.0"}};
-        DISCARD(node_address_parse_replica(name, &out->address)); /* it may be no address */
+        DISCARD(node_address_parse_replica(name, &out->address)); /* the name may be no address */
         (void)slice_to_cstr(name, out->name, sizeof out->name);
         return true;
     }
@@ -182,7 +182,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 {
     exchange_read_session(x, head);
     struct slice session = http_head_find(head, SLICE("x-grapevine-session"));
-    if (session.at != NULL) /* gvctl does not know the name of the header */
+    if (session.at != NULL) /* gvctl does not know the header's configured name */
         exchange_session_set(x, session);
     if (!x->skimming) /* there was no body */
         exchange_skim_begin(x);
@@ -197,8 +197,8 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         return false;
     }
     exchange_describe(x, out);
-    out->again = true; /* none was made of it yet */
-    out->unpinned = 0; /* as on the paths of chat: a body does not say where it would be sent */
+    out->again = true; /* no request was made of it yet */
+    out->unpinned = 0; /* as on the chat paths: a body does not name a path */
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Requests after which engines died: shown, and forgotten. */
+/* Poison: requests after which engines died are shown, and forgotten. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* The replicas: shown, drained, added and removed. What is added goes to all routers at once, so
- * its health is asked first: a router in place of an engine is refused, and what does not answer
- * yet is taken, as at the start. */
+/* The replicas: shown, drained, added and removed. A new replica goes to all routers at once, so
+ * this router checks the replica's health first. A router in place of an engine is refused; a
+ * silent replica is accepted, as at the start. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,8 +43,8 @@ void admin_sources(struct admin *a, struct exchange *x, const struct http_head *
     admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
-/* It is done, to the replica of that name: the caller may have spelled it otherwise. More may
- * follow until done_end(). */
+/* Begins the answer to a completed change. Contains the replica's name, which the caller may have
+ * spelled otherwise. More members may follow until done_end(). */
 static struct json_writer done_begin(struct buf *out, const char *name)
 {
     buf_init(out, 0);
@@ -61,7 +61,8 @@ static void done_end(struct exchange *x, struct json_writer *w, struct buf *out)
     admin_answer_json(x, json_writer_finish(w), out);
 }
 
-/* Why it drains all the same: a source says so, or none lists it any more. */
+/* Writes the reason for the continued drain: a source says so, or no source lists the replica any
+ * more. */
 static void write_drained_by(struct admin *a, struct json_writer *w, struct slice name)
 {
     const struct discover *d = a->config.discover;
@@ -115,8 +116,8 @@ void admin_undrain(struct admin *a, struct exchange *x, const struct http_head *
     set_draining(a, x, head, false);
 }
 
-/* What node_router_replica_wish() returned. `silent`: why the replica does not answer yet; NULL: it
- * does, or nobody asked. */
+/* Answers with the result of node_router_replica_wish(). `silent`: reason for the replica's
+ * silence; NULL: the replica answers, or was not asked. */
 static void answer_wish(struct admin *a, struct exchange *x, const char *name,
                         const struct admin_who *who, enum node_replica_wish wish, int result,
                         const char *silent)
@@ -164,13 +165,13 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
     answer_wish(a, x, replica.name, &who, NODE_REPLICA_REMOVE, result, NULL);
 }
 
-/* Of one replica (?replica=), of those that serve a model (?model=), or of all. */
+/* Resets a replica (?replica=), the replicas of a model (?model=), or all. */
 void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option wanted = {.name = ""};
     char model[NODE_MODEL_ID_MAX + 1];
     struct control_whom whom = {0};
-    bool one = admin_query_has(head, SLICE("replica")); /* nothing is not everybody */
+    bool one = admin_query_has(head, SLICE("replica")); /* an empty value does not mean all */
     if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
     bool named = admin_query(head, SLICE("model"), model, sizeof model) && model[0] != '\0';
@@ -187,21 +188,21 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
     control_reset(x, &whom);
 }
 
-/* --- one is added --------------------------------------------------------------------------- */
+/* --- adding a replica ------------------------------------------------------------------------- */
 
 struct admin_add {
     struct admin_add *next; /* of admin->adds */
     struct admin *admin;
-    struct exchange *x;                 /* NULL: it is answered, or who asked is gone */
-    struct node_replica_option replica; /* of its labels the engine alone */
+    struct exchange *x;                 /* NULL: answered, or the client is gone */
+    struct node_replica_option replica; /* of its labels only the engine */
     struct admin_who who;
-    struct pool pool; /* its address alone: no request goes there */
+    struct pool pool; /* for the address only: no request goes there */
     struct fetch fetch;
     uint64_t until_ms;
     bool asked;
 };
 
-/* `silent`: why its health is not known to be good; NULL: it is. */
+/* `silent`: the reason why good health is not confirmed; NULL: it is. */
 static void take(struct admin_add *a, const char *silent)
 {
     struct exchange *x = a->x;
@@ -244,7 +245,7 @@ static void on_health(void *context, int err, bool refused, unsigned status, str
                                     : health);
 }
 
-/* Asks once its name is looked up; takes it when time is up. */
+/* Asks once the name is resolved; accepts the replica when time is up. */
 static void go_on(struct admin_add *a, uint64_t now)
 {
     bool unknown = !a->pool.resolving && a->pool.address_count == 0;

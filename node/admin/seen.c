@@ -1,4 +1,4 @@
-/* What was decided, done and what happened lately: /decisions, /figures and /events. */
+/* The history of decisions, figures and events: /decisions, /figures and /events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum { COUNT_DEFAULT = 32 };
 
-/* A whole number of the query; false: it is there, and none. */
+/* Reads a whole number from the query. Returns false if the parameter is present but no number. */
 static bool read_number(const struct http_head *head, const char *name, bool *given, uint64_t *out)
 {
     char text[24];
@@ -26,7 +26,7 @@ static bool read_number(const struct http_head *head, const char *name, bool *gi
     return true;
 }
 
-/* ?n=, and one of after=, changed=, id=; false: what it says was answered. */
+/* Reads ?n=, and after=, changed= or id=. Returns false after answering with the error. */
 static bool read_query(struct exchange *x, const struct http_head *head, unsigned max,
                        struct node_decisions_query *q)
 {
@@ -62,7 +62,8 @@ static bool read_query(struct exchange *x, const struct http_head *head, unsigne
     return false;
 }
 
-/* Who answers, and since when its numbers count: after a restart they begin anew. */
+/* Writes this router's name, and the start time of the numbers, which begin anew after a
+ * restart. */
 static void put_who(const struct admin *a, struct json_writer *w)
 {
     json_put_cstr(w, "router", a->config.name);
@@ -90,7 +91,7 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
     admin_answer_json(x, json_writer_finish(&w), &out);
 }
 
-/* What an operator has to mend. */
+/* Writes the problems for an operator to fix. */
 static void put_lacks(const struct admin *a, struct json_writer *w)
 {
     const struct node_replication *n = a->config.replication;
@@ -139,7 +140,7 @@ enum { EVENTS_REQUEST_BYTES = 2 * WIRE_VARINT_MAX };
 _Static_assert(ADMIN_EVENTS_SHARED_BYTES *GOSSIP_ROUTERS_MAX <= NODE_ANSWERS_BYTES_MAX,
                "the events of all routers are one answer");
 
-/* The newest ones, with who saw them. */
+/* Writes the newest events, with this router's name. */
 static int write_recent(const struct admin *a, unsigned count, uint64_t from_ms, struct buf *out)
 {
     struct json_writer w = json_writer_of(out);
@@ -172,7 +173,7 @@ int admin_events_answer(void *admin, struct slice request, struct buf *out)
     return err;
 }
 
-/* False: they are not wanted of all, or this router runs alone. */
+/* Returns false if not all routers' events are requested, or this router runs alone. */
 static bool is_for_all(const struct admin *a, const struct http_head *head)
 {
     char all[8];

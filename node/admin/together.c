@@ -38,7 +38,7 @@ static void on_answers(void *context, struct slice nodes)
         take(t, nodes);
 }
 
-/* A router that runs alone has no name. */
+/* A router alone has no name. */
 static void take_own(struct admin_together *t)
 {
     struct buf own = {0}, all = {0};
@@ -62,7 +62,7 @@ void admin_together_tick(struct admin_together *t, uint64_t now_ms)
         return;
     }
     t->asking = true;
-    /* The answer may come from within the call. */
+    /* The answer may come before the call returns. */
     if (node_replication_ask(n, NODE_CALL_FIGURES, slice_of("", 0), TOGETHER_TIMEOUT_US,
                              admin_now_us(t->admin, n), on_answers, t) != 0)
         t->asking = false;

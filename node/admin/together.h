@@ -1,6 +1,6 @@
-/* What all routers counted, for who looks: each second each of them is asked for its counters, and
- * a snapshot has the answers (live.h). Rates are the reader's: counters of a router begin anew when
- * it restarts, and `since_ms` shows that. */
+/* Counters of all routers, for viewers: each second every router is asked for them, and a snapshot
+ * contains the answers (live.h). The reader computes the rates: a router's counters begin anew
+ * after a restart, which `since_ms` shows. */
 #ifndef NODE_ADMIN_TOGETHER_H
 #define NODE_ADMIN_TOGETHER_H
 
@@ -9,8 +9,8 @@
 enum {
     TOGETHER_EVERY_MS = 1000,
     TOGETHER_TIMEOUT_US = 1500000,
-    /* Of all answers in a snapshot; more is left out, and readers show one router alone. About 100
-     * routers. */
+    /* Limit of all answers in a snapshot; the rest is left out, and readers show this router
+     * alone. About 100 routers. */
     TOGETHER_BYTES_MAX = 64 * 1024,
 };
 
@@ -18,14 +18,14 @@ struct admin_together {
     struct admin *admin;
     bool asking;
     uint64_t asked_ms;
-    struct buf nodes; /* JSON: router -> its counters; empty: not known */
+    struct buf nodes; /* JSON: router -> counters; empty: unknown */
 };
 
 void admin_together_init(struct admin_together *t, struct admin *admin);
 void admin_together_free(struct admin_together *t);
-/* While somebody looks: asks, if it is time. */
+/* Asks when due; called while there are viewers. */
 void admin_together_tick(struct admin_together *t, uint64_t now_ms);
-/* The member `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
+/* Writes the member `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
 void admin_together_write(const struct admin_together *t, struct json_writer *w);
 /* For node_replication_figures(); the context is the admin. */
 MUST_USE int admin_together_answer(void *admin, struct slice request, struct buf *out);

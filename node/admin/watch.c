@@ -1,10 +1,10 @@
-/* Looks twice a second whether a replica is chosen as it was, and makes events of what changed:
- * whoever it was that drained it, and wherever it was found to fail. */
+/* Compares the state of each replica twice a second and makes events of changes, whatever drained
+ * the replica and whichever router found the failure. */
 #include <stdio.h>
 
 #include "node/admin/admin_internal.h"
 
-/* What is news of a replica. The rest of its standings come and go with single requests. */
+/* Standings without news value: they come and go with single requests. */
 static bool is_passing(enum node_standing_why why)
 {
     return why == NODE_STANDING_TRIAL || why == NODE_STANDING_TRIED || why == NODE_STANDING_FULL ||
@@ -34,7 +34,7 @@ static enum admin_event_kind kind_of(enum node_standing_why why)
     }
 }
 
-/* Not by anybody's wish. */
+/* Out without an operator's request. */
 static bool is_out(enum node_standing_why why)
 {
     return why != NODE_STANDING_WELL && kind_of(why) != ADMIN_EVENT_DRAIN &&

@@ -1,12 +1,12 @@
-/* Which events of the log are news for who looks at the cluster, and in which words. */
+/* Log events with news for viewers of the cluster, and their words. */
 #include <stdio.h>
 
 #include "base/check.h"
 #include "node/admin/events.h"
 
-/* {field} is the value of that field, {field#one|more} the same number and the words behind it.
- * What stands in brackets is left out where a field in it is empty or not there. A row EVENT=VALUE
- * is for events whose field `then` has this value. */
+/* {field} is replaced by the field's value; {field#one|more} by the same number and the word for
+ * one or for more. Text in brackets is left out if some field there is empty or missing. A row
+ * EVENT=VALUE is for events with this value in the field `then`. */
 static const struct words {
     const char *event;
     enum admin_event_kind kind;
@@ -170,7 +170,7 @@ static const struct words {
      "This router accepts no connections: it has no open files left."},
 };
 
-/* Rooms that say in the event's name what they are about. */
+/* Event names with their subject in front. */
 static const struct {
     const char *begins;
     enum admin_event_kind kind;
@@ -191,7 +191,7 @@ static const struct log_field *field_of(const struct log_field *fields, unsigned
     return NULL;
 }
 
-/* Appends what fits. */
+/* Appends as much as fits. */
 struct text {
     char at[ADMIN_EVENT_TEXT_BYTES * 2];
     size_t len;
@@ -207,7 +207,7 @@ static void put(struct text *t, struct slice s)
     t->at[t->len] = '\0';
 }
 
-/* False: it is not there, or empty. */
+/* Returns false if the field is missing or empty. */
 static bool put_field(struct text *t, const struct log_field *f)
 {
     char number[40];
@@ -234,7 +234,8 @@ static bool put_field(struct text *t, const struct log_field *f)
     return true;
 }
 
-/* `inside` is what a pattern has between its braces. False: the field is not there, or empty. */
+/* `inside` is the text between the braces of a pattern. Returns false if the field is missing or
+ * empty. */
 static bool fill_field(struct text *t, struct slice inside, const struct log_field *fields,
                        unsigned count)
 {
@@ -267,12 +268,12 @@ static void fill_in(struct text *t, const char *pattern, const struct log_field 
             lacks |= !fill_field(t, slice_of(p + 1, len), fields, count);
             p += len + 1;
         } else if (*p != '.' || t->len == 0 || strchr("?.", t->at[t->len - 1]) == NULL) {
-            put(t, slice_of(p, 1)); /* a dot ends no sentence that has ended */
+            put(t, slice_of(p, 1)); /* no full stop after another */
         }
     }
 }
 
-/* Of an event without words of its own: its name, and what is behind it. */
+/* Spells an event without words of its own: name and fields. */
 static void spell(struct text *t, const char *event, const struct log_field *fields, unsigned count)
 {
     put(t, slice_of_cstr(event));
@@ -286,7 +287,7 @@ static void spell(struct text *t, const char *event, const struct log_field *fie
     }
 }
 
-/* Which router or replica it is about. */
+/* Returns the router or replica of the event. */
 static struct slice about_of(const struct log_field *fields, unsigned count)
 {
     static const struct slice names[] = {SLICE("replica"), SLICE("member"), SLICE("source"),

@@ -1,4 +1,4 @@
-// What /live says, and who shows what of it.
+// Follows /live and hands its content to the parts of the page.
 import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } from './dom.js';
 import * as ask from './ask.js';
 import { attention } from './attention.js';
@@ -11,9 +11,9 @@ import { follow } from './stream.js';
 import { endings, failedText, headline, othersText, readers } from './words.js';
 
 const SECONDS = 180, LATELY = 60, EVENTS = 100, EVENTS_FOLDED = 10, FOLD_MS = 10000, SILENT_MS = 2500;
-let token = ''; // in this memory alone
+let token = ''; // kept in memory only
 let history = [], events = new Map(), snap = null, frame = 0, made = null;
-let heard = 0, refused = '', wanting = false; // wanting: a token
+let heard = 0, refused = '', wanting = false; // wanting: waits for a token
 
 const KINDS = {
   death: 'died', join: 'came', leave: 'left', drain: 'drains', retry: 'retry', avoided: 'avoided',
@@ -55,7 +55,7 @@ function figures() {
 
 let unfolded = false;
 
-// A start makes many events in a moment: it is one line, as long as the list is folded.
+// A start makes many events in a moment: the folded list shows them in a single line.
 export function folded(list) {
   const out = [];
   for (const e of list) {
@@ -152,7 +152,7 @@ function take(name, data) {
 }
 
 function askForToken() {
-  wanting = true; // it lives: nobody says that it is gone
+  wanting = true; // the router lives: do not report it gone
   state('lost', 'a token is needed');
   mark($('token-form'), 'hidden', null);
   say($('headline'), !token ? 'This router shows itself to those who have a token.' : heard ? 'This token is not taken any more.' : 'This token is not taken.');
@@ -161,7 +161,7 @@ function askForToken() {
   $('token').focus();
 }
 
-// It is silent, or the stream ended.
+// Called if the router is silent, or the stream ended.
 function gone() {
   const name = (snap && snap.router.name) || 'This router';
   const since = ago(performance.now() - heard);

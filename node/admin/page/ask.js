@@ -1,4 +1,4 @@
-// The box: a request is weighed by this router, or by all.
+// The box for asking where a request would go: this router weighs it, or all routers do.
 import { $, h, list, mark, seconds, whole } from './dom.js';
 import { legend, table } from './decisions.js';
 import { explained } from './words.js';
@@ -40,7 +40,7 @@ function all(nodes) {
 
 // `use` takes a token for the calls that follow.
 export function begin(call, use) {
-  let lastEvery = false, shown = false; // of the last question; whether a token came with it
+  let lastEvery = false, shown = false; // of the last question; shown: a token was sent
 
   function wantToken(json) {
     mark($('ask-token-form'), 'hidden', null);

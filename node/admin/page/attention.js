@@ -1,8 +1,8 @@
-// The strip under the headline: each problem in a line.
+// The strip under the headline: a line for each problem.
 import { $, ago, clock, h, keep, mark, say } from './dom.js';
 import { problems } from './words.js';
 
-const MARKS = { red: '\u25B2', amber: '\u25C6', grey: '\u25CB' }; // shapes, for those who do not see the colours
+const MARKS = { red: '\u25B2', amber: '\u25C6', grey: '\u25CB' }; // shapes, for people who do not see the colours
 
 function make(x) {
   return h('li', { 'data-severity': x.severity }, h('span', { class: 'mark', 'aria-hidden': 'true' }, MARKS[x.severity]), h('span', { class: 'sr' }, x.severity + ': '),

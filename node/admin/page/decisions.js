@@ -1,4 +1,4 @@
-// Decisions: a line each, which opens into the table that it was made by.
+// Decisions: a line each, which opens into the decision's table of candidates.
 import { $, clock, h, keep, mark, number, say, seconds, whole, width } from './dom.js';
 import { TERMS, because, ended, explained, failed, parts } from './words.js';
 
@@ -17,13 +17,13 @@ function stack(row, d, most) {
   return bar;
 }
 
-// What the terms mean, of those that this table has.
+// Explains the terms in this table.
 export function legend(d) {
   const used = TERMS.filter((t, i) => d.replicas.some((r) => (parts(r, d) || [])[i] > 0));
   return h('ul', { class: 'legend', 'aria-label': 'Terms of the cost' }, ...used.map((t) => h('li', {}, h('span', { class: 'key ' + t.key, 'aria-hidden': 'true' }), `${t.name}: ${t.about}`)));
 }
 
-// `d`: a decision, or an answer of /explain, which has the same rows.
+// `d`: a decision, or an answer of /explain, with the same rows.
 export function table(d, caption) {
   const costs = d.replicas.some((r) => r.cost_s !== null && r.cost_s !== undefined);
   const terms = TERMS.map((t, i) => i).filter((i) => d.replicas.some((r) => (parts(r, d) || [])[i] > 0));
@@ -70,7 +70,7 @@ function make(d) {
     body.hidden = !opens;
     if (opens) {
       open(body, byId.get(d.id) || d);
-      pause(true); // it stays where it is while it is read
+      pause(true); // the line must not move while somebody reads
     }
   });
   return h('li', { class: 'decision' }, h('h3', {}, button), body);

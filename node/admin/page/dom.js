@@ -1,4 +1,4 @@
-// Elements without markup in strings: nothing that a server or a client wrote is ever read as HTML.
+// Elements without markup in strings: text from a server or a client is never parsed as HTML.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -20,7 +20,7 @@ export function s(tag, attributes, ...children) {
   return node;
 }
 
-// Only what differs is touched, so that nothing moves under a reader's eyes.
+// Changes a node only if the text differs, so that nothing moves under a reader's eyes.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

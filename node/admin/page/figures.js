@@ -1,4 +1,4 @@
-// The figures of all routers: rates, of counters that each of them tells once a second.
+// The figures of all routers: rates, from the counters that each router reports once a second.
 import { $, count, mark, number, percent, say, seconds } from './dom.js';
 import { failedText } from './words.js';
 
@@ -11,8 +11,8 @@ export function forget() {
 
 const told = (node) => node && !node.error && node.ttft_counts;
 
-// What all routers counted within the last `ms`, and in how much time. A router that started anew begins at 0; of one
-// that was not heard before nothing counts yet.
+// Sums the counts of all routers within the last `ms`, and returns the time covered. A restarted router begins at 0; a
+// router not heard before does not count yet.
 export function within(ms) {
   const now = samples[samples.length - 1];
   const out = { ms: 0, requests: 0, failed: 0, cut: 0, status_5xx: 0, queue_full: 0, client_errors: 0, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [] };
@@ -30,7 +30,7 @@ export function within(ms) {
   return out;
 }
 
-// The value that this share of them do not exceed, within its bucket (base/histogram.h); null: there are none.
+// Returns the value that this share does not exceed, interpolated in the bucket (base/histogram.h); null: no counts.
 export function quantile(counts, bounds, share) {
   const all = counts.reduce((a, b) => a + b, 0);
   if (all === 0) return null;

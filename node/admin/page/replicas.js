@@ -1,11 +1,11 @@
-// The replicas: a table, by model, those in trouble first; a row opens into what is known of it.
+// The replicas: a table by model, those in trouble first; a row opens into the replica's details.
 import { $, count, h, keep, mark, number, percent, say, seconds, width } from './dom.js';
 import { eventsText, knownBy, takes } from './words.js';
 
 const MODEL_UNKNOWN = 'Models not known yet';
 const load = (r) => r.requests + r.requests_of_others;
 const share = (part, of) => (of > 0 ? part / of : -1);
-// Columns: a name, what they are sorted by, whether the greatest comes first, and their text.
+// Columns: name, sort key, `down` if the greatest comes first, and text.
 const COLUMNS = [
   { name: 'Replica', by: (r) => r.name, text: (r) => r.name },
   { name: 'State', by: (r) => (takes(r) ? 1 : 0), text: (r) => r.text || (r.health === 'unknown' ? 'not checked yet' : r.health) },
@@ -51,8 +51,8 @@ function compare(a, b) {
   return (turned ? -order : order) || (a.name < b.name ? -1 : 1);
 }
 
-// Rows of the table: {model}, {replica}, and {card} under one that is open. Trouble comes first, of models and of
-// replicas, whatever the table is sorted by.
+// Returns the rows of the table: {model}, {replica}, and {card} under an open replica. Models and replicas in trouble
+// come first, whatever the sort column.
 export function rows(all) {
   const models = new Map();
   for (const r of all) {

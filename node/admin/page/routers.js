@@ -1,4 +1,4 @@
-// The routers: a ring of who hears whom, and the same as a table.
+// The routers: a ring with a line between routers that hear each other, and a table of the same.
 import { $, ago, h, keep, mark, s, say, seconds } from './dom.js';
 import { agreement, digestCode, disagreement, hears, lives } from './words.js';
 
@@ -26,7 +26,7 @@ function ring(snap) {
     }
   }
   const state = JSON.stringify([members.map((m) => [m.name, m.state, m.self]), links]);
-  if (state === drawn) return; // it moves only when something changed
+  if (state === drawn) return; // redrawn only after a change
   drawn = state;
   const ys = members.map((m, i) => place(i, n)[1]);
   const top = Math.min(...ys) - 48, bottom = Math.max(...ys) + 52;

@@ -1,4 +1,4 @@
-// Small pictures of the last three minutes. What they show stands beside them in words.
+// Small charts of the last three minutes. The text beside each says the same in words.
 import { s } from './dom.js';
 
 const SECONDS = 180;

@@ -1,11 +1,11 @@
-// Follows /live: it is asked for again when it ends, or when no byte of it comes for long.
+// Follows /live: reconnects if the stream ends, or if no byte comes for a long time.
 
-export const STALL_MS = 10000; // without a byte, since an attempt began or since the last one
+export const STALL_MS = 10000; // without a byte since the attempt began, or since the last byte
 
-// `call` is fetch with the token. `on` is told of
-//   event(name, data)   one came
-//   token()             401: nothing more is tried until begin()
-//   lost(refused)       it ended or does not begin, and is tried again; `refused`: in words, why it was
+// `call` is fetch with the token. `on` has callbacks:
+//   event(name, data)   an event came
+//   token()             401: no more attempts until begin()
+//   lost(refused)       the stream ended or did not begin, and is tried again; `refused`: the reason, in words
 export function follow(call, on) {
   let turn = 0, control = null, moved = 0, lost = 0;
 
@@ -52,14 +52,14 @@ export function follow(call, on) {
   }
 
   return {
-    // Anew: an attempt that is under way ends, and there is never more than one.
+    // Starts again: ends the present attempt first, so there is never more than one.
     begin() {
       if (control) control.abort();
       turn++;
       attempt(turn);
     },
-    // Now and then: ends an attempt that has stalled. It is not the age of the last message that
-    // counts, or no new attempt would have time to begin.
+    // Called now and then: ends a stalled attempt. The age of the last message does not count: else no
+    // new attempt would have time to begin.
     look() {
       if (control && performance.now() - moved > STALL_MS) control.abort();
     },

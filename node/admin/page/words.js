@@ -1,4 +1,4 @@
-// What the figures mean, in sentences.
+// The page's sentences: figures and states in words.
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
 const PAIRS_MAX = 6, NAMED_MAX = 3; // in sentences
@@ -12,7 +12,7 @@ const CLASSES = {
 
 export const lives = (m) => m.state === 'alive' || m.state === 'suspect';
 
-// Whether router a hears router b: true, false, or undefined where a did not say.
+// Returns true if router a hears router b; undefined if a did not say.
 function look(snap, found, a, b) {
   if (found.self && a === found.self.name) {
     const m = found.members.get(b);
@@ -22,9 +22,9 @@ function look(snap, found, a, b) {
   return ms === undefined ? undefined : ms !== null && ms < found.heard_ms;
 }
 
-// Pairs of living routers that do not hear each other: `cuts`, of which neither hears the other as
-// far as both said, and `deaf`, [a, b], where a does not hear b and b hears a. (One that joins has
-// not heard all yet.) Mostly there are none, so it goes by those that are not heard.
+// Finds pairs of living routers that do not hear each other. In `cuts` neither hears the other, as
+// far as both said. In `deaf`, [a, b], a does not hear b, but b hears a. (A joining router has not
+// heard all others yet.) Most clusters have no such pair, so the loop visits only unheard routers.
 function pairs(snap, found) {
   const places = new Map(snap.members.filter((m) => m.state === 'alive').map((m, i) => [m.name, i]));
   for (const [a, i] of places) {
@@ -40,14 +40,14 @@ function pairs(snap, found) {
   }
 }
 
-// What is looked for more than once, found once a snapshot.
+// Caches values needed more than once, for each snapshot.
 const known = new WeakMap();
 
 function of(snap) {
   let found = known.get(snap);
   if (!found) {
     const members = snap.members || [];
-    // An older word is none. Each router says something to one of all others eight times a second.
+    // Older reports do not count. Each router sends something to some other router eight times a second.
     found = { self: members.find((m) => m.self), members: new Map(members.map((m) => [m.name, m])), heard_ms: Math.max(1000, 350 * members.length), cuts: [], deaf: [] };
     if (snap.members) pairs(snap, found);
     known.set(snap, found);
@@ -59,7 +59,7 @@ export const hears = (snap, a, b) => look(snap, of(snap), a, b);
 export const cuts = (snap) => of(snap).cuts;
 export const deaf = (snap) => of(snap).deaf;
 
-// Beyond some number routers do not tell whom they hear: nothing is known of pairs of others then.
+// In a large cluster routers do not report whom they hear: nothing is known of pairs of other routers then.
 function untold(snap) {
   const told = Object.values(snap.agreement.nodes).some((n) => n.hears && Object.keys(n.hears).length > 0);
   return !told && snap.agreement.state !== 'unknown' && snap.members.filter(lives).length > 2;
@@ -67,7 +67,7 @@ function untold(snap) {
 
 const digestOf = (n) => [n.registry, n.poison, n.reports, n.whole_index].join();
 
-// Six hex digits that are the same where all digests are.
+// Returns six hex digits, equal if all digests are equal.
 export function digestCode(node) {
   if (!node || node.error || !node.registry) return null;
   let x = 0x811c9dc5;
@@ -86,7 +86,7 @@ export function agreement(snap) {
 
 function agreed(snap) {
   const a = snap.agreement;
-  // There may be too many to send each one's digests.
+  // There may be too many routers to send all digests.
   const n = Object.keys(a.nodes).length || snap.members.filter(lives).length;
   const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as far as anybody looked.` : '';
   switch (a.state) {
@@ -107,7 +107,7 @@ function agreed(snap) {
   }
 }
 
-// What differs and why, one sentence each; none where all is well.
+// Explains the differences, a sentence each; empty if all is well.
 export function disagreement(snap) {
   if (!snap.members) return [];
   const out = [];
@@ -142,13 +142,13 @@ export function disagreement(snap) {
 
 export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.avoided && r.why !== 'asleep';
 
-// Where knowledge of a replica's cache comes from; it stands behind "believed held".
+// Returns the source of knowledge about a replica's cache, appended to "believed held".
 export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', its size by its answers', inferred: ', inferred from what it was sent' })[r.cache_from] || '';
 
 const STATES = { away: 'are not reached', begins: 'are awaited', live: 'are read', doubts: 'lack messages', contradicts: 'are not believed, for its answers contradict them',
   block_size: 'are of no use, for other engines\' blocks have four other sizes', silent_tier: 'are of no use, for they do not tell of its tier, or of all in a shared pool' };
 
-// What this router's reader of its KV-cache events knows; empty: it reads none.
+// Describes this router's reader of the replica's KV-cache events; empty: not read here.
 export function eventsText(e) {
   if (!e) return '';
   if (e.state === 'off') return 'Events are not read: the label kv-events is off.';
@@ -158,7 +158,7 @@ export function eventsText(e) {
     + `Of ${count(e.answers, 'answer')} the blocks of ${whole(e.tied)} are known, of ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} found what events said, ${whole(e.contradicted)} did not.`;
 }
 
-// How requests ended in some seconds of figures: one definition for all that shows it (docs/glossary.md).
+// Counts how requests ended in some seconds of figures: the only definition (docs/glossary.md).
 export function endings(seconds) {
   const sum = (of) => seconds.reduce((a, x) => a + of(x), 0);
   const out = { requests: sum((x) => x.requests), client_errors: sum((x) => x.client_errors), client_gone: sum((x) => x.client_gone), hidden: sum((x) => x.hidden) };
@@ -167,13 +167,13 @@ export function endings(seconds) {
   return out;
 }
 
-// What failed, and why.
+// Returns the number of failures and the reasons.
 export function failedText(e) {
   const why = [[e.cut, 'cut'], [e.status_5xx, 'with a 5xx'], [e.queue_full, 'for a full queue']].filter(([n]) => n > 0).map(([n, word]) => `${whole(n)} ${word}`);
   return `${whole(e.failed)} failed${why.length ? ` (${why.join(', ')})` : ''}`;
 }
 
-// What is no failure, or none that a client saw; empty: there was nothing of it.
+// Returns the other endings: no failures, or failures hidden from clients; empty: none.
 export function othersText(e) {
   const other = [];
   if (e.client_errors > 0) other.push(count(e.client_errors, 'client error'));
@@ -182,8 +182,8 @@ export function othersText(e) {
   return other.join(', ');
 }
 
-// What needs attention, the worst first: what the router says (node/admin/attention.h), and pairs of routers that do not
-// hear each other, of which only what all of them say tells.
+// Returns the problems, worst first: those of the router's list (node/admin/attention.h), and pairs of routers that do
+// not hear each other, found by comparing the reports of all routers.
 export function problems(snap) {
   const pair = (about, what) => ({ severity: 'amber', kind: 'cut', about, what, since_ms: 0, hurts: 'nobody: other routers hand on what each says', command: 'gvctl members' });
   const pairs = snap.members ? [
@@ -204,7 +204,7 @@ function routersText(snap) {
   return [agree ? `all ${alive} routers agree` : snap.agreement.state === 'joining' ? 'a router joins' : `${alive} routers`];
 }
 
-// The whole cluster in a sentence, and how bad it is: "well", "amber" or "red".
+// Returns the cluster's state in a sentence, and as a word: "well", "amber" or "red".
 export function headline(snap) {
   const list = problems(snap), red = list.filter((x) => x.severity === 'red'), amber = list.filter((x) => x.severity === 'amber');
   const all = snap.replica_count, well = snap.replicas_well, out = routersText(snap);
@@ -224,7 +224,7 @@ export function readers(snap) {
   return `This page can be seen ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab looks', 'tabs look')} at ${r.name || 'this router'} now. It changes nothing.${r.loopback_only || r.reading_token ? '' : ' To ask where a request would go, other machines than the router\'s own need a token.'}`;
 }
 
-// Terms of the cost: what stands in the table, what it adds, and what it means.
+// Terms of the cost: name in the table, meaning, and value in a row.
 export const TERMS = [
   { key: 'queue', name: 'Waits', about: 'prompts that are before it there', of: (r) => r.queue_s },
   { key: 'uncached', name: 'Computes', about: 'the part of the prompt that is not in its cache', of: (r) => r.uncached_s },
@@ -233,7 +233,7 @@ export const TERMS = [
   { key: 'decode', name: 'Slows', about: 'tokens of this answer and of the others there', of: null },
 ];
 
-// What each term adds to the cost. The last one is what is left: its weight depends on the crowd.
+// Returns the part of each term in the cost. The last part is the rest; its weight depends on the load everywhere.
 export function parts(row, decision) {
   if (row.cost_s === null || row.cost_s === undefined) return null;
   const out = TERMS.slice(0, -1).map((t) => Math.max(0, t.of(row, decision) || 0));
@@ -243,7 +243,7 @@ export function parts(row, decision) {
 
 const rowOf = (d, name) => (d.replicas || []).find((r) => r.replica === name);
 
-// The term in which row a is dearest against row b.
+// Returns the term in which row a exceeds row b by most.
 function dearest(a, b, d) {
   const x = parts(a, d), y = parts(b, d);
   if (!x || !y) return null;
@@ -257,7 +257,7 @@ const SAID = {
   adapter: 'it would have to load the adapter', decode: 'more answers are under way there',
 };
 
-// Why it went there, short: for a line.
+// Returns the reason for the choice, short enough for a line.
 export function because(d) {
   const n = whole(d.prompt_tokens);
   const again = d.attempt > 1 ? `Attempt ${d.attempt}. ` : '';
@@ -284,7 +284,7 @@ export function because(d) {
   }
 }
 
-// The same at length: against the runner-up, and against who holds most.
+// Explains the choice at length: against the runner-up, and against the replica with the most cached tokens.
 export function explained(d) {
   const out = [];
   const chosen = rowOf(d, d.choice);
@@ -312,7 +312,7 @@ const ENDS = {
   rejected: 'The replica rejected it',
 };
 
-// How the request ended with this attempt; an attempt that was not its last: retried.
+// Results of the request after this attempt; an attempt before the last: retried.
 const RESULTS = {
   client_error: 'The error is the client\'s own.', status_5xx: 'The request failed: its client got a 5xx.',
   queue_full: 'The request failed: the queue was full when it was to be tried again.', cut: 'The request failed: its answer was cut.',
