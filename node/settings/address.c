@@ -17,7 +17,7 @@ static bool host_ok(struct slice host, bool bracketed)
     if (host.len == 0 || host.len >= NODE_HOST_BYTES - 2)
         return false;
     if (bracketed && slice_find(host, ':') == host.len)
-        return false; /* written again it would have no brackets */
+        return false; /* written back, this host would have no brackets */
     for (size_t i = 0; i < host.len; i++) {
         char c = host.at[i];
         bool ok =
@@ -85,7 +85,7 @@ int node_address_parse_bare(struct slice text, uint16_t port_default, struct nod
     return 0;
 }
 
-/* --- what a host is ------------------------------------------------------------------------- */
+/* --- kinds of hosts --------------------------------------------------------------------------- */
 
 static bool is_localhost(const char *host)
 {
@@ -118,8 +118,9 @@ bool node_host_is_loopback(const char *host)
     return ip_is_v4(ip) ? ip[12] == 127 : memcmp(ip, one, IP_BYTES) == 0;
 }
 
-/* Where a connection to that host ends, if that is this machine or an address: who connects to all
- * addresses reaches the loopback one. False: a name. */
+/* Finds the address where a connection to that host ends, if on this machine or given as an
+ * address: a connection to "all addresses" reaches the loopback address. Returns false for a
+ * name. */
 static bool read_end(const char *host, uint8_t out[IP_BYTES])
 {
     if (is_localhost(host))
@@ -139,7 +140,7 @@ bool node_address_reaches(const struct node_address *to, const struct node_addre
     if (!read_end(to->host, end) || !read_end(listen->host, ear))
         return false;
     bool here = node_host_is_loopback(to->host) || node_host_is_any(to->host);
-    if (node_host_is_any(listen->host)) /* [::] takes IPv4 too, 0.0.0.0 only IPv4 */
+    if (node_host_is_any(listen->host)) /* [::] accepts IPv4 too, 0.0.0.0 only IPv4 */
         return here && (!ip_is_v4(ear) || ip_is_v4(end));
     bool by_name = is_localhost(to->host) || is_localhost(listen->host); /* 127.0.0.1 or ::1 */
     return memcmp(end, ear, IP_BYTES) == 0 ||

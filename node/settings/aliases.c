@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "node/replica/limits.h"
 
-/* --- one entry ------------------------------------------------------------------------------- */
+/* --- a single entry --------------------------------------------------------------------------- */
 
 static bool is_model(struct slice name)
 {
@@ -21,7 +21,7 @@ static bool is_model(struct slice name)
     return name.len > 0 && name.len <= NODE_MODEL_ID_MAX;
 }
 
-/* Cuts ":90" off. False: the number is no weight. `*weight` is 0 where there is none. */
+/* Cuts ":90" off. Returns false if the number is no weight. `*weight` is 0 if there is none. */
 static bool weight_cut(struct slice *model, uint32_t *weight)
 {
     size_t at = model->len;
@@ -38,11 +38,11 @@ static bool weight_cut(struct slice *model, uint32_t *weight)
     return number > 0 && number <= NODE_ALIAS_WEIGHT_MAX;
 }
 
-/* The parts of one entry. */
+/* The parts of an entry. */
 struct parts {
-    struct slice name; /* at == NULL: it continues the split of the one before */
+    struct slice name; /* at == NULL: continues the split of the entry before */
     struct slice side;
-    uint32_t weight; /* 0: none is given */
+    uint32_t weight; /* 0: not given */
     struct slice fallbacks[NODE_ALIAS_TARGETS_MAX];
     unsigned fallback_count;
 };
@@ -85,7 +85,7 @@ const char *node_alias_wrong(struct slice entry)
     return parts_read(entry, &parts);
 }
 
-/* --- all of them ----------------------------------------------------------------------------- */
+/* --- all entries ------------------------------------------------------------------------------ */
 
 static int compare(struct slice a, struct slice b)
 {
@@ -118,10 +118,10 @@ int node_alias_target(const struct node_alias *a, struct slice model)
     return ERR_NOT_FOUND;
 }
 
-/* What is being made, and what is wrong with it. */
+/* Aliases under construction, and their fault. */
 struct making {
     struct node_aliases *out;
-    struct node_alias *last; /* the entry that comes may continue it */
+    struct node_alias *last; /* may be continued by the next entry */
     unsigned target_count;
     struct node_alias_fault *fault;
 };
@@ -188,7 +188,7 @@ static int by_name(const void *a, const void *b)
     return compare(x->name, y->name);
 }
 
-/* All sides of a split have weights from now on. */
+/* Gives weights to all sides of every split. */
 static void weights_fill(struct node_aliases *out)
 {
     for (unsigned i = 0; i < out->count; i++) {
@@ -201,8 +201,8 @@ static void weights_fill(struct node_aliases *out)
     }
 }
 
-/* A target that is an alias: chains would be circles sooner or later, and nobody could say which
- * model a client's key is for. */
+/* Refuses a target that is itself an alias. Chains would sooner or later become circles, and nobody
+ * could say which model a client's key permits. */
 static int check_targets(const struct making *m, unsigned i, struct slice text)
 {
     struct parts parts;
@@ -229,7 +229,7 @@ static int check_all(const struct making *m, const struct node_strings *entries)
         for (unsigned k = 0; k < entries->count; k++) {
             CHECK(parts_read(slice_of_cstr(entries->at[k]), &parts) == NULL);
             if (parts.name.at != NULL && slice_equal(parts.name, m->out->at[i].name))
-                m->fault->entry = k; /* the last one */
+                m->fault->entry = k; /* the last such entry */
         }
         return wrong(m, "%.*s is there twice, want all models of %.*s in one entry",
                      m->out->at[i].name, m->out->at[i].name);

@@ -1,10 +1,10 @@
-/* What values a setting may have, where its type does not say so. Used by the table (table.c). */
+/* Checks of values beyond the type of the setting, for the table (table.c). */
 #ifndef NODE_SETTINGS_ALLOWED_H
 #define NODE_SETTINGS_ALLOWED_H
 
 #include "base/slice.h"
 
-/* NULL, or what is wrong with the value and would be right. */
+/* Return NULL, or the error with a correct form. */
 const char *node_allowed_header_names_not(struct slice value);
 const char *node_allowed_origins_not(struct slice value);
 const char *node_allowed_replica_dns_not(struct slice value);

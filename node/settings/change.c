@@ -33,7 +33,7 @@ static void swap(struct node_options *a, struct node_options *b, const struct no
     }
 }
 
-/* The name of the file is in force as long as the process, that of the fresh settings is not. */
+/* The file's name is taken from the settings in force, which live as long as the process. */
 static struct node_option_origin origin_of(const struct node_options *in_force,
                                            struct node_option_origin origin)
 {

@@ -2,8 +2,8 @@
 #include "base/err.h"
 #include "node/settings/options.h"
 
-/* GRAPEVINE_ADMIN_PORT=tcp://10.0.0.1:9090 is about a Service "grapevine-admin". With a plain
- * number it is meant as a setting, and there is none of that name. */
+/* GRAPEVINE_ADMIN_PORT=tcp://10.0.0.1:9090 concerns a Service "grapevine-admin". A plain number
+ * there is meant as a setting, but no setting has that name. */
 static bool is_link(struct slice value)
 {
     return slice_starts_with(value, SLICE("tcp://")) || slice_starts_with(value, SLICE("udp://")) ||
@@ -11,8 +11,8 @@ static bool is_link(struct slice value)
 }
 
 /* Kubernetes sets these in every pod of a namespace with a service "grapevine" or "grapevine-...";
- * docker links did the same. GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE are gvctl's,
- * GRAPEVINE_SHARED is where the test suite finds its vectors. */
+ * docker links did the same. GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE belong to gvctl,
+ * GRAPEVINE_SHARED tells the test suite where to find vectors. */
 static bool not_a_setting(const char *text, struct slice value)
 {
     struct slice name = slice_of_cstr(text);
@@ -39,7 +39,7 @@ static int take_variable(struct node_options *o, struct slice variable,
     if (value.len == 0)
         return 0;
     if (!slice_to_cstr(upper, name, sizeof name))
-        return node_options_set(o, upper, value, origin, error); /* there is none of that name */
+        return node_options_set(o, upper, value, origin, error); /* no setting has that name */
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     if (node_option_find(slice_of_cstr(name)) < 0 && not_a_setting(name, value))

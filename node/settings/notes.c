@@ -1,4 +1,4 @@
-/* All mistakes of one reading of the settings. */
+/* Notes of all mistakes found while the settings are read. */
 #include "base/err.h"
 #include "node/settings/options.h"
 

@@ -12,7 +12,7 @@
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* Appends text that may hold anything: control and non-ASCII bytes as \xNN, cut if long. */
+/* Appends arbitrary text: control and non-ASCII bytes as \xNN, cut if long. */
 static int append_quoted_behind(struct buf *out, const char *front, struct slice value)
 {
     enum { SHOWN = 80 };
@@ -42,7 +42,7 @@ static int fail_text(struct node_options_error *error, const char *text, int err
     return err;
 }
 
-/* The value of a setting that is refused. */
+/* Appends the value of a refused setting. */
 static void append_value(struct buf *out, const char *setting, struct slice value)
 {
     bool url = slice_starts_with(slice_of_cstr(setting), SLICE("replica"));
@@ -50,7 +50,7 @@ static void append_value(struct buf *out, const char *setting, struct slice valu
     (void)append_quoted_behind(out, shown.len < value.len ? "..." : "", shown);
 }
 
-/* "bad setting listen = "8080" (flag --listen): "; what is wrong with it is to follow. */
+/* Begins an error: "bad setting listen = "8080" (flag --listen): "; the reason follows. */
 static struct buf bad_setting(const char *name, struct slice value,
                               struct node_option_origin origin)
 {
@@ -132,7 +132,7 @@ int node_options_init(struct node_options *o)
         int err = node_option_value_read(o, row, slice_of_cstr(row->fallback));
         if (err == ERR_NOMEM)
             return err;
-        CHECK(err == 0); /* a default that is no valid value */
+        CHECK(err == 0); /* the default is valid */
     }
     return 0;
 }
@@ -154,7 +154,7 @@ static int set_list(struct node_options *o, const struct node_option *row, bool 
                     struct slice value, struct slice *bad)
 {
     struct node_strings *list = (struct node_strings *)(void *)((char *)o + row->offset);
-    for (struct slice rest = value; rest.len > 0;) { /* all are right before one is stored */
+    for (struct slice rest = value; rest.len > 0;) { /* check all before storing any */
         *bad = slice_trim(slice_cut(&rest, ','));
         int err = node_option_value_test(row, *bad);
         if (err != 0)
@@ -229,7 +229,7 @@ static int fail_no_value(struct node_options_error *error, const struct node_opt
     return ERR_SYNTAX;
 }
 
-/* One flag at argv[*at], with its value if that stands apart; moves *at to the last one used. */
+/* Reads the flag at argv[*at], with the value if separate; moves *at to the last argument used. */
 static int take_flag(struct node_options *o, struct slice name, int argc, char *const *argv,
                      int *at, struct node_options_error *error)
 {
@@ -253,7 +253,7 @@ static int take_flag(struct node_options *o, struct slice name, int argc, char *
     const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
     bool truth;
     if (has_value) {
-        /* as it stands */
+        /* already cut out */
     } else if (row->type == NODE_TYPE_BOOL) {
         bool word = next != NULL && node_option_bool_read(slice_of_cstr(next), &truth);
         value = word ? slice_of_cstr(next) : SLICE("on");
@@ -279,7 +279,7 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
         if (!slice_starts_with(word, SLICE("--")) || word.len == 2) {
             struct buf line = {0};
             DISCARD(buf_append_cstr(&line, "unexpected argument "));
-            append_value(&line, "replica", word); /* as which it may be meant */
+            append_value(&line, "replica", word); /* probably meant as a replica */
             DISCARD(buf_append_cstr(&line, ": want --name VALUE, see grapevine --help"));
             return fail(error, &line, ERR_SYNTAX);
         }
@@ -287,14 +287,14 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
         if ((err = node_options_note(o, error, err)) != 0)
             return err;
         if (o->command == NODE_COMMAND_HELP || o->command == NODE_COMMAND_VERSION)
-            return 0; /* whatever else is wrong, help is what helps */
+            return 0; /* help is useful whatever else is wrong */
     }
     return 0;
 }
 
 /* --- contradictions --------------------------------------------------------------------------- */
 
-/* Of a setting that there is. */
+/* The setting exists. */
 static unsigned index_of(const char *name)
 {
     int index = node_option_find(slice_of_cstr(name));
@@ -302,7 +302,7 @@ static unsigned index_of(const char *name)
     return (unsigned)index;
 }
 
-/* The same of the value that it has now. */
+/* The same with the setting's present value. */
 static struct buf bad_now(const struct node_options *o, const char *name)
 {
     unsigned index = index_of(name);
@@ -321,7 +321,8 @@ static int fail_setting(const struct node_options *o, struct node_options_error 
     return fail(error, &line, ERR_RANGE);
 }
 
-/* bad setting ttl = "10s" (flag --ttl): want at least generation, which is 15s (default) */
+/* Fails with: bad setting ttl = "10s" (flag --ttl): want at least generation, which is 15s
+ * (default) */
 static int fail_pair(const struct node_options *o, struct node_options_error *error,
                      const char *name, const char *relation, const char *other)
 {
@@ -335,7 +336,7 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     return fail(error, &line, ERR_RANGE);
 }
 
-/* Of an entry of a list. */
+/* Fails for an entry of a list. */
 static int fail_entry(const struct node_options *o, struct node_options_error *error,
                       const char *setting, const char *value, const char *reason, int err)
 {
@@ -344,8 +345,8 @@ static int fail_entry(const struct node_options *o, struct node_options_error *e
     return fail(error, &line, err);
 }
 
-/* Requests to a replica that is this router would go in a circle. Other names and addresses of
- * this machine are found out by the first probe. */
+/* Refuses a replica that is this router: requests would go in a circle. The first probe reveals
+ * other names and addresses of this machine. */
 static int check_not_self(const struct node_options *o, struct node_options_error *error)
 {
     for (unsigned i = 0; i < o->replica.count; i++) {
@@ -362,7 +363,7 @@ static int check_not_self(const struct node_options *o, struct node_options_erro
     return 0;
 }
 
-/* Whether replicas come from another source than `replica`. */
+/* True if replicas come from a source other than `replica`. */
 static bool finds(const struct node_options *o)
 {
     return o->replica_dns.count > 0 || o->replica_file.count > 0 || o->replica_kubernetes.count > 0;
@@ -394,8 +395,8 @@ static bool same_file(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* A service of the router's own namespace may be spelled with it or without: which that is shows
- * at the start alone (node/io/replica_kubernetes.c). */
+/* A service in the router's own namespace may be spelled with or without the namespace; only the
+ * start shows which namespace that is (node/io/replica_kubernetes.c). */
 static bool same_service(const char *a, const char *b)
 {
     struct discover_service x, y;
@@ -405,7 +406,8 @@ static bool same_service(const char *a, const char *b)
            strcmp(x.port, y.port) == 0;
 }
 
-/* A replica has its name once; so has each source, in logs and metrics, and its labels. */
+/* Refuses duplicates: a replica has a unique name, and so has each source, in logs and metrics,
+ * with its labels. */
 static int check_once(const struct node_options *o, struct node_options_error *error)
 {
     static const struct {
@@ -454,7 +456,8 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
     return err == 0 ? check_not_self(o, error) : err;
 }
 
-/* A key, an address or a name for the others, and nobody to be reached by: a part was forgotten. */
+/* Refuses a key, an address or a name for other routers without any way to reach them: a part was
+ * forgotten. */
 static int check_alone(const struct node_options *o, struct node_options_error *error)
 {
     static const char reason[] = "this router runs alone, want gossip-listen or join beside it";
@@ -492,7 +495,7 @@ static bool is_default(const struct node_options *o, const char *name)
     return o->origins[index_of(name)].source == NODE_SOURCE_DEFAULT;
 }
 
-/* With the default, a long TTL would be more slices than the index has counters for. */
+/* With the default generation, a long TTL would be more slices than the index has counters for. */
 static void follow_ttl(struct node_options *o)
 {
     enum { SLICES = 960, GRAIN_MS = 5000 };
@@ -501,7 +504,7 @@ static void follow_ttl(struct node_options *o)
         o->generation_ms = (least_ms + GRAIN_MS - 1) / GRAIN_MS * GRAIN_MS;
 }
 
-/* An index that kept fewer slices than were asked for would forget earlier than it was told. */
+/* An index with fewer slices than required would forget prompts before their TTL ends. */
 static int check_ttl(const struct node_options *o, struct node_options_error *error)
 {
     if (o->ttl_ms < o->generation_ms)

@@ -1,22 +1,21 @@
-/* Every setting of grapevine, from one table: flags, environment, YAML file, --help,
- * --check-config and docs/options.md all come from its rows (table.c).
+/* Every setting of grapevine, from a single table: flags, environment, YAML file, --help,
+ * --check-config and docs/options.md all follow from its rows (table.c).
  *
- * Driven by the daemon (or in one call by io_config_load() of node/io/config.h):
+ * Driven by the daemon (or in a single call by io_config_load() of node/io/config.h):
  *
  *   node_options_init(&o);
  *   node_options_flags(&o, argc, argv, &error)       --name VALUE, --name=VALUE, --no-name
  *   node_options_environment(&o, environ, &error)    GRAPEVINE_NAME
  *   node_options_set(&o, key, value, origin, &error) for each setting of the file
- *   node_options_finish(&o, &error)                  defaults that follow others, contradictions
+ *   node_options_finish(&o, &error)                  dependent defaults, contradictions
  *
  * in any order: a setting keeps the value of the strongest source that named it (flag, then
- * environment, then file, then default). Weaker ones are still checked.
+ * environment, then file, then default). Weaker values are still checked.
  *
- * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE or ERR_NOMEM, and `error` is then
- * one line that names the setting, the value, where it came from and what would be right.
+ * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE or ERR_NOMEM. `error` is then a
+ * line that names the setting, the value, its source and a correct form.
  *
- * Pure: the environment and the arguments come in as arguments; files are read by the shell.
- */
+ * Pure: the environment and the arguments are parameters; the shell reads files. */
 #ifndef NODE_SETTINGS_OPTIONS_H
 #define NODE_SETTINGS_OPTIONS_H
 
@@ -35,39 +34,38 @@
 enum {
     NODE_OPTIONS_MAX = 128,  /* rows of the table */
     NODE_STRINGS_MAX = 1024, /* entries of a list */
-    NODE_VALUE_BYTES = 4096, /* of one value */
+    NODE_VALUE_BYTES = 4096, /* of a value */
     NODE_ERROR_BYTES = 512,
-    NODE_GOSSIP_PORT = 7490, /* where gossip-listen and join say none */
+    NODE_GOSSIP_PORT = 7490, /* default of gossip-listen and join */
     NODE_SESSION_HEADERS_MAX = 16,
-    NODE_SOURCES_MAX = 16,   /* of one kind, that replicas come from */
-    NODE_DNS_PORT = 53,      /* where dns-server says none */
+    NODE_SOURCES_MAX = 16,   /* of replicas, of the same kind */
+    NODE_DNS_PORT = 53,      /* default of dns-server */
     NODE_TLS_CERTS_MAX = 32, /* certificates to choose from by name */
 };
 
-#define NODE_OPTION_AUTO UINT64_MAX /* a time that the router works out */
+#define NODE_OPTION_AUTO UINT64_MAX /* a time chosen by the router */
 
 struct node_strings {
     char **at; /* owned, NUL-terminated */
     unsigned count;
 };
 
-enum {
-    NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 20
-}; /* with https:// and the number of a rank */
+enum { NODE_REPLICA_NAME_BYTES = NODE_HOST_BYTES + 20 }; /* with https:// and a rank's number */
 
-/* A replica as --replica writes it: http[s]://HOST:PORT[#LABEL=VALUE...] (node/replica/labels.h) */
+/* A replica as written in --replica: http[s]://HOST:PORT[#LABEL=VALUE...]
+ * (node/replica/labels.h) */
 struct node_replica_option {
     struct node_address address;
     char name[NODE_REPLICA_NAME_BYTES]; /* node_replica_name_of(): for router, logs, headers */
     struct node_labels labels;          /* borrows from the text */
 };
 
-/* A name as --replica-dns writes it: NAME:PORT[#LABEL=VALUE...], or _SERVICE._PROTO.NAME[#...];
- * https:// before it where the replicas speak TLS. */
+/* A name as written in --replica-dns: NAME:PORT[#LABEL=VALUE...], or _SERVICE._PROTO.NAME[#...];
+ * with https:// in front if the replicas use TLS. */
 struct node_dns_option {
-    struct node_address address; /* port 0: the SRV records of the name say it */
+    struct node_address address; /* port 0: from the name's SRV records */
     struct slice name;         /* as written, without https:// and labels; borrows from the text, */
-    struct node_labels labels; /* as these do */
+    struct node_labels labels; /* and so do these */
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS, NODE_PATHS_ALL };
@@ -77,7 +75,7 @@ enum node_kv_events { NODE_KV_EVENTS_AUTO, NODE_KV_EVENTS_OFF };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
 enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
 
-/* What the command line asks for; all but RUN print to stdout and end. */
+/* The command line's request; all but RUN print to stdout and exit. */
 enum node_command {
     NODE_COMMAND_RUN,
     NODE_COMMAND_HELP,
@@ -93,16 +91,16 @@ enum node_option_source {
     NODE_SOURCE_FLAG,
 };
 
-/* Where a value came from. `line` is 0 but for files. */
+/* The source of a value. `line` is 0 except for files. */
 struct node_option_origin {
     enum node_option_source source;
-    const char *file; /* outlives the options; NULL but for files */
+    const char *file; /* outlives the options; NULL except for files */
     unsigned line;
 };
 
-/* Every mistake, where one after the other is to be reported. Starts with zeroes. */
+/* Collects all mistakes, for reports of more than the first. Starts zeroed. */
 struct node_options_notes {
-    struct buf text; /* a line for each */
+    struct buf text; /* a line for each mistake */
     unsigned count;
     int err; /* of the first */
 };
@@ -114,25 +112,25 @@ struct node_options {
     /* Endpoints */
     struct node_address listen;
     struct node_address admin_listen;
-    char *admin_advertise;           /* HOST[:PORT], "" = found out */
+    char *admin_advertise;           /* HOST[:PORT], "" = detected */
     char *admin_token_file;          /* "" = none; strings are owned and never NULL after init */
     char *admin_read_token_file;     /* "" = none */
     char *probe_listen;              /* HOST:PORT, "" = no such port */
-    char *client_keys_file;          /* "" = none: everybody may call */
+    char *client_keys_file;          /* "" = none: no key is required */
     char *replica_api_key_file;      /* "" = none */
-    struct node_strings replica;     /* each is valid for node_replica_parse() */
-    struct node_strings replica_dns; /* each is valid for node_dns_parse() */
+    struct node_strings replica;     /* each valid for node_replica_parse() */
+    struct node_strings replica_dns; /* each valid for node_dns_parse() */
     uint64_t replica_dns_interval_ms;
-    struct node_strings dns_server; /* IP[:PORT] each */
+    struct node_strings dns_server; /* each IP[:PORT] */
     struct node_strings replica_file;
-    struct node_strings replica_kubernetes; /* each is valid for discover_service_parse() */
-    char *kubernetes_credentials;           /* folder of the service account */
-    uint64_t replicas_max;                  /* names in use at one time */
+    struct node_strings replica_kubernetes; /* each valid for discover_service_parse() */
+    char *kubernetes_credentials;           /* the service account's folder */
+    uint64_t replicas_max;                  /* names in use at a time */
     char *config;                           /* path of the YAML file, "" = none */
 
     /* TLS; paths are "" = none */
     struct node_strings tls_cert;
-    struct node_strings tls_key; /* as many, or none: they are in the same files */
+    struct node_strings tls_key; /* as many, or none: keys are in the same files */
     char *tls_ticket_key_file;
     uint64_t tls_handshake_timeout_ms;
     char *replica_ca_file;
@@ -143,16 +141,16 @@ struct node_options {
     char *admin_tls_key;
 
     /* Cluster */
-    char *gossip_listen; /* HOST:PORT, "" = not said; see node_options_gossip() */
+    char *gossip_listen; /* HOST:PORT, "" = not given; see node_options_gossip() */
     struct node_strings join;
     char *cluster_key_file; /* "" = none */
-    char *cluster_name;     /* "" = none; one of the things that keys are made of */
+    char *cluster_name;     /* "" = none; part of the key derivation */
     bool insecure_gossip;
-    char *gossip_advertise;    /* HOST:PORT, "" = found out by peers */
+    char *gossip_advertise;    /* HOST:PORT, "" = detected by peers */
     char *node_name;           /* "" = hostname:port */
     uint64_t gossip_bandwidth; /* bytes a second */
     uint64_t gossip_ring_bytes;
-    uint64_t gossip_flush_ms;    /* 0: by the size of the cluster */
+    uint64_t gossip_flush_ms;    /* 0: from the size of the cluster */
     uint64_t gossip_relay_above; /* members */
 
     /* Routing */
@@ -171,7 +169,7 @@ struct node_options {
     uint64_t decode_step_ms;
     double bytes_per_token;
     double load_bound;
-    uint64_t seed; /* 0: a random one */
+    uint64_t seed; /* 0: random */
 
     /* Front door */
     unsigned other_paths;          /* enum node_paths */
@@ -181,8 +179,8 @@ struct node_options {
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
     char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
-    uint32_t host_header;       /* 0: of the replica, 1: of the client */
-    uint32_t client_half_close; /* 0: such a client is gone, 1: it gets its answer */
+    uint32_t host_header;       /* 0: the replica's, 1: the client's */
+    uint32_t client_half_close; /* 0: a half-closed client is gone, 1: still gets the answer */
     uint64_t head_bytes_max;
     uint64_t headers_max;
     uint64_t body_bytes_max;
@@ -190,7 +188,7 @@ struct node_options {
     uint64_t connections_max;
     uint64_t connections_per_client_max; /* 0: no limit */
     bool proxy_protocol;
-    struct node_strings proxy_protocol_from; /* each is valid for ip_net_parse() */
+    struct node_strings proxy_protocol_from; /* each valid for ip_net_parse() */
     bool reuse_port;                         /* of the client port */
     uint64_t client_idle_timeout_ms;         /* timeouts: 0 = off */
     uint64_t client_head_timeout_ms;
@@ -227,7 +225,7 @@ struct node_options {
     uint64_t scrape_interval_ms;
     unsigned kv_events;     /* enum node_kv_events */
     char *kv_events_listen; /* HOST:PORT, "" = no such port */
-    double kv_ask;          /* % of the prompts' bytes whose tokens engines are asked for */
+    double kv_ask;          /* % of the prompts' bytes for which engines are asked for the tokens */
 
     /* Operation */
     unsigned log_level;  /* enum log_level */
@@ -237,15 +235,15 @@ struct node_options {
     uint64_t drain_timeout_ms;
     char *trace_endpoint; /* URL, "" = no traces */
     double trace_sample;  /* of requests without a traceparent, 0 to 1 */
-    char *state_dir;      /* "" = nothing is kept */
+    char *state_dir;      /* "" = no state is kept */
     bool core_dumps;
 
-    /* By row of the table; for --check-config and for precedence. */
+    /* By table row; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];
 };
 
 struct node_options_error {
-    char text[NODE_ERROR_BYTES]; /* one line without newline */
+    char text[NODE_ERROR_BYTES]; /* a single line without newline */
 };
 
 enum node_option_type {
@@ -253,112 +251,114 @@ enum node_option_type {
     NODE_TYPE_BOOL,    /* bool */
     NODE_TYPE_INTEGER, /* uint64_t */
     NODE_TYPE_MS,      /* uint64_t; "500ms", "4s", "1.5m", "1h", or a bare 0 */
-    NODE_TYPE_BYTES,   /* uint64_t; "64MiB" and "64M" are the same; "64MB" counts in thousands */
+    NODE_TYPE_BYTES,   /* uint64_t; "64MiB" and "64M" are equal; "64MB" is decimal */
     NODE_TYPE_FLOAT,   /* double */
     NODE_TYPE_CHOICE,  /* unsigned: index into choices */
     NODE_TYPE_STRING,  /* char *, owned */
     NODE_TYPE_PATH,    /* char *, owned */
-    NODE_TYPE_LIST, /* struct node_strings; repeat the flag, separate by comma or YAML sequence */
+    NODE_TYPE_LIST,    /* struct node_strings; repeated flag, commas or YAML sequence */
 };
 
 struct node_option {
-    const char
-        *name; /* "client-idle-timeout"; GRAPEVINE_CLIENT_IDLE_TIMEOUT; the key in the file */
+    const char *name; /* "client-idle-timeout"; GRAPEVINE_CLIENT_IDLE_TIMEOUT; key in the file */
     enum node_option_type type;
     size_t offset;              /* in struct node_options */
     const char *fallback;       /* the default as text */
     double min;                 /* of numbers; ms and bytes in their base unit */
     double max;                 /* 0: no bound */
-    bool automatic;             /* of MS: "auto", which is NODE_OPTION_AUTO */
+    bool automatic;             /* of MS: permits "auto", which is NODE_OPTION_AUTO */
     bool live;                  /* takes effect while the router runs (node/settings/change.h) */
     const char *const *choices; /* NULL-terminated names; CHOICE only */
-    const char *(*wrong)(struct slice value); /* NULL, or says what is wrong (NULL = nothing) */
-    const char *unit;  /* what stands for the value in --help: "HOST:PORT", "TIME", ... */
-    const char *group; /* that begins with this row; NULL: that of the row before */
+    const char *(*wrong)(struct slice value); /* returns the error; NULL: none. May be NULL. */
+    const char *unit;  /* placeholder for the value in --help: "HOST:PORT", "TIME", ... */
+    const char *group; /* group beginning with this row; NULL: same as the row before */
     const char *help;  /* one line in --help, lower case, no full stop */
-    const char *more;  /* sentences behind it in the table of docs/options.md, or NULL */
-    const char *below; /* more sentences, below that table, or NULL */
+    const char *more;  /* further sentences in the table of docs/options.md, or NULL */
+    const char *below; /* further sentences below that table, or NULL */
 };
 
-/* The i-th row; NULL: there are no more. */
+/* Returns the i-th row; NULL: no more rows. */
 const struct node_option *node_option_at(unsigned i);
 
-/* Index of the row of that name, or ERR_NOT_FOUND. */
+/* Returns the index of the row with that name, or ERR_NOT_FOUND. */
 MUST_USE int node_option_find(struct slice name);
 
-/* The mistake `err`, which `error` describes, is noted where o->notes are kept: then 0, and the
- * reading goes on. Else it is returned. */
+/* Records the mistake `err`, described by `error`, in o->notes and returns 0, so that reading goes
+ * on. Without notes returns `err`. */
 MUST_USE int node_options_note(const struct node_options *o, const struct node_options_error *error,
                                int err);
 
-/* All defaults. ERR_NOMEM. Free what it owns with node_options_free(), after errors too. */
+/* Sets all defaults. ERR_NOMEM. Call node_options_free() afterwards, also after errors. */
 MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
 
-/* One setting by its name. A stronger source replaces a list, the same source adds to it. */
+/* Sets one setting by name. A stronger source replaces a list, the same source adds to the list. */
 MUST_USE int node_options_set(struct node_options *o, struct slice name, struct slice value,
                               struct node_option_origin origin, struct node_options_error *error);
 
-/* argv[0] is skipped. Also sets o->command. */
+/* Skips argv[0]. Also sets o->command. */
 MUST_USE int node_options_flags(struct node_options *o, int argc, char *const *argv,
                                 struct node_options_error *error);
 
-/* `environment` is NULL-terminated "NAME=value". Only GRAPEVINE_* is looked at, an empty value
- * counts as none, and the variables that Kubernetes makes for a service of the name "grapevine"
- * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...) are not ours. */
+/* `environment` is NULL-terminated "NAME=value". Reads only GRAPEVINE_*; an empty value counts as
+ * none. Ignores the variables that Kubernetes makes for a service named "grapevine"
+ * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...). */
 MUST_USE int node_options_environment(struct node_options *o, char *const *environment,
                                       struct node_options_error *error);
 
-/* What no single setting shows: contradictions, and no replica at all. Defaults that follow other
- * settings are set here: a generation that was not given grows with the TTL. */
+/* Checks for contradictions between settings, and for a missing source of replicas. Also sets
+ * dependent defaults: a generation that was not given grows with the TTL. */
 MUST_USE int node_options_finish(struct node_options *o, struct node_options_error *error);
 
-/* Of node_options_finish(): contradictions between settings of TLS (options_tls.c). */
+/* Part of node_options_finish(): checks for contradictions between TLS settings (options_tls.c). */
 MUST_USE int node_options_tls_check(const struct node_options *o, struct node_options_error *error);
-/* Of model-alias: contradictions between its entries, and with replicas (options_aliases.c). */
+/* Checks model-alias for contradictions between entries, and with replicas (options_aliases.c). */
 MUST_USE int node_options_aliases_check(const struct node_options *o,
                                         struct node_options_error *error);
-/* Of ports: the settings of two of its own that cannot be opened both (options_ports.c). */
+/* Finds two of this router's own ports that cannot both be opened, and sets their names
+ * (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
-/* The setting of that at which a connection to `to` ends; NULL: it goes elsewhere. */
+/* Returns the setting of the own port at which a connection to `to` ends; NULL: ends elsewhere. */
 const char *node_options_port_at(const struct node_options *o, const struct node_address *to);
 
-/* ERR_SYNTAX, or the parsed replica. What passed node_options_set() always parses. */
+/* Returns ERR_SYNTAX, or 0 and the parsed replica. Values accepted by node_options_set() always
+ * parse. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);
-/* The name of a replica at that address: "host:port", IPv6 in brackets, or "https://host:port".
- * `out` has NODE_REPLICA_NAME_BYTES. */
+/* Writes the name of a replica at that address: "host:port", IPv6 in brackets, or
+ * "https://host:port". `out` has NODE_REPLICA_NAME_BYTES. */
 void node_replica_name_of(const struct node_address *address, char *out);
-/* NULL, or what is wrong with a replica and would be right. */
+/* Returns NULL, or the error in a replica with a correct form. */
 const char *node_replica_wrong(struct slice text);
-/* Of such a text, for messages: what stands from the last @ on, for a password may stand before it;
- * all of it where there is none. */
+/* Returns the part of a replica's text that may be shown in messages: from the last @ on, because a
+ * password may precede the @; without @ the whole text. */
 struct slice node_replica_shown(struct slice text);
-/* Whether a replica may be called so: HOST:PORT or https://HOST:PORT, behind it a router if it is
- * local (node/replica/local.h), and a rank or not (node/replica/rank.h). What a member of the
- * cluster calls otherwise is refused. */
+/* True for a valid name of a replica: HOST:PORT or https://HOST:PORT, followed by a router if local
+ * (node/replica/local.h), and by a rank or not (node/replica/rank.h). Other names from members of
+ * the cluster are refused. */
 bool node_replica_is_name(struct slice name);
-/* Where the replica of that name is. ERR_SYNTAX: it is no name. */
+/* Returns the address in a replica's name. ERR_SYNTAX: not a name. */
 MUST_USE int node_replica_address(struct slice name, struct node_address *out);
-/* Whether the settings show that routers are on several machines: the address of a seed, or of
- * this router's gossip, is not on the loopback. Names say nothing. */
+/* True if the settings show routers on several machines: a seed's address, or this router's gossip
+ * address, is not on loopback. Names prove nothing. */
 bool node_options_apart(const struct node_options *o);
-/* NULL, or what is wrong with a name to look up; what passed node_options_set() always parses. */
+/* Returns NULL, or the error in a name to look up. Values accepted by node_options_set() always
+ * parse. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);
 
-/* Whether this router is one of several (gossip-listen or join was given), and where it listens to
- * the others then. */
+/* Returns true if this router belongs to a cluster (gossip-listen or join was given), and sets the
+ * address on which it listens to the others. */
 bool node_options_gossip(const struct node_options *o, struct node_address *listen);
 
 /* For --help, --check-config and docs/options.md (print.c). ERR_NOMEM. */
 MUST_USE int node_options_help(struct buf *out);
 MUST_USE int node_options_effective(const struct node_options *o, struct buf *out);
-/* The settings of `wanted` that differ and wait for a restart, as comments; nothing where there are
- * none. */
+/* Writes the settings of `wanted` that differ and wait for a restart, as comments; nothing if there
+ * are none. */
 MUST_USE int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
                                   struct buf *out);
 MUST_USE int node_options_markdown(struct buf *out);
 
-/* The value of a row as text that would set it again ("4s", "64MiB"). */
+/* Writes a row's value as text that would set the same value ("4s", "64MiB"). */
 MUST_USE int node_option_format(const struct node_options *o, const struct node_option *row,
                                 struct buf *out);
 

@@ -1,4 +1,4 @@
-/* What no single entry of model-alias shows. */
+/* Checks of model-alias across entries. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -6,7 +6,7 @@
 #include "node/settings/aliases.h"
 #include "node/settings/value.h"
 
-enum { SHOWN = 80 }; /* bytes of an entry */
+enum { SHOWN = 80 }; /* bytes shown of an entry */
 
 static int refuse(const struct node_options *o, struct node_options_error *error,
                   struct slice entry, struct slice reason)
@@ -24,7 +24,7 @@ static int refuse(const struct node_options *o, struct node_options_error *error
     return ERR_RANGE;
 }
 
-/* The label of a replica in the settings that says that it serves this model; NULL: none does. */
+/* Returns the replica in the settings labelled as serving this model; NULL: none. */
 static const char *served_by(const struct node_options *o, struct slice model)
 {
     for (unsigned i = 0; i < o->replica.count; i++) {

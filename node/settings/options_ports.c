@@ -1,4 +1,5 @@
-/* The ports that this router itself listens at: none may take another's, and no replica be one. */
+/* The ports on which this router listens: none may conflict with another, and no replica may be
+ * this router. */
 #include <string.h>
 
 #include "base/check.h"
@@ -13,7 +14,7 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     return said || o->join.count > 0;
 }
 
-/* A name may stand for a loopback address: where it leads shows when somebody answers there. */
+/* A name may resolve to a loopback address: only a connection shows where a name leads. */
 static bool is_elsewhere(const struct node_address *at)
 {
     return node_host_is_ip(at->host) && !node_host_is_loopback(at->host);
@@ -49,7 +50,7 @@ static void list_ports(const struct node_options *o, struct port out[PORTS])
 {
     out[0] = (struct port){.setting = "listen", .open = true, .at = o->listen};
     out[1] = (struct port){.setting = "admin-listen", .open = true, .at = o->admin_listen};
-    out[2] = (struct port){.setting = "gossip-listen"}; /* it has TCP too */
+    out[2] = (struct port){.setting = "gossip-listen"}; /* has TCP too */
     out[2].open = node_options_gossip(o, &out[2].at);
     out[3] = (struct port){.setting = "probe-listen", .open = o->probe_listen[0] != '\0'};
     if (out[3].open)
@@ -59,7 +60,7 @@ static void list_ports(const struct node_options *o, struct port out[PORTS])
         CHECK(node_address_parse(slice_of_cstr(o->kv_events_listen), &out[4].at) == 0);
 }
 
-/* One address would take the other's port: the same host, or all of them. */
+/* True if both need the same port: on the same host, or on all addresses. */
 static bool is_taken(const struct port *a, const struct port *b)
 {
     if (!a->open || !b->open || a->at.port == 0 || a->at.port != b->at.port)

@@ -1,4 +1,4 @@
-/* What no single setting of TLS shows. */
+/* Checks of TLS settings across settings. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -10,7 +10,7 @@ static int refuse(struct node_options_error *error, const char *setting, const c
     return ERR_RANGE;
 }
 
-/* A certificate without its key, or the other way around. */
+/* True for a certificate without key, or a key without certificate. */
 static bool is_half(const char *cert, const char *key)
 {
     return (cert[0] == '\0') != (key[0] == '\0');

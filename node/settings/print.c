@@ -1,4 +1,4 @@
-/* What the option table looks like to people: --help, --check-config, docs/options.md. */
+/* The option table as text for people: --help, --check-config, docs/options.md. */
 #include "node/settings/change.h"
 #include "node/settings/options.h"
 
@@ -37,7 +37,7 @@ static int help_row(const struct node_option *row, struct buf *out)
     size_t start = out->len;
     int err = buf_printf(out, "  --%s %s", row->name, row->unit);
     if (err == 0 && out->len - start + 2 > HELP_COLUMN) {
-        err = buf_append_char(out, '\n'); /* a long name stands alone */
+        err = buf_append_char(out, '\n'); /* a long name has a line to itself */
         start = out->len;
     }
     while (err == 0 && out->len - start < HELP_COLUMN)
@@ -73,16 +73,16 @@ static bool yaml_plain(struct slice text)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
         bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        bool inside = i > 0 && i + 1 < text.len; /* ":", "-" and "#" mean something at the ends */
+        bool inside = i > 0 && i + 1 < text.len; /* ":", "-" and "#" have a meaning at the ends */
         if (!alnum && !(c == '/' || (inside && c != '\0' && strchr(safe, c) != NULL)))
             return false;
     }
     return text.len > 0;
 }
 
-/* Bytes of a character that a YAML reader takes for a line break or refuses: NEL and the other C1
- * controls, U+2028, U+2029, the byte order mark. 0 if there is none in front; `code` is its number.
- */
+/* Returns the length of a leading character that a YAML reader takes for a line break or refuses:
+ * NEL and the other C1 controls, U+2028, U+2029, the byte order mark. Returns 0 if there is none;
+ * `code` is the character's number. */
 static size_t yaml_break(struct slice text, unsigned *code)
 {
     const unsigned char *at = (const unsigned char *)text.at;
@@ -101,8 +101,8 @@ static size_t yaml_break(struct slice text, unsigned *code)
     return 0;
 }
 
-/* A YAML scalar (without control characters, as all our values), in quotes where it would not stand
- * for itself. */
+/* Appends a YAML scalar, in quotes if the plain text would have another meaning. No control
+ * characters occur in our values. */
 static int append_yaml(struct buf *out, struct slice text)
 {
     if (yaml_plain(text))
@@ -148,7 +148,7 @@ static bool is_empty_list(const struct node_options *o, const struct node_option
     return row->type == NODE_TYPE_LIST && list->count == 0;
 }
 
-/* name: value    # where it comes from */
+/* Appends name: value    # source */
 static int effective_row(const struct node_options *o, unsigned index, const char *comment,
                          struct buf *out)
 {
@@ -171,7 +171,7 @@ int node_options_effective(const struct node_options *o, struct buf *out)
     const struct node_option *row;
     int err = 0;
     for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
-        /* `config` may not stand in a file, nor may an empty list: told as comments. */
+        /* `config` and empty lists are invalid in a file, so they are written as comments. */
         bool told = strcmp(row->name, "config") == 0 || is_empty_list(o, row);
         err = effective_row(o, i, told ? "# " : "", out);
     }
@@ -246,7 +246,7 @@ static int markdown_values(const struct node_option *row, struct buf *out)
     return err == 0 ? node_option_number_format(row, row->max, out) : err;
 }
 
-/* With a capital, unless it begins with a name. */
+/* Appends with a capital letter, unless the text begins with a name. */
 static int append_sentence(const char *words, struct buf *out)
 {
     bool name = words[strcspn(words, " _")] == '_' || words[0] < 'a' || words[0] > 'z';
@@ -273,7 +273,7 @@ static int markdown_row(const struct node_option *row, struct buf *out)
     return err;
 }
 
-/* What cells have no room for, of the group that ends before row `end`. */
+/* Appends the text without room in cells, of the group that ends before row `end`. */
 static int markdown_below(unsigned end, struct buf *out)
 {
     unsigned i = end;

@@ -1,5 +1,5 @@
-/* The option table: a new setting is one row here, or in table_requests.c, and one field in struct
- * node_options. This half has what a router is: its ports, its cluster, its rule. */
+/* The option table: a new setting is a row here, or in table_requests.c, and a field in struct
+ * node_options. This half has the router's ports, cluster and policy. */
 #include "node/route/router.h"
 #include "node/settings/aliases.h"
 #include "node/settings/allowed.h"

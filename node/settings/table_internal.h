@@ -1,6 +1,6 @@
-/* What the two halves of the option table share: its rows, and how they are written. A row names
- * the group that begins with it. `help` and the default must fit beside the name in 80 columns
- * (tests/unit/settings/options_test.c checks that). */
+/* Shared by the two halves of the option table: rows, and macros to write them. A row names the
+ * group that begins there. `help` and the default must fit beside the name in 80 columns (checked
+ * by tests/unit/settings/options_test.c). */
 #ifndef NODE_SETTINGS_TABLE_INTERNAL_H
 #define NODE_SETTINGS_TABLE_INTERNAL_H
 
@@ -9,7 +9,7 @@
 extern const struct node_option node_option_requests[];
 extern const unsigned node_option_request_count;
 
-/* LIVE: of a setting that may change while the router runs. */
+/* LIVE: may change while the router runs. */
 enum { RESTART, LIVE };
 
 #define FIELD(member, kind, text, when)                                                            \
@@ -22,8 +22,8 @@ enum { RESTART, LIVE };
 #define TEXT(member, unit)   FIELD(member, STRING, unit, RESTART), .fallback = ""
 #define PATH(member)         FIELD(member, PATH, "FILE", RESTART), .fallback = ""
 #define LIST(member, unit, when)                                                                   \
-    FIELD(member, LIST, unit, when), .fallback = "" /* it starts empty */
-/* In the order of the enum whose values they stand for. */
+    FIELD(member, LIST, unit, when), .fallback = "" /* lists start empty */
+/* In the order of the corresponding enum. */
 #define CHOICES(...)                                                                               \
     (const char *const[])                                                                          \
     {                                                                                              \

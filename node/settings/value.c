@@ -11,7 +11,7 @@ struct suffix {
     double factor;
 };
 
-/* The first of a factor is the one that values are written with. */
+/* The first suffix of each factor is used for writing. */
 static const struct suffix time_suffixes[] = {
     {{"h", 1}, 3600e3},
     {{"m", 1}, 60e3},
@@ -52,7 +52,7 @@ size_t node_option_field_bytes(const struct node_option *row)
     return bytes[row->type];
 }
 
-/* Digits with at most one dot: no sign, no exponent, no hexadecimal, no infinity. */
+/* Reads digits with at most one dot: no sign, exponent, hexadecimal or infinity. */
 static int read_decimal(struct slice s, double *out)
 {
     char text[40];
@@ -69,7 +69,7 @@ static int read_decimal(struct slice s, double *out)
     return 0;
 }
 
-/* A decimal with one of the suffixes; the result must be whole. A bare number is allowed if it is
+/* Reads a decimal with one of the suffixes; the result must be whole. A bare number is valid if
  * zero or if `bare_ok`. */
 static int read_scaled(struct slice s, const struct suffix *suffixes, size_t count, bool bare_ok,
                        double *out)
@@ -91,7 +91,7 @@ static int read_scaled(struct slice s, const struct suffix *suffixes, size_t cou
     if (factor == 0)
         return ERR_SYNTAX;
     number *= factor;
-    if (number > 9007199254740992.0) /* 2^53: beyond it doubles are not exact */
+    if (number > 9007199254740992.0) /* 2^53: larger doubles are not exact */
         return ERR_RANGE;
     if (number != (double)(uint64_t)number)
         return ERR_SYNTAX;
@@ -201,7 +201,7 @@ static bool has_control(struct slice value)
     return false;
 }
 
-/* A value of any scalar type; strings are not copied but only judged. */
+/* A value of any scalar type; strings are checked, not copied. */
 union scalar {
     struct node_address address;
     bool truth;
@@ -267,7 +267,7 @@ int node_option_value_read(struct node_options *o, const struct node_option *row
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* With the largest unit that divides it. */
+/* Writes with the largest unit that divides the value. */
 static int format_scaled(const struct suffix *suffixes, size_t count, uint64_t value,
                          struct buf *out)
 {
@@ -280,7 +280,7 @@ static int format_scaled(const struct suffix *suffixes, size_t count, uint64_t v
     return buf_append_char(out, '0');
 }
 
-/* "4s" or "64MiB" of an exact value. */
+/* Writes an exact value as "4s" or "64MiB". */
 static int format_uint(enum node_option_type type, uint64_t value, struct buf *out)
 {
     if (value == NODE_OPTION_AUTO)
@@ -331,7 +331,7 @@ static int want_choice(const struct node_option *row, struct slice value, struct
         err = buf_printf(out, "%s%s", before, names[i]);
         if (on && strcmp(names[i], "auto") == 0)
             nearest.best = names[i];
-        if (!on) /* "off" is near it, and means the opposite */
+        if (!on) /* "off" is near, and means the opposite */
             node_option_nearest_offer(&nearest, names[i]);
     }
     if (err == 0 && nearest.best != NULL)
@@ -369,7 +369,7 @@ int node_option_value_want(const struct node_option *row, struct slice value, st
 
 enum { NEAREST_BYTES = 48 };
 
-/* Levenshtein's distance (1966), by rows. */
+/* Computes Levenshtein's distance (1966), row by row. */
 static unsigned edit_distance(struct slice a, struct slice b)
 {
     unsigned row[NEAREST_BYTES + 1];
@@ -394,7 +394,7 @@ void node_option_nearest_offer(struct node_option_nearest *n, const char *candid
     if (n->name.len == 0 || n->name.len > NEAREST_BYTES || c.len > NEAREST_BYTES)
         return;
     unsigned distance = edit_distance(n->name, c);
-    /* "timeout" for "client-idle-timeout" is near too: one ends with the other. */
+    /* "timeout" is near "client-idle-timeout" too: a prefix or suffix. */
     if (n->name.len >= 4 && (slice_starts_with(c, n->name) || slice_ends_with(c, n->name)))
         distance = distance < 3 ? distance : 3;
     if (distance > c.len / 3 + 1 || (n->best != NULL && distance >= n->distance))

@@ -1,6 +1,5 @@
-/* Values of settings as text: reading by type, writing back, and saying what would be right.
- * Used by options.c and print.c.
- */
+/* Values of settings as text: reading by type, writing back, and describing correct values. Used by
+ * options.c and print.c. */
 #ifndef NODE_SETTINGS_VALUE_H
 #define NODE_SETTINGS_VALUE_H
 
@@ -15,25 +14,26 @@ MUST_USE int node_option_value_read(struct node_options *o, const struct node_op
 /* Reads without storing. */
 MUST_USE int node_option_value_test(const struct node_option *row, struct slice value);
 
-/* "want a time from 100ms to 1h, such as 1s": what a value of this row must be. */
+/* Describes the values that this row accepts: "want a time from 100ms to 1h, such as 1s". */
 MUST_USE int node_option_value_want(const struct node_option *row, struct slice value,
                                     struct buf *out);
 
-/* A number in the row's unit as text: "4s", "64MiB", "0.5". */
+/* Writes a number in the row's unit as text: "4s", "64MiB", "0.5". */
 MUST_USE int node_option_number_format(const struct node_option *row, double number,
                                        struct buf *out);
 
-/* GRAPEVINE_NAME of a setting. */
+/* Appends the GRAPEVINE_NAME of a setting. */
 MUST_USE int node_option_variable_append(struct buf *out, const char *name);
-/* Where a value came from: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12", "default". */
+/* Appends the source of a value: "flag --listen", "GRAPEVINE_LISTEN", "grapevine.yaml:12",
+ * "default". */
 MUST_USE int node_option_origin_append(struct buf *out, const char *name,
                                        struct node_option_origin origin);
 
-/* Whether it is one of on, true, yes (*out = true), off, false, no; any case. */
+/* Returns true for on, true, yes (*out = true), off, false and no, in any case. */
 bool node_option_bool_read(struct slice value, bool *out);
 
-/* The candidate nearest to `name` by edit distance, or NULL if none is near. Give candidates one
- * by one; start with a zeroed struct but for `name`. */
+/* Finds the candidate nearest to `name` by edit distance; NULL: none is near. Offer candidates one
+ * by one; start zeroed except for `name`. */
 struct node_option_nearest {
     struct slice name;
     const char *best;
@@ -42,7 +42,7 @@ struct node_option_nearest {
 void node_option_nearest_offer(struct node_option_nearest *n, const char *candidate);
 
 void node_option_list_clear(struct node_strings *list);
-/* Of the row's field in struct node_options. */
+/* Returns the size of the row's field in struct node_options. */
 size_t node_option_field_bytes(const struct node_option *row);
 
 #endif
