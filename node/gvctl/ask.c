@@ -9,7 +9,7 @@
 #include "node/gvctl/plain.h"
 #include "node/gvctl/print.h"
 
-/* Appends it for a query string: what is not a plain character is encoded. */
+/* Appends the text for a query string, with special characters encoded. */
 static int append_encoded(struct buf *out, const char *text)
 {
     int err = 0;
@@ -21,7 +21,7 @@ static int append_encoded(struct buf *out, const char *text)
     return err;
 }
 
-/* Appends NAME=VALUE to the query; `name` may have more behind a "=". NULL: nothing. */
+/* Appends NAME=VALUE to the query; `name` may have more after a "=". NULL: nothing. */
 static int add_query(struct buf *out, const char *name, const char *value)
 {
     if (value == NULL)
@@ -37,7 +37,7 @@ static int write_target(const struct given *g, const struct command *c, const ch
     const struct admin_call_row *call = admin_call_row(c->call);
     bool reason = c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE;
     int err = buf_append_cstr(out, call->path);
-    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: its name */
+    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: use the name */
         err = add_query(out, call->argument, argument);
     if (err == 0)
         err = add_query(out, "model", g->model);
@@ -70,7 +70,7 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
         call.method = row->method;
         call.body = body;
         call.session = g->session;
-        if ((row->flags & ADMIN_PROBED) != 0) /* it needs none */
+        if ((row->flags & ADMIN_PROBED) != 0) /* needs no token */
             call.token = NULL;
         answer = call_admin(g->admin, &call, out);
     }
@@ -78,7 +78,7 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
     return answer;
 }
 
-/* JSON and YAML escape by themselves. */
+/* Escapes for tables; JSON and YAML are escaped on printing. */
 static json_t *made_plain(const struct given *g, json_t *answer)
 {
     if (g->show.format == SHOW_TABLE || g->show.format == SHOW_NAME)
@@ -156,7 +156,7 @@ static bool serves(const json_t *replica, const char *model)
     return found;
 }
 
-/* The replicas that serve it; takes over the list. */
+/* Returns the replicas that serve the model; consumes the list. */
 static json_t *of_model(json_t *list, const char *model)
 {
     json_t *out = json_is_array(list) ? json_array() : NULL, *r;

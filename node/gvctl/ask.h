@@ -1,4 +1,4 @@
-/* A call to the admin port as the command line says, and its answer shown. */
+/* Calls the admin port as the command line says, and shows the answer. */
 #ifndef NODE_GVCTL_ASK_H
 #define NODE_GVCTL_ASK_H
 
@@ -12,30 +12,30 @@
 
 enum { ASK_TIMEOUT_S = 10 };
 
-/* The call of a command, with what it is given; `argument` is NULL where it takes none. The status,
- * or what call_admin() returns for a failure. */
+/* Makes the call of a command; `argument` is NULL if the call takes none. Returns the HTTP status,
+ * or call_admin()'s result after a failure. */
 MUST_USE int ask_command(const struct given *g, const struct command *c, const char *argument,
                          struct slice body, struct buf *out);
-/* The JSON of an answer, which the caller owns: for a table or sentences with nothing in it that a
- * terminal would obey (plain.h). NULL: it is none. */
+/* Returns the JSON of an answer, owned by the caller. For a table or sentences, anything that a
+ * terminal would obey is escaped (plain.h). NULL: no JSON. */
 json_t *ask_parse(const struct given *g, struct slice text);
-/* A GET with what the command line says. */
+/* Returns a GET with the command line's settings. */
 struct call ask_call(const struct given *g, const char *target);
-/* A GET at the router of the command line; the JSON of status 200, or NULL with what call_admin()
- * returned in `status`: why is printed, but with `quiet` not what went wrong in a call. The answer
- * as it came is appended to `text`. */
+/* Sends a GET to the router of the command line. Returns the JSON of a status 200. Otherwise
+ * returns NULL, sets `status` to call_admin()'s result, and prints the reason; with `quiet` no
+ * failed call is reported. The raw answer is appended to `text`. */
 json_t *ask_here(const struct given *g, const char *target, bool quiet, struct buf *text,
                  int *status);
-/* The same, of a call without an argument. */
+/* The same for a call without an argument. */
 json_t *ask_json(const struct given *g, enum admin_call call, bool quiet);
 
-/* Prints an answer in the format that is wanted; as a table by the command's `show`, or with
- * `sentence`, where that is not NULL. The exit status. */
+/* Prints an answer in the requested format: as a table by the command's `show`, or with `sentence`,
+ * if not NULL. Returns the exit status. */
 MUST_USE int ask_show(const struct given *g, const struct command *c, struct slice answer,
                       const char *sentence);
-/* The message of an error body on stderr, or the body as it is. */
+/* Prints the message of an error body to stderr, or the raw body. */
 void ask_error(int status, struct slice answer);
-/* The answer is not what it should be. */
+/* Reports an answer of an unexpected form. */
 void ask_other(const struct given *g);
 
 #endif

@@ -32,13 +32,13 @@ void call_pause(double seconds)
     (void)nanosleep(&t, NULL);
 }
 
-/* Whatever blocks next does so until `end_s` at most. False: that is past. */
+/* Limits the next blocking call to the time until `end_s`. Returns false if that is past. */
 static bool set_limit(int fd, double end_s)
 {
     double left = end_s - call_seconds();
     if (left <= 0)
         return false;
-    long long us = (long long)(left * 1e6) + 1; /* 0 would be for ever */
+    long long us = (long long)(left * 1e6) + 1; /* 0 would mean forever */
     struct timeval limit = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
     return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0;
@@ -55,7 +55,7 @@ static void complain(const struct call *call, const char *format, ...)
     va_end(arguments);
 }
 
-/* A connection; plain where `tls` is NULL. */
+/* A connection; without TLS if `tls` is NULL. */
 struct line {
     int fd;
     struct secure *tls;
@@ -83,9 +83,9 @@ bool call_address_good(const char *admin)
     return good;
 }
 
-/* A look-up in a thread of its own, which ends by returning. The helpers of glibc's asynchronous
- * look-ups end otherwise when they have been idle for a second: that loads libgcc_s, and aborts
- * where a container has none. */
+/* A look-up in a thread of its own, which ends by returning. The helper threads of glibc's
+ * asynchronous look-ups instead exit after an idle second: that loads libgcc_s, and aborts in a
+ * container without it. */
 struct names {
     sem_t done;
     int err;
@@ -114,8 +114,9 @@ static int thread_start(struct names *n)
     return err == 0 ? ERR_OK : ERR_NOMEM;
 }
 
-/* Until `end_s` at most; then ERR_TIMEOUT, and the look-up is left behind with its memory: it
- * cannot be stopped. 0: `out` is for freeaddrinfo(). ERR_NOT_FOUND: `why` says why. */
+/* Waits until `end_s` at most; then returns ERR_TIMEOUT and abandons the look-up with its memory,
+ * because a look-up cannot be stopped. 0: free `out` with freeaddrinfo(). ERR_NOT_FOUND: `why` is
+ * the reason. */
 static int look_up(const struct node_address *address, double end_s, struct addrinfo **out,
                    const char **why)
 {
@@ -143,7 +144,7 @@ static int look_up(const struct node_address *address, double end_s, struct addr
     return err == 0 ? ERR_OK : ERR_NOT_FOUND;
 }
 
-/* A socket, CALL_FAILED or CALL_REFUSED. */
+/* Returns a socket, CALL_FAILED or CALL_REFUSED. */
 static int open_connection(const char *admin, const struct node_address *to,
                            const struct call *call, double end_s)
 {
@@ -184,7 +185,7 @@ static int open_connection(const char *admin, const struct node_address *to,
     return fd < 0 ? CALL_FAILED : fd;
 }
 
-/* False: it failed, which is printed. */
+/* Returns false after printing an error. */
 static bool secure(struct line *l, const char *admin, const struct node_address *address,
                    const struct call *call, double end_s)
 {
@@ -219,7 +220,7 @@ static int write_all(const struct line *l, struct slice bytes, double end_s)
     return 0;
 }
 
-/* Reads to the end of the connection (we asked for it to close). */
+/* Reads to the end of the connection (the request asked for the close). */
 static int read_all(const struct line *l, struct buf *in, double end_s)
 {
     for (;;) {
@@ -243,8 +244,8 @@ static int read_all(const struct line *l, struct buf *in, double end_s)
 static int send_call(const struct line *l, const struct call *call, double end_s)
 {
     struct buf head = {0};
-    /* Not the name that was dialled: the admin port answers to its own names only, because of web
-     * pages, and this is none. */
+    /* Not the name dialled: because of web pages, the admin port only answers to its own names, and
+     * localhost is no web page's name. */
     int err = buf_printf(&head,
                          "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                          "Content-Length: %zu\r\n",
@@ -263,8 +264,8 @@ static int send_call(const struct line *l, const struct call *call, double end_s
     return err;
 }
 
-/* Whether what answers is a router's client port, or no router; tells so. What a router does not
- * find it says in JSON. */
+/* Returns true, after a message, if the peer is a router's client port or no router. A router
+ * answers unknown paths in JSON. */
 static bool is_other_port(const char *admin, bool tls, const struct call *call,
                           const struct http_head *head, struct slice body)
 {
@@ -297,7 +298,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     double end_s = call_seconds() + call->timeout_s;
     struct node_address address;
     if (!read_address(admin, &address))
-        return CALL_FAILED; /* as another router told it */
+        return CALL_FAILED; /* as reported by another router */
     struct line l = {.fd = open_connection(admin, &address, call, end_s)};
     if (l.fd < 0)
         return l.fd;
@@ -307,7 +308,8 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     }
     struct buf in = {0};
     int err = send_call(&l, call, end_s);
-    int read_err = read_all(&l, &in, end_s); /* an early refusal may come though sending failed */
+    int read_err = read_all(&l, &in, end_s); /* an early refusal may arrive even if sending
+                                              * failed */
     secure_free(l.tls);
     (void)close(l.fd);
     if (read_err == ERR_TIMEOUT || (err == ERR_TIMEOUT && in.len == 0)) {
@@ -327,7 +329,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     if (err == 0 && !cut)
         err = buf_append_slice(out, slice_skip(buf_slice(&in), head.bytes));
     bool other = err == 0 && !cut &&
-                 is_other_port(admin, address.tls, call, &head, /* which borrows from `in` */
+                 is_other_port(admin, address.tls, call, &head, /* borrows from `in` */
                                slice_skip(buf_slice(&in), head.bytes));
     buf_free(&in);
     if (err != 0 || cut) {

@@ -1,4 +1,4 @@
-/* One blocking HTTP call to an admin port. */
+/* A blocking HTTP call to an admin port. */
 #ifndef NODE_GVCTL_CALL_H
 #define NODE_GVCTL_CALL_H
 
@@ -11,26 +11,26 @@ struct call {
     const char *target;
     struct slice body;
     const char *token;         /* NULL: none */
-    const char *session;       /* the key of the request that is explained; NULL: none */
+    const char *session;       /* session key of the request to explain; NULL: none */
     struct secure_trust trust; /* of an admin port at https:// */
-    double timeout_s;          /* for all of it */
+    double timeout_s;          /* for the whole call */
     bool awaited;              /* CALL_REFUSED prints no message: the router may not listen yet */
-    bool quiet;                /* no failure prints one */
+    bool quiet;                /* no failure prints a message */
 };
 
 enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 
-/* A clock that never goes back. */
+/* Returns the monotonic clock. */
 double call_seconds(void);
-/* Until it has gone on so far, or a signal comes. */
+/* Waits so long, or until a signal comes. */
 void call_pause(double seconds);
 
-/* Whether it is http[s]://HOST:PORT or HOST:PORT; if not, that is printed. */
+/* Returns true for http[s]://HOST:PORT or HOST:PORT; prints an error otherwise. */
 bool call_address_good(const char *admin);
 
-/* `admin` is http[s]://HOST:PORT or HOST:PORT. The body of the answer is appended to `out`. Returns
- * the status, CALL_REFUSED, or CALL_FAILED after printing what went wrong and what to do. The
- * client port of a router counts as a failure, whatever it answers. */
+/* `admin` is http[s]://HOST:PORT or HOST:PORT. Appends the body of the answer to `out`. Returns the
+ * status, CALL_REFUSED, or CALL_FAILED after printing the error and the remedy. An answer from a
+ * router's client port always counts as a failure. */
 MUST_USE int call_admin(const char *admin, const struct call *call, struct buf *out);
 
 #endif

@@ -14,15 +14,15 @@
 
 enum {
     SENTENCE_BYTES = 1024,
-    WAIT_S = 600,      /* what is under way there may take so long, unless --timeout says */
-    WAIT_QUIET = 5,    /* looks in a row that see nothing: word of other routers takes a moment */
-    WAIT_UNKNOWN = 25, /* looks in a row at replicas without that one: a router starts again */
+    WAIT_S = 600,      /* default limit for requests under way, without --timeout */
+    WAIT_QUIET = 5,    /* looks in a row without requests: reports of other routers take a moment */
+    WAIT_UNKNOWN = 25, /* looks in a row without that replica: a router is restarting */
 };
 
-/* --- replicas, as the router sees them ------------------------------------------------------ */
+/* --- replicas in the router's view ------------------------------------------------------------ */
 
-/* The name under which the router found it, "https://HOST:PORT" of one with TLS. A router that is
- * older does not tell it: then as it was given, which may be another spelling. */
+/* Returns the name that the router uses, "https://HOST:PORT" with TLS. An older router does not
+ * report the name: then returns the name given, which may be spelled otherwise. */
 static struct slice name_of(const char *argument, const json_t *answer)
 {
     const char *told = json_string_value(json_object_get(answer, "replica"));
@@ -36,7 +36,7 @@ static struct slice name_of(const char *argument, const json_t *answer)
     return name;
 }
 
-/* Whether the row is that replica or, where an address is meant, one of its ranks. */
+/* True if the row is that replica or, for an address, one of its ranks. */
 static bool is_part(const json_t *row, struct slice name)
 {
     struct slice own = slice_of_cstr(fields_text(row, "name"));
@@ -46,7 +46,7 @@ static bool is_part(const json_t *row, struct slice name)
 
 struct load {
     bool known;
-    double here, others; /* requests under way there, of the router asked and of the others */
+    double here, others; /* requests under way, from the asked router and from the others */
 };
 
 static struct load load_of(const json_t *replicas, struct slice name)
@@ -79,10 +79,10 @@ static bool serves(const json_t *row, const char *model)
     return false;
 }
 
-/* Warns of models that no other replica serves that is up. */
+/* Warns of models without another replica that is up. */
 static void warn_of_last(const json_t *replicas, struct slice name)
 {
-    json_t *models = json_object(); /* name -> others serve it */
+    json_t *models = json_object(); /* name -> served by others */
     size_t i, j;
     const json_t *row, *model;
     bool others = false;
@@ -169,7 +169,7 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
         (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
 }
 
-/* How many are empty now, and what the others said. */
+/* Says how many caches are empty now, and the errors of the others. */
 static void say_reset(const json_t *answer, char out[SENTENCE_BYTES])
 {
     const json_t *rows = json_object_get(answer, "replicas"), *row;
@@ -245,20 +245,20 @@ static json_t *replicas_of(const struct given *g)
     return ask_json(g, ADMIN_CALL_REPLICAS, true);
 }
 
-/* One look. How many looks in a row saw nothing under way: 0 where it is not known. */
+/* Takes a look. Returns the number of looks in a row with nothing under way: 0 if unknown. */
 static unsigned look(const struct given *g, struct slice name, struct load *load, unsigned quiet,
                      unsigned *unknown)
 {
     json_t *replicas = replicas_of(g);
     if (replicas == NULL)
-        return 0; /* it may be restarting: its word is waited for */
+        return 0; /* the router may be restarting: keep waiting */
     *load = load_of(replicas, name);
     *unknown = load->known ? 0 : *unknown + 1;
     json_decref(replicas);
     return load->known && load->here + load->others == 0 ? quiet + 1 : 0;
 }
 
-/* Until nothing is under way there, of any router, WAIT_QUIET times in a row. */
+/* Waits until no router has anything under way there, WAIT_QUIET times in a row. */
 static int wait_for(const struct given *g, struct slice name)
 {
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : WAIT_S;
@@ -288,7 +288,7 @@ static int wait_for(const struct given *g, struct slice name)
     return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Makes the call; with --wait again and again while the router joins the cluster. The status. */
+/* Makes the call; with --wait repeats it while the router joins the cluster. Returns the status. */
 static int call_of(const struct given *g, const struct command *c, const char *argument,
                    struct buf *out)
 {
@@ -302,7 +302,7 @@ static int call_of(const struct given *g, const struct command *c, const char *a
     }
 }
 
-/* Whether the router that is asked knows a router of that name. */
+/* True if the asked router has a member of that name. */
 static bool is_router(const struct given *g, const char *name)
 {
     json_t *answer = ask_json(g, ADMIN_CALL_MEMBERS, true);
@@ -317,7 +317,7 @@ static bool is_router(const struct given *g, const char *name)
     return is;
 }
 
-/* The call was refused with 400 or 404. A router is not drained by its name, but by its process. */
+/* Explains a refusal with 400 or 404. A router is drained through its process, not by name. */
 static void hint(const struct given *g, const struct command *c, const char *argument, int answer)
 {
     bool out = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;
@@ -340,12 +340,12 @@ int change(const struct given *g, const struct command *c, const char *argument)
     int status = EXIT_FAILURE;
     int answer = call_of(g, c, argument, &out);
     json_t *said = json_loadb(out.at, out.len, JSON_DECODE_ANY, NULL);
-    /* Some replicas did what was asked, and some did not: the answer has a row for each. */
+    /* Some replicas succeeded and some failed: the answer has a row for each. */
     bool partly = answer > 200 && c->call == ADMIN_CALL_RESET_CACHE &&
                   json_is_array(json_object_get(said, "replicas"));
     if (answer == 200 || partly) {
         char sentence[SENTENCE_BYTES];
-        plain_json(said); /* in JSON it is printed as it came */
+        plain_json(said); /* the JSON output is printed from the raw answer */
         struct slice name = name_of(argument, said);
         struct load load = load_of(before, name);
         if (of_replica && load.known)

@@ -17,7 +17,7 @@ unsigned columns_of_terminal(void)
     return size.ws_col;
 }
 
-/* How many characters a terminal shows of a UTF-8 text, and where such a one begins. */
+/* Counts the characters that a terminal shows of a UTF-8 text. */
 static bool begins(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;
@@ -51,7 +51,7 @@ unsigned columns_width(const json_t *list, const char *key, unsigned least, unsi
     return columns_cap(width, others);
 }
 
-/* The byte behind the first `count` characters. */
+/* Returns the offset after the first `count` characters. */
 static size_t bytes_of(const char *text, unsigned count)
 {
     size_t at = 0;

@@ -8,7 +8,7 @@
 
 #define CALL(name) ADMIN_CALL_##name
 
-/* `name` is NULL for the head of a group. */
+/* `name` is NULL for the heading of a group. */
 static const struct command rows[] = {
     {.help = "The cluster:"},
     {.name = "status",
@@ -223,8 +223,7 @@ static const struct command *row_find(const char *name)
     return NULL;
 }
 
-/* The name under which a call that has no row here is a command all the same: its path. NULL: it is
- * none. */
+/* Returns the command name of a call without a row here: its path. NULL: not a command. */
 static const char *plain_name(enum admin_call call)
 {
     const struct admin_call_row *row = admin_call_row(call);
@@ -236,7 +235,7 @@ static const char *plain_name(enum admin_call call)
     return named ? row->path + 1 : NULL;
 }
 
-/* The command that such a call is. */
+/* Returns the command for such a call. */
 static const struct command *plain_command(enum admin_call call)
 {
     static struct command plain[ADMIN_CALL_COUNT];
@@ -330,7 +329,7 @@ const char *command_forms_text(const struct command *c)
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 80 };
 
-/* "  what   help", the help broken into lines. */
+/* Prints "  what   help", with the help wrapped. */
 static void print_row(FILE *to, const char *what, const char *help)
 {
     (void)fprintf(to, "  %-*s", HELP_COLUMN - 3, what);
@@ -374,7 +373,7 @@ bool command_has_option(const struct command *c, const struct given_option *o)
     return false;
 }
 
-/* Of all commands, or of one with the forms that its output has. */
+/* Prints the common options; for a command, with its output formats. */
 static void print_common(const struct command *c, FILE *to)
 {
     const struct given_option *o;

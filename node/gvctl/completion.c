@@ -13,8 +13,9 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* What completes an argument, in all three shells: "words", which `values` gets; names that are
- * "asked" of the router by the command in `values`; a "file"; "any_command"; or "nothing". */
+/* Returns the kind of completion for an argument, in all three shells. "words": from `values`;
+ * "asked": names that the router returns for the command in `values`; also "file", "any_command"
+ * and "nothing". */
 static const char *kind_of_argument(const struct command *c, const char **values)
 {
     static const struct {
@@ -57,7 +58,7 @@ static const char *kind_of_setting(const struct node_option *row, char *values, 
     return values[0] != '\0' ? "words" : path ? "file" : "nothing";
 }
 
-/* An option without which the router is not reached: it counts when that is asked for names. */
+/* True for an option needed to reach the router: it also counts when the shell asks for names. */
 static bool is_way(const struct given_option *o)
 {
     static const char *const names[] = {"admin", "config", "ca-file", "insecure", "token-file"};
@@ -69,8 +70,8 @@ static bool is_way(const struct given_option *o)
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* Text as it stands between single quotes; in those of zsh _arguments takes brackets and colons for
- * its own. NULL: null. */
+/* Quotes text for single quotes. In zsh, _arguments gives brackets and colons a meaning, so they
+ * are escaped too. NULL: null. */
 static json_t *quoted(const char *text, const char *shell)
 {
     bool zsh = strcmp(shell, "zsh") == 0;
@@ -89,8 +90,8 @@ static json_t *quoted(const char *text, const char *shell)
     return plain;
 }
 
-/* A command, an option or a setting: its name, its help, its argument (null: it takes none), and of
- * the kinds that its own, with the values if there are any. */
+/* Makes a row for a command, an option or a setting: name, help and argument (null: none). Of the
+ * kinds only its own is set, to the values if there are any. */
 static json_t *row(const char *shell, const char *name, const char *help, const char *argument,
                    const char *kind, const char *values)
 {
@@ -103,7 +104,7 @@ static json_t *row(const char *shell, const char *name, const char *help, const 
     return row;
 }
 
-/* `first` is the first row of its list. */
+/* `first` marks the first row of the list. */
 static void add(json_t *list, json_t *row)
 {
     (void)json_object_set_new(row, "first",
@@ -113,7 +114,7 @@ static void add(json_t *list, json_t *row)
 
 enum list { LIST_ALL, LIST_COMMON, LIST_OWN, LIST_WAYS_WITH, LIST_WAYS_WITHOUT };
 
-/* `own`: the command whose options they are. */
+/* `own`: the command that has the options. */
 static bool is_in(enum list list, const struct given_option *o, const struct command *own)
 {
     switch (list) {
@@ -121,7 +122,7 @@ static bool is_in(enum list list, const struct given_option *o, const struct com
         return o->is_common;
     case LIST_OWN:
         return command_has_option(own, o);
-    case LIST_WAYS_WITH: /* an argument */
+    case LIST_WAYS_WITH: /* with an argument */
     case LIST_WAYS_WITHOUT:
         return is_way(o) && (o->argument != NULL) == (list == LIST_WAYS_WITH);
     default:
@@ -129,7 +130,7 @@ static bool is_in(enum list list, const struct given_option *o, const struct com
     }
 }
 
-/* Those options; `short` is the letter of one that has it. */
+/* Lists those options; `short` is the letter, if any. */
 static json_t *options(const char *shell, enum list which, const struct command *own)
 {
     json_t *list = json_array();
@@ -146,7 +147,8 @@ static json_t *options(const char *shell, enum list which, const struct command 
     return list;
 }
 
-/* With their own `options`, and their name as `command`, which those do not have. */
+/* Lists the commands with their own `options`; `command` repeats the name, which the rows of
+ * options lack. */
 static json_t *commands(const char *shell)
 {
     json_t *list = json_array();
@@ -176,7 +178,7 @@ static json_t *settings(const char *shell)
 
 /* --- templates ------------------------------------------------------------------------------- */
 
-/* A row, and that around it. */
+/* A row, and its enclosing row. */
 struct scope {
     const char *shell;
     const json_t *row;
@@ -202,7 +204,7 @@ static const char *template(const char *name, const char *shell)
     return f->text;
 }
 
-/* Takes what stands before `end`, and that. */
+/* Cuts the text before `end` off, and `end` too. */
 static struct slice take(struct slice *text, const char *end)
 {
     const char *at = memmem(text->at, text->len, end, strlen(end));

@@ -9,7 +9,7 @@
 #include "node/gvctl/ring.h"
 #include "node/route/decisions.h"
 
-/* A number, or "-" where nothing said it. */
+/* Returns a number, or "-" if missing. */
 static const char *number_of(const json_t *o, const char *key, double unit, int digits,
                              char out[32])
 {
@@ -20,7 +20,7 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* How the request itself ended is said where the status does not: "200 broken, cut". */
+/* Adds the request's result if the status does not show it: "200 broken, cut". */
 static const char *end_of(const json_t *outcome, char out[48])
 {
     static const char *const said[] = {"cut", "queue_full", "retried"};
@@ -35,9 +35,9 @@ static const char *end_of(const json_t *outcome, char out[48])
     return out;
 }
 
-enum { NAME_LEAST = 21, OTHER_COLUMNS = 64 }; /* of a line, all but the replica's name */
+enum { NAME_LEAST = 21, OTHER_COLUMNS = 64 }; /* of a line without the replica's name */
 
-/* The replica in a column as wide as the longest name. */
+/* Returns the replica in a column as wide as the longest name. */
 static const char *replica_of(const struct show *how, const json_t *answer, const char *name,
                               char out[COLUMNS_TEXT_BYTES])
 {

@@ -14,10 +14,11 @@
 
 enum { ROUTERS_NAMED = 4, ROUTERS_BYTES = 512 };
 
-/* Who noticed it: one, or the first of several that did. */
+/* Returns the router that noticed the event, or the first few of several. */
 static const char *router_of(const json_t *answer, const json_t *e, char out[ROUTERS_BYTES])
 {
-    const json_t *of = fields_has_text(e, "router") ? e : answer; /* of all: each has its own */
+    const json_t *of = fields_has_text(e, "router") ? e : answer; /* in an answer of all routers
+                                                                   * each event has its own */
     const json_t *name, *names = json_object_get(e, "routers");
     size_t i, len, count = json_array_size(names);
     (void)snprintf(out, ROUTERS_BYTES, "%s",
@@ -34,9 +35,10 @@ static const char *router_of(const json_t *answer, const json_t *e, char out[ROU
     return out;
 }
 
-/* As wide as the longest name. On a terminal ABOUT is left out, as the sentence names it. */
+/* As wide as the longest name. On a terminal ABOUT is left out, as the sentence names the
+ * subject. */
 struct widths {
-    unsigned router, about; /* 0: it is left out */
+    unsigned router, about; /* 0: left out */
 };
 
 enum { TIME_COLUMNS = 19, ROUTER_LEAST = 8, ABOUT_LEAST = 21, GAP = 2 };
@@ -57,7 +59,7 @@ static struct widths widths_of(const struct show *how, const json_t *answer)
                            .about = narrow ? 0 : columns_width(list, "about", ABOUT_LEAST, 0)};
 }
 
-/* In front of what an event says; the column where that begins. */
+/* Prints the columns before the sentence; returns the column where the sentence begins. */
 static unsigned print_begin(const struct widths *w, const char *time, const char *router,
                             const char *about)
 {
@@ -77,7 +79,7 @@ static void print_head(const struct show *how, const json_t *answer)
     (void)puts("WHAT");
 }
 
-/* The last time, of those that happened again. */
+/* Prints the last time of repeated events. */
 static void print_line(const struct show *how, const json_t *answer, const json_t *e)
 {
     char last[RING_CLOCK_BYTES], first[RING_CLOCK_BYTES], routers[ROUTERS_BYTES];
@@ -117,11 +119,11 @@ static const struct ring ring = {.name = "events",
                                  .line = print_line,
                                  .legend = legend};
 
-/* --- of all routers -------------------------------------------------------------------------- */
+/* --- events of all routers -------------------------------------------------------------------- */
 
 enum { TARGET_BYTES = 96 };
 
-/* The answer to the question of all, each for its newest `count`. */
+/* Asks all routers, each for its newest `count` events. */
 static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms, bool quiet,
                        int *status)
 {
@@ -135,7 +137,7 @@ static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms
     return answer;
 }
 
-/* It tells what it saw alone: it runs alone, or is older. The exit status. */
+/* Handles a router that reports only its own events: alone, or older. Returns the exit status. */
 static int of_one(const struct given *g, const json_t *answer)
 {
     if (g->router != NULL && !fields_equal(answer, "router", g->router)) {
@@ -149,14 +151,14 @@ static int of_one(const struct given *g, const json_t *answer)
     return ring_show(g, &ring);
 }
 
-/* What was put together, as one answer. */
+/* Packs the merged events as a single answer. */
 static json_t *whole_of(const struct gather *all, const json_t *answer, json_t *list)
 {
     return json_pack("{s:O?,s:o,s:O,s:O?}", "self", json_object_get(answer, "self"), "events", list,
                      "silent", all->silent, "not_asked", json_object_get(answer, "not_asked"));
 }
 
-/* Whether the one that is wanted is among those that answered. */
+/* True if the requested router is among those that answered. */
 static bool is_there(const struct given *g, const struct gather *all)
 {
     if (g->router == NULL || json_object_get(all->routers, g->router) != NULL)
@@ -167,7 +169,7 @@ static bool is_there(const struct given *g, const struct gather *all)
     return false;
 }
 
-/* --- the same at several --------------------------------------------------------------------- */
+/* --- the same event at several routers -------------------------------------------------------- */
 
 enum { FOLD_MS = 5000 };
 
@@ -188,7 +190,7 @@ static bool has_router(const json_t *event, const char *name)
     return false;
 }
 
-/* The one before it that says the same, of other routers alone; NULL: none does. */
+/* Returns an earlier event with the same text, of other routers only; NULL: none. */
 static json_t *twin_of(const json_t *list, const json_t *event)
 {
     for (size_t i = json_array_size(list); i > 0; i--) {
@@ -204,7 +206,7 @@ static json_t *twin_of(const json_t *list, const json_t *event)
     return NULL;
 }
 
-/* What several routers noticed, once, with all of them; takes over the list. */
+/* Merges events noticed by several routers into one each, with all routers; consumes the list. */
 static json_t *folded(json_t *list)
 {
     json_t *event, *out = json_array();
@@ -221,7 +223,7 @@ static json_t *folded(json_t *list)
     return out;
 }
 
-/* The last of the first answer, of all. */
+/* Returns the last events of the first answer, of all routers. */
 static json_t *last_of(const struct given *g, struct gather *all, const json_t *answer,
                        double now_s)
 {
@@ -249,7 +251,7 @@ static int show_all(const struct given *g, struct gather *all, const json_t *ans
     return EXIT_SUCCESS;
 }
 
-/* What came since, of each router. */
+/* Prints each router's new events. */
 static bool follow_once(const struct given *g, const struct ring *r, void *context, int *status)
 {
     struct gather *all = context;

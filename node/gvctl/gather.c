@@ -26,7 +26,7 @@ static bool is_wanted(const struct gather *g, const char *name)
     return g->only == NULL || strcmp(g->only, name) == 0;
 }
 
-/* Of those that answered the last time; one that is silent widens no window. */
+/* Counts only routers that answered the last time; a silent one widens no window. */
 uint64_t gather_within_ms(const struct gather *g, double now_s)
 {
     const char *name;
@@ -38,7 +38,7 @@ uint64_t gather_within_ms(const struct gather *g, double now_s)
             continue;
         double until_s = fields_number(router, "until_s");
         if (until_s <= 0)
-            return 0; /* it was never taken */
+            return 0; /* never taken */
         from_s = until_s < from_s ? until_s : from_s;
     }
     return json_object_size(g->routers) == 0
@@ -53,7 +53,8 @@ static json_int_t whole(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-/* Its row: what it began anew since its restart was not taken. NULL: there is no memory. */
+/* Returns the router's row; a restarted router begins anew with nothing taken. NULL: out of
+ * memory. */
 static json_t *row_of(struct gather *g, const char *name, const json_t *told)
 {
     json_t *row = json_object_get(g->routers, name);
@@ -66,7 +67,7 @@ static json_t *row_of(struct gather *g, const char *name, const json_t *told)
     return json_object_set_new(g->routers, name, row) == 0 ? row : NULL;
 }
 
-/* Whether the question reached back to what was last taken of it. */
+/* True if the question reached back to the last event taken from the router. */
 static bool has_reached(const json_t *row, double now_s, uint64_t within_ms)
 {
     double from_s = now_s - (double)within_ms / 1000 + (double)GATHER_OVERLAP_MS / 1000;
@@ -102,7 +103,7 @@ struct entry {
     json_t *of;
 };
 
-/* By time; of one router in its own order, whatever its clock did. */
+/* Orders by time; events of the same router in its own order, whatever its clock did. */
 static int compare(const void *a, const void *b)
 {
     const json_t *one = ((const struct entry *)a)->of, *other = ((const struct entry *)b)->of;
@@ -155,7 +156,7 @@ json_t *gather_take(struct gather *g, const json_t *answer, double now_s, uint64
     return sorted(out);
 }
 
-/* --- who is not in it ------------------------------------------------------------------------ */
+/* --- missing routers -------------------------------------------------------------------------- */
 
 void gather_tell_silent(struct gather *g, const json_t *answer)
 {

@@ -39,7 +39,7 @@ bool given_token(struct given *g, const char *path)
     return true;
 }
 
-/* --- options, by their rows ------------------------------------------------------------------ */
+/* --- options by row --------------------------------------------------------------------------- */
 
 static void *field_of(struct given *g, const struct given_option *o)
 {
@@ -221,7 +221,7 @@ const struct given_option *given_option_at(unsigned i)
 
 bool given_read(struct given *g, int argc, char **argv)
 {
-    enum { LONG = 256 }; /* behind all letters */
+    enum { LONG = 256 }; /* after all letters */
     struct option wanted[GIVEN_OPTIONS_MAX] = {{NULL}};
     char letters[2 * GIVEN_OPTIONS_MAX] = "";
     int of_letter[LONG] = {0};

@@ -1,4 +1,4 @@
-/* What the command line says. */
+/* The command line. */
 #ifndef NODE_GVCTL_GIVEN_H
 #define NODE_GVCTL_GIVEN_H
 
@@ -14,7 +14,7 @@ enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 struct given {
     const char *admin;                  /* NULL until local_find() */
     const char *config;                 /* settings of the router to ask; NULL: not given */
-    char address[NODE_HOST_BYTES + 24]; /* by those settings */
+    char address[NODE_HOST_BYTES + 24]; /* from those settings */
     char *own_cert;                     /* owned */
     char *token;                        /* owned; NULL: none */
     struct secure_trust trust;
@@ -33,39 +33,40 @@ struct given {
     const char *key_file;
     enum keygen_step step;
     struct key_wanted key;
-    bool local;         /* what the router that is asked saw, alone */
-    const char *router; /* what that one saw; NULL: all */
+    bool local;         /* only events that the asked router saw */
+    const char *router; /* only events that this router saw; NULL: all */
     const char *from;
     bool strict, print_page;
-    const char *program;          /* whose completion is wanted; NULL: gvctl's */
-    bool used[GIVEN_OPTIONS_MAX]; /* by given_option_at(): it was given */
-    int argc;                     /* the command and its arguments */
+    const char *program;          /* program for completion; NULL: gvctl */
+    bool used[GIVEN_OPTIONS_MAX]; /* by given_option_at(): set on the command line */
+    int argc;                     /* the command and the arguments */
     char **argv;
 };
 
-/* Written as --name. */
+/* An option, written as --name. */
 struct given_option {
     const char *name;
-    char letter;          /* its short form; 0: it has none */
-    const char *argument; /* NULL: it has none */
-    bool is_common;       /* all commands have it; else those whose row names it */
-    /* Takes it; false: it cannot be used, which is printed. */
+    char letter;          /* short form; 0: none */
+    const char *argument; /* NULL: none */
+    bool is_common;       /* common to all commands; others are named by commands' rows */
+    /* Stores the value; returns false after printing an error. */
     bool (*take)(struct given *g, const struct given_option *o, const char *text);
-    size_t where; /* the field of struct given, or what `take` makes of it */
+    size_t where; /* field of struct given, or as `take` defines */
     const char *help;
-    const char *values; /* that completion offers, by blanks; NULL: files, if its argument is one */
+    const char *values; /* words for completion, separated by blanks; NULL: files, if the argument
+                         * is one */
 };
 
-/* The i-th; NULL: there are no more. */
+/* Returns the i-th option; NULL: no more. */
 const struct given_option *given_option_at(unsigned i);
 
-/* False: it cannot be used, which is printed. What it owns is freed by given_free(). */
+/* Returns false after printing an error. Call given_free() in any case. */
 bool given_read(struct given *g, int argc, char **argv);
 void given_free(struct given *g);
 
-/* Takes the token of a file. False: it cannot be read, which is printed. */
+/* Reads the token from a file. Returns false after printing an error. */
 bool given_token(struct given *g, const char *path);
-/* Appends a whole file ("-": standard input); prints why it cannot be read. */
+/* Appends a whole file ("-": standard input); prints the error on failure. */
 MUST_USE int given_file(const char *path, struct buf *out);
 
 #endif

@@ -27,7 +27,7 @@ static int complain(const char *what, const char *wrong)
     return EXIT_USAGE;
 }
 
-/* "gv-" and 43 characters of base64url, which no header, shell or URL needs to quote. */
+/* "gv-" and 43 characters of base64url, which need no quotes in a header, shell or URL. */
 static void make_key(char out[KEY_CHARS + 1])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -43,7 +43,7 @@ static void make_key(char out[KEY_CHARS + 1])
     explicit_bzero(random, sizeof random);
 }
 
-/* Whether the router would take the file with that line, and why not. */
+/* Checks that a router would accept the file with that line, and prints the error. */
 static int check(const char *path, struct slice line, bool *ends_open)
 {
     struct io_file file = {.setting = "the file of keys",
@@ -71,14 +71,14 @@ static int check(const char *path, struct slice line, bool *ends_open)
     return EXIT_FAILURE;
 }
 
-/* All or nothing, in one write: a router that reads it meanwhile sees the file with the line or
- * without, and would refuse one with half of it. Sets errno. */
+/* Appends all or nothing, in a single write: a router that reads meanwhile sees the file with the
+ * line or without. A router would refuse a file with half a line. Sets errno. */
 static bool append_to(int fd, struct slice text)
 {
     off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0)
         return false;
-    errno = ENOSPC; /* what a short write does not say */
+    errno = ENOSPC; /* a short write sets no errno */
     if (write(fd, text.at, text.len) == (ssize_t)text.len && fsync(fd) == 0)
         return true;
     int why = errno;

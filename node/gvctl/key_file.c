@@ -11,7 +11,7 @@
 #include "node/gvctl/print.h"
 #include "node/io/read_file.h"
 
-enum { HASH_SHOWN = 8 }; /* hex digits in the table: enough to tell a name's keys apart */
+enum { HASH_SHOWN = 8 }; /* hex digits in the table: enough to distinguish a name's keys */
 
 static int complain(const char *path, const char *what)
 {
@@ -25,7 +25,8 @@ static void hash_write(const struct access_digest *digest, char out[2 * sizeof d
         (void)snprintf(out + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-/* `whole`: a file that routers take; one without keys is none. EXIT_FAILURE: said why. */
+/* `whole`: requires a file that routers accept; one without keys is not. EXIT_FAILURE: printed the
+ * error. */
 static int read_keys(const char *path, bool whole, struct buf *text)
 {
     struct io_file file = {.setting = "the file of keys",
@@ -44,7 +45,7 @@ static int read_keys(const char *path, bool whole, struct buf *text)
     return EXIT_FAILURE;
 }
 
-/* A line that is neither of a key nor without one counts as none: `key new` checks all lines. */
+/* Skips invalid lines as if they had no key: `key new` checks all lines. */
 static bool next_key(struct slice *text, struct slice *whole, struct access_line *line)
 {
     const char *wrong;
@@ -140,11 +141,11 @@ static bool is_meant(const struct access_line *line, struct slice name, const ch
 
 struct revoking {
     struct buf kept;
-    struct access_line options; /* of the name: its first line's */
+    struct access_line options; /* of the name: from its first line */
     unsigned seen, removed, others;
 };
 
-/* A name's options stand on its first line: the first one that stays takes them. */
+/* A name's options are on its first line: the first remaining line takes them over. */
 static int keep(struct revoking *r, const struct access_line *line, bool own, struct slice whole)
 {
     if (own && r->removed > 0 && r->seen == r->removed) {

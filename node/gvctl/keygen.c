@@ -15,7 +15,7 @@
 
 enum { FILE_BYTES_MAX = 65536 };
 
-#define SECRET_ENTRY "cluster.key" /* the file's name where a Secret is mounted */
+#define SECRET_ENTRY "cluster.key" /* file name of a mounted Secret */
 
 static int complain(const char *path, const char *what)
 {
@@ -23,7 +23,7 @@ static int complain(const char *path, const char *what)
     return EXIT_FAILURE;
 }
 
-/* As the log of a router has them when it reads the file (cluster_key_read). */
+/* In the form used by a router's log on reading the file (cluster_key_read). */
 static void print_ids(struct slice text)
 {
     struct gossip_keyring ring;
@@ -75,11 +75,13 @@ static int print_or_write(const char *path, const char *text)
     return EXIT_SUCCESS;
 }
 
-/* Each pod of a Job may be started twice, and an upgrade runs it again: one that is there stays. */
+/* Each pod of a Job may start twice, and an upgrade runs the Job again: an existing Secret
+ * stays. */
 static int make_secret(const char *name, const char *text)
 {
     char message[KUBERNETES_SECRET_MESSAGE];
-    const char *folder = getenv("GRAPEVINE_KUBERNETES_CREDENTIALS"); /* as of grapevine itself */
+    const char *folder = getenv("GRAPEVINE_KUBERNETES_CREDENTIALS"); /* the same variable as for
+                                                                      * grapevine */
     if (folder == NULL || folder[0] == '\0')
         folder = "/var/run/secrets/kubernetes.io/serviceaccount";
     int err = kubernetes_secret_create(folder, name, SECRET_ENTRY, slice_of_cstr(text), message);
@@ -108,7 +110,7 @@ static int make(enum keygen_step step, const char *where)
 
 /* --- a rotation ------------------------------------------------------------------------------ */
 
-/* The file was parsed: a line's first word says what it is. */
+/* The file was parsed before: a line's first word is its kind. */
 static struct slice word_of(struct slice line)
 {
     line = slice_trim(line);
@@ -127,8 +129,8 @@ static bool has_line(struct slice text, struct slice word)
     return false;
 }
 
-/* What forbids the step, or NULL. A rotation goes one way: a step that is taken twice, or before
- * the one that it needs, would undo it or part the cluster. */
+/* Returns the reason against the step, or NULL. A rotation goes one way: a step taken twice or too
+ * early would undo the rotation or split the cluster. */
 static const char *forbids(enum keygen_step step, struct slice text)
 {
     bool next = has_line(text, SLICE("next"));
@@ -156,7 +158,7 @@ static int append_next(struct buf *out)
     return err == 0 ? buf_append_char(out, '\n') : err;
 }
 
-/* The text after the step; comments and the order of lines stay. */
+/* Writes the text after the step; comments and the order of lines stay. */
 static int edit(enum keygen_step step, struct slice text, struct buf *out)
 {
     int err = 0;

@@ -1,19 +1,19 @@
-/* The key file of a cluster: makes one, and takes it through a rotation. */
+/* The key file of a cluster: creation and the steps of a rotation. */
 #ifndef NODE_GVCTL_KEYGEN_H
 #define NODE_GVCTL_KEYGEN_H
 
 #include "base/err.h"
 
 enum keygen_step {
-    KEYGEN_NEW,     /* a whole file: `path`, which must not be there; stdout if it is NULL */
-    KEYGEN_NEXT,    /* the file gets a second key that is accepted already */
-    KEYGEN_PROMOTE, /* that is used from now on; the first, now `old`, stays accepted */
-    KEYGEN_FINISH,  /* the old key goes */
-    KEYGEN_SECRET,  /* a new one as a Secret of Kubernetes with the name `path`, made from a pod */
+    KEYGEN_NEW,     /* a whole file: `path`, which must not exist; NULL: stdout */
+    KEYGEN_NEXT,    /* adds a second key to the file, accepted at once */
+    KEYGEN_PROMOTE, /* makes the second key the one in use; the first, now `old`, stays accepted */
+    KEYGEN_FINISH,  /* removes the old key */
+    KEYGEN_SECRET,  /* creates a Kubernetes Secret named `path`, from inside a pod */
 };
 
-/* Changes `path` in one step (a new file takes its place, with its mode and owner). A step out of
- * order is refused. The exit status; what is wrong stands on stderr, key ids on stdout. */
+/* Changes `path` atomically (a new file replaces the old, with its mode and owner). Refuses steps
+ * out of order. Returns the exit status; errors go to stderr, key ids to stdout. */
 MUST_USE int keygen(enum keygen_step step, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which router is asked where no --admin names one: that of this machine, by its own settings. So
- * gvctl finds the admin port of a container, a pod or a host, whether it speaks TLS, and the token.
- */
+/* Finds the router to ask if no --admin is given: this machine's, from its own settings. From these
+ * gvctl finds the admin port of a container, a pod or a host, whether the port uses TLS, and the
+ * token. */
 #ifndef NODE_GVCTL_LOCAL_H
 #define NODE_GVCTL_LOCAL_H
 
@@ -10,9 +10,9 @@
 
 struct command;
 
-/* Fills in the address, the certificate that is believed and the token, as far as the command line
- * and the environment name none. False: what was asked for by name cannot be read, which is
- * printed. */
+/* Fills in the address, the trusted certificate and the token, unless the command line or the
+ * environment gives them. Returns false after printing an error if an explicitly named file cannot
+ * be read. */
 bool local_find(struct given *g, const struct command *c);
 
 #endif

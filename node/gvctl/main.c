@@ -1,4 +1,4 @@
-/* gvctl: asks a running grapevine over its admin port. */
+/* gvctl: queries a running grapevine over the admin port. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 
 enum { EXIT_USAGE = 2, WAIT_S = 60 };
 
-/* It was explained that no replica may be chosen: that is shown, and is no success. */
+/* True if an explanation says that no replica may be chosen: shown, but no success. */
 static bool chooses_none(const struct given *g, const struct command *c, struct slice text)
 {
     json_t *answer = c->call == ADMIN_CALL_EXPLAIN ? ask_parse(g, text) : NULL;
@@ -33,7 +33,7 @@ static bool chooses_none(const struct given *g, const struct command *c, struct 
     return none;
 }
 
-/* At a terminal nobody sees that it waits. */
+/* Explains at a terminal why the command waits. */
 static void tell_that_it_waits(const struct command *c, const char *argument)
 {
     bool standard = argument == NULL || strcmp(argument, "-") == 0;
@@ -53,7 +53,7 @@ static int ask(const struct given *g, const struct command *c, const char *argum
     if (!command_reads_body(c) || given_file(argument != NULL ? argument : "-", &body) == 0) {
         int answer = ask_command(g, c, argument, buf_slice(&body), &out);
         bool not_ready = answer == 503 && c->call == ADMIN_CALL_READYZ;
-        if (not_ready && g->show.format != SHOW_TABLE) /* it is JSON that says why */
+        if (not_ready && g->show.format != SHOW_TABLE) /* the JSON contains the reason */
             DISCARD(ask_show(g, c, buf_slice(&out), NULL));
         else if (answer == 200)
             status = ask_show(g, c, buf_slice(&out), NULL);
@@ -67,7 +67,7 @@ static int ask(const struct given *g, const struct command *c, const char *argum
     return status;
 }
 
-/* Shows what was answered last. */
+/* Shows the last answer. */
 static void show_equality(const struct given *g, const struct command *c, struct slice text,
                           const json_t *answer)
 {
@@ -77,12 +77,12 @@ static void show_equality(const struct given *g, const struct command *c, struct
         ask_other(g);
 }
 
-/* Asks once, or again and again until all are equal. */
+/* Asks once, or repeatedly until all are equal. */
 static int convergence(const struct given *g, const struct command *c)
 {
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : g->wait ? WAIT_S : ASK_TIMEOUT_S;
     double end = call_seconds() + limit_s;
-    double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S; /* for the last one too */
+    double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S; /* even for the last call */
     struct buf out = {0};
     json_t *said = NULL;
     bool equal = false;
@@ -113,8 +113,8 @@ static int convergence(const struct given *g, const struct command *c)
     return equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* The router's is what the index of its calls begins with. One that runs and does not tell it says
- * why, as to any other command. */
+/* Prints the versions. The router's is on the first line of its index of calls. A running router
+ * without that line is reported like any failed call. */
 static int version(const struct given *g)
 {
     struct buf out = {0};
@@ -148,7 +148,7 @@ static int version(const struct given *g)
     return known || answer == CALL_REFUSED ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* NULL after telling that there is none of that name. */
+/* Returns NULL after an error for an unknown command. */
 static const struct command *find(const char *name)
 {
     const struct command *c = command_find(name), *other;
@@ -163,7 +163,7 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* Whether the command's first argument is one of several words, and this is one of them. */
+/* True if the command's first argument is a verb from a list, and this verb is in the list. */
 static bool has_verb(const struct command *c, const char *verb)
 {
     struct slice argument = slice_of_cstr(command_argument(c)), verbs = slice_cut(&argument, ' ');
@@ -174,7 +174,7 @@ static bool has_verb(const struct command *c, const char *verb)
     return false;
 }
 
-/* A verb may follow if the command has some: `help key new`. */
+/* `verb` may follow for a command with verbs: `help key new`. */
 static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
@@ -189,7 +189,8 @@ static int help(const char *name, const char *verb)
     return name == NULL || c != NULL ? EXIT_SUCCESS : EXIT_USAGE;
 }
 
-/* One argument is a file, if there is one of that name; else they are a command line. */
+/* A single argument is a file, if such a file exists; otherwise the arguments are a command
+ * line. */
 static int convert_given(const struct given *g)
 {
     if (g->print_page) {
@@ -215,7 +216,7 @@ static int convert_given(const struct given *g)
     return status;
 }
 
-/* An option that was given and that the command does not have; NULL: there is none. */
+/* Returns an option on the command line that the command does not have; NULL: none. */
 static const char *misfit_of(const struct given *g, const struct command *c)
 {
     const struct given_option *o;

@@ -37,7 +37,7 @@ int new_secret_open(const char *path)
     return fd;
 }
 
-/* Root changes the file of the user that grapevine runs as. */
+/* Root may change a file of grapevine's user. */
 static bool make_like(int fd, const struct stat *like)
 {
     return (fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&

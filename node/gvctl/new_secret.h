@@ -1,4 +1,4 @@
-/* A file that holds a secret, made anew. */
+/* Creates files with secrets. */
 #ifndef NODE_GVCTL_NEW_SECRET_H
 #define NODE_GVCTL_NEW_SECRET_H
 
@@ -7,14 +7,14 @@
 #include "base/err.h"
 #include "base/slice.h"
 
-/* Opens it to append to, for its owner alone. What root makes in a folder of the group "grapevine"
- * (/etc/grapevine, as the Debian package has it) that group may read, too: it is for the service.
- * Returns -1 with errno where it cannot be made; EEXIST: it is there already. */
+/* Opens a new file for appending, readable by the owner alone. If root makes the file in a folder
+ * of the group "grapevine" (/etc/grapevine in the Debian package), that group may read the file
+ * too: the service needs to. Returns -1 with errno if creation fails; EEXIST: the file exists. */
 MUST_USE int new_secret_open(const char *path);
-/* Makes it with that text. False with errno, and no file is left. */
+/* Creates a file with that text. Returns false with errno, leaving no file. */
 MUST_USE bool new_secret_write(const char *path, struct slice text);
-/* Replaces an existing file at once, with its owner and mode: readers see the old text or the new.
- * Returns the exit status, and says on stderr why it failed. */
+/* Replaces an existing file atomically, keeping owner and mode: readers see the old text or the
+ * new. Returns the exit status, and prints the reason for a failure to stderr. */
 MUST_USE int new_secret_replace(const char *path, struct slice text);
 
 #endif

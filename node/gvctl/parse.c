@@ -17,7 +17,7 @@ json_t *parse_alive(struct slice text)
 
 /* --- /metrics -------------------------------------------------------------------------------- */
 
-/* Text with its escapes taken out: \n, and a backslash before anything else. */
+/* Removes escapes: \n, and a backslash before anything else. */
 static json_t *unescaped(struct slice text)
 {
     char *plain = malloc(text.len + 1);
@@ -60,7 +60,7 @@ json_t *parse_metrics(struct slice text)
         good = name.len > 0 && node_exposition_sample(line, take_label, labels, &value) == 0;
         bool whole = fabs(value) < 1e15 && value == floor(value);
         json_t *figure =
-            whole ? json_integer((json_int_t)value) : json_real(value); /* NULL: no number */
+            whole ? json_integer((json_int_t)value) : json_real(value); /* NULL: not a number */
         json_t *row = json_pack("{s:s%,s:o,s:o}", "name", name.at, name.len, "labels", labels,
                                 "value", figure != NULL ? figure : json_null());
         good = good && row != NULL && json_array_append_new(list, row) == 0;
@@ -73,7 +73,7 @@ json_t *parse_metrics(struct slice text)
 
 /* --- /config --------------------------------------------------------------------------------- */
 
-/* Takes a scalar from the front: in quotes, or up to one of `ends`. */
+/* Cuts a scalar off the front: quoted, or up to one of `ends`. */
 static json_t *take_scalar(struct slice *text, const char *ends)
 {
     size_t n = 0;
@@ -88,7 +88,7 @@ static json_t *take_scalar(struct slice *text, const char *ends)
         n += text->at[n] == '\\' ? 1 : 0;
     if (n >= text->len)
         return NULL;
-    /* Its quotes and escapes are JSON's too (node/settings/print.c). */
+    /* The quotes and escapes are valid JSON (node/settings/print.c). */
     json_t *out = json_loadb(text->at, n + 1, JSON_DECODE_ANY, NULL);
     *text = slice_skip(*text, n + 1);
     return out;
@@ -111,11 +111,12 @@ static json_t *take_list(struct slice *text)
     return list;
 }
 
-/* "name: value   # from"; false: it is something else. */
+/* Parses "name: value   # from"; returns false for anything else. */
 static bool take_setting(json_t *settings, struct slice line)
 {
     char name[64];
-    if (slice_starts_with(line, SLICE("# "))) /* one that the file cannot hold: an empty list */
+    if (slice_starts_with(line, SLICE("# "))) /* a setting that the file cannot contain: an empty
+                                               * list */
         line = slice_skip(line, 2);
     if (line.len == 0)
         return true;

@@ -1,4 +1,4 @@
-/* Answers of the admin port that are no JSON, as JSON. */
+/* Converts answers of the admin port that are no JSON to JSON. */
 #ifndef NODE_GVCTL_PARSE_H
 #define NODE_GVCTL_PARSE_H
 
@@ -6,13 +6,13 @@
 
 #include "base/slice.h"
 
-/* /metrics: [{"name": ..., "labels": {...}, "value": ...}]. NULL: it is something else. */
+/* /metrics: [{"name": ..., "labels": {...}, "value": ...}]. NULL: another format. */
 json_t *parse_metrics(struct slice text);
 /* /config: {"listen": {"value": ..., "from": ...}}; a list's value is an array. */
 json_t *parse_config(struct slice text);
 /* /healthz: {"alive": true}. */
 json_t *parse_alive(struct slice text);
-/* /readyz, which is asked for JSON (?format=json). */
+/* /readyz, requested as JSON (?format=json). */
 json_t *parse_ready(struct slice text);
 
 #endif

@@ -7,10 +7,10 @@
 
 static bool is_ordinary(char c)
 {
-    return c >= ' ' && c != 0x7f; /* where char is signed, of ASCII alone */
+    return c >= ' ' && c != 0x7f; /* if char is signed, only ASCII */
 }
 
-/* The character of `n` bytes at the front. */
+/* Returns the code point of the `n` bytes at the front. */
 static unsigned code_of(struct slice s, size_t n)
 {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -33,7 +33,7 @@ static bool is_harmful(unsigned code)
     return false;
 }
 
-/* What stands for the first character; `used` is how many bytes that was. */
+/* Appends the replacement for the first character; `used` is the character's length in bytes. */
 static int put_special(struct buf *out, struct slice s, bool lines, size_t *used)
 {
     size_t n = utf8_length(s);
@@ -46,7 +46,7 @@ static int put_special(struct buf *out, struct slice s, bool lines, size_t *used
                                        : buf_append(out, s.at, n);
 }
 
-/* `lines`: newlines and tabs stay. */
+/* `lines`: keep newlines and tabs. */
 static int append_plain(struct buf *out, struct slice text, bool lines)
 {
     int err = 0;
@@ -66,7 +66,7 @@ static int append_plain(struct buf *out, struct slice text, bool lines)
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* The text as it may be shown, in `out`; false: it is that already. */
+/* Writes the safe text to `out`; returns false if it equals the input. */
 static bool becomes(struct slice text, struct buf *out)
 {
     buf_clear(out);
@@ -87,7 +87,7 @@ static bool has_other_keys(json_t *object, struct buf *text)
     return false;
 }
 
-/* The same members in their order, under keys that may be shown. */
+/* Replaces the keys by safe ones; members and order stay. */
 static void plain_keys(json_t *object, struct buf *text)
 {
     const char *key;
@@ -132,7 +132,7 @@ void plain_json(json_t *value)
     buf_free(&text);
 }
 
-/* --- printed ---------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 void plain_write(struct slice text, FILE *to)
 {

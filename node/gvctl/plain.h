@@ -1,13 +1,12 @@
-/* Text from outside on a terminal. Names of models, ids of requests and much else are as a client,
- * an engine or another router wrote them, and a terminal obeys control characters: it would set its
- * title, hide a line or type an answer. All that gvctl prints goes through here: what is parsed for
- * a table at once (ask.h), texts, JSON and YAML as they are printed (print.h), and sentences by
- * plain_printf(). Its own escape sequences (colours, the screen of top) are printed apart.
+/* Makes text from outside safe for a terminal. Model names, request ids and much else are spelled
+ * as a client, an engine or another router sent them. A terminal obeys control characters: they
+ * could set the title, hide a line or type an answer. All output of gvctl passes through here:
+ * parsed values for tables (ask.h), texts, JSON and YAML on printing (print.h), and sentences by
+ * plain_printf(). gvctl's own escape sequences (colours, the screen of top) are printed separately.
  *
- * A character of control (C0, DEL, C1), one that turns the direction of writing, or that breaks a
- * line or marks an order of bytes reads \u001b, as JSON and YAML write it. A byte that is no UTF-8
- * reads \x9b. All else stays.
- */
+ * Control characters (C0, DEL, C1), line separators, byte order marks and characters that change
+ * the direction of writing are replaced by \u001b and the like, as in JSON and YAML. A byte that is
+ * no UTF-8 becomes \x9b. All else stays. */
 #ifndef NODE_GVCTL_PLAIN_H
 #define NODE_GVCTL_PLAIN_H
 
@@ -19,10 +18,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Every text in it, and every key. Memory that is out ends gvctl. */
+/* Escapes every text and every key in the value. Out of memory, gvctl aborts. */
 void plain_json(json_t *value);
 
-/* Newlines and tabs stay. */
+/* Keep newlines and tabs. */
 void plain_write(struct slice text, FILE *to);
 void plain_printf(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void plain_vprintf(FILE *to, const char *format, va_list arguments)

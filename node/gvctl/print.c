@@ -15,7 +15,7 @@ void print_text(struct slice text, FILE *to)
     (void)fputs(slice_ends_with(text, SLICE("\n")) ? "" : "\n", to);
 }
 
-/* JSON escapes characters of control below the blank, and no others. */
+/* JSON only escapes control characters below the blank. */
 static void dump(const json_t *value, size_t flags, FILE *to)
 {
     char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
@@ -30,8 +30,8 @@ void print_json_line(const json_t *value, FILE *to)
     (void)fputc('\n', to);
 }
 
-/* Whether YAML, of any version, takes the word for a text: it is no number, and none of the words
- * for on, off and nothing. */
+/* True if every version of YAML reads the word as text: no number, and none of the words for on,
+ * off and null. */
 static bool is_plain(const char *text)
 {
     static const char *const words[] = {"true", "false", "yes", "no",   "on",
@@ -61,8 +61,8 @@ void print_yaml_text(const char *text, FILE *to)
         (void)fputs(text, to);
         return;
     }
-    json_t *value = json_string(text); /* its quotes and escapes are YAML's too */
-    dump(value, 0, to);                /* also of characters at which YAML breaks lines */
+    json_t *value = json_string(text); /* the quotes and escapes are valid YAML */
+    dump(value, 0, to);                /* also escapes YAML's line breaks */
     json_decref(value);
 }
 
@@ -74,7 +74,7 @@ static void scalar(const json_t *value, FILE *to)
         dump(value, 0, to);
 }
 
-/* Whether it stands on the line of its key: a scalar, or nothing at all. */
+/* True if the value fits on the line of its key: a scalar, or an empty container. */
 static bool is_short(const json_t *value)
 {
     return json_is_object(value)  ? json_object_size(value) == 0
@@ -82,7 +82,7 @@ static bool is_short(const json_t *value)
                                   : true;
 }
 
-/* The lines of a value; the first begins where the cursor is. */
+/* Prints the lines of a value; the first begins at the cursor. */
 static void block(json_t *value, int indent, FILE *to)
 {
     const char *key;

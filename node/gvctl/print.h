@@ -1,4 +1,4 @@
-/* JSON as JSON or YAML; what a terminal would obey is escaped (plain.h). */
+/* Prints JSON as JSON or YAML; anything that a terminal would obey is escaped (plain.h). */
 #ifndef NODE_GVCTL_PRINT_H
 #define NODE_GVCTL_PRINT_H
 
@@ -8,15 +8,15 @@
 #include "base/slice.h"
 #include "node/gvctl/show.h"
 
-/* JSON in one line. */
+/* Prints JSON in a single line. */
 void print_json_line(const json_t *value, FILE *to);
-/* A document of YAML 1.2, in blocks. */
+/* Prints a YAML 1.2 document, in block style. */
 void print_yaml(json_t *value, FILE *to);
-/* As YAML where that is the format, else as JSON, in lines. */
+/* Prints YAML if that is the format, else indented JSON. */
 void print_as(enum show_format format, json_t *value, FILE *to);
-/* A YAML scalar that reads as this text, in quotes where it would be something else. */
+/* Prints a YAML scalar with this text as its value, in quotes where needed. */
 void print_yaml_text(const char *text, FILE *to);
-/* As it came but for that, with a newline at its end. */
+/* Prints the text with escapes, and with a newline at the end. */
 void print_text(struct slice text, FILE *to);
 
 #endif

@@ -9,14 +9,14 @@
 #include "node/gvctl/fields.h"
 #include "node/route/result.h"
 
-static const char *const severities[] = {"red", "amber", "grey"}; /* the worst first */
+static const char *const severities[] = {"red", "amber", "grey"}; /* worst first */
 
 static uint64_t failed_for(const json_t *counts, enum node_result result)
 {
     return (uint64_t)fields_number(json_object_get(counts, "failed"), node_result_text(result));
 }
 
-/* Of that router's last minute. */
+/* Adds the failures of that router's last minute. */
 static void add_clients(struct admin_attention_list *list, const struct survey_router *r)
 {
     json_t *sum = json_object(), *second;
@@ -34,7 +34,7 @@ static void add_clients(struct admin_attention_list *list, const struct survey_r
     json_decref(sum);
 }
 
-/* As the router would have it. */
+/* Converts to JSON in the router's format. */
 static json_t *json_of(const struct admin_attention_list *list)
 {
     struct buf out = {0};

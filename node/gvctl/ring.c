@@ -9,7 +9,7 @@
 
 enum { LAST_DEFAULT = 32 /* without --last */, TARGET_BYTES = 128 };
 
-/* How far an earlier answer went. */
+/* The position of the last answer. */
 struct seen {
     json_int_t changed, since_ms;
 };
@@ -87,7 +87,7 @@ json_t *ring_ask(const struct given *g, const struct ring *ring, const char *tar
     return answer;
 }
 
-/* The answer, or NULL: it failed (`status`), or is something else. */
+/* Returns the answer, or NULL after a failure (`status`) or an unexpected answer. */
 static json_t *ask_for(const struct given *g, const struct ring *ring, const char *target,
                        bool quiet, int *status)
 {
@@ -121,7 +121,8 @@ static int show_last(const struct given *g, const struct ring *ring)
     return EXIT_SUCCESS;
 }
 
-/* Those that came since, until there are no more at the moment. False: it cannot be asked. */
+/* Prints new entries until there are no more for now. Returns false if the router cannot be
+ * asked. */
 static bool follow_once(const struct given *g, const struct ring *ring, void *context, int *status)
 {
     struct seen *seen = context;
@@ -160,7 +161,7 @@ int ring_follow(const struct given *g, const struct ring *ring, ring_once *once,
     }
 }
 
-/* The last ones first, then what comes. */
+/* Prints the last entries, then new ones. */
 static int follow(const struct given *g, const struct ring *ring)
 {
     struct seen seen = {0};

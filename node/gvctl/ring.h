@@ -1,5 +1,5 @@
-/* What a router keeps the last of, /decisions and /events: the last ones as a table, or each as it
- * comes. */
+/* Shows a router's rings, /decisions and /events: the last entries as a table, or each new entry as
+ * it comes. */
 #ifndef NODE_GVCTL_RING_H
 #define NODE_GVCTL_RING_H
 
@@ -13,38 +13,37 @@ enum { RING_CLOCK_BYTES = 32 };
 
 struct ring {
     const char *name;     /* of the call and of the answer's list: "decisions" */
-    const char *followed; /* further query of a call that follows, "&ended=1" or "" */
-    unsigned most;        /* that a router keeps, and tells in one answer */
-    /* `answer` is what the entries came in; NULL: none yet. */
+    const char *followed; /* further query for following, "&ended=1" or "" */
+    unsigned most;        /* entries that a router keeps and returns in an answer */
+    /* `answer` contains the entries; NULL: none yet. */
     void (*head)(const struct show *how, const json_t *answer);
     void (*line)(const struct show *how, const json_t *answer, const json_t *entry);
     const char *legend; /* below a verbose table */
 };
 
-/* By the command line: the last ones, and with --follow those that come, until it is ended. The
- * exit status. */
+/* Shows the last entries, and with --follow new ones until interrupted. Returns the exit status. */
 MUST_USE int ring_show(const struct given *g, const struct ring *ring);
 
-/* How many of the last are wanted: --last, or 32; at most as many as there can be. */
+/* Returns the number of last entries to show: --last, or 32; limited to `most`. */
 unsigned ring_wanted(const struct given *g, const struct ring *ring);
 
-/* The parts of that, for answers that are put together of several. */
-/* As ask_here(); says so where the router knows no such call. */
+/* The parts of ring_show(), for answers merged from several. */
+/* As ask_here(), with a message if the router does not have such a call. */
 json_t *ring_ask(const struct given *g, const struct ring *ring, const char *target, bool quiet,
                  struct buf *text, int *status);
 bool ring_is_table(const struct given *g);
-/* The entries, each in the format that is wanted. */
+/* Prints the entries, each in the requested format. */
 void ring_print(const struct given *g, const struct ring *ring, const json_t *answer);
-/* The whole answer, with what stands around a table. */
+/* Prints the whole answer, with the head and legend of a table. */
 void ring_print_last(const struct given *g, const struct ring *ring, json_t *answer);
-/* Calls `once` every --interval until it fails with a status that will stay. It prints what came;
+/* Calls `once` every --interval until it fails with a permanent status. `once` prints new entries;
  * false: the router cannot be asked. */
 typedef bool ring_once(const struct given *g, const struct ring *ring, void *context, int *status);
 MUST_USE int ring_follow(const struct given *g, const struct ring *ring, ring_once *once,
                          void *context);
 
-/* The time of a field in Unix milliseconds, by strftime() and, after a dot, its milliseconds where
- * `fine`; "-" if there is none. */
+/* Returns the time in a field of Unix milliseconds, formatted by strftime(), with milliseconds
+ * after a dot if `fine`; "-" if there is none. */
 const char *ring_clock(const json_t *entry, const char *key, const char *format, bool fine,
                        char out[RING_CLOCK_BYTES]);
 

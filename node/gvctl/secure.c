@@ -15,7 +15,7 @@ struct secure {
     X509 *own; /* NULL: none */
 };
 
-/* The first certificate of the file; NULL: there is none. */
+/* Returns the first certificate of the file; NULL: none. */
 static X509 *read_certificate(const char *path)
 {
     BIO *file = path != NULL ? BIO_new_file(path, "r") : NULL;
@@ -24,7 +24,7 @@ static X509 *read_certificate(const char *path)
     return own;
 }
 
-/* Who shows the very certificate has its key: names and dates say no more. */
+/* A peer with this very certificate has the key: names and dates prove no more. */
 static int verify(X509_STORE_CTX *shown, void *own)
 {
     X509 *leaf = X509_STORE_CTX_get0_cert(shown);
@@ -105,7 +105,7 @@ int secure_open(struct secure **out, int fd, const char *host, const struct secu
     return err;
 }
 
-/* What recv() would say. */
+/* Converts to the result of recv(). */
 static ssize_t result(const struct secure *s, int answer)
 {
     switch (SSL_get_error(s->ssl, answer)) {

@@ -1,4 +1,4 @@
-/* What all tables share. */
+/* Helpers shared by all tables. */
 #include "node/gvctl/show_internal.h"
 
 const char *show_format_text(enum show_format format)

@@ -1,4 +1,4 @@
-/* Whether the routers of a cluster hold the same. */
+/* Shows whether the routers of a cluster have the same state. */
 #include "node/gvctl/show_internal.h"
 
 bool show_convergence_equal(const json_t *answer, unsigned members)
@@ -19,14 +19,14 @@ static double observations(const json_t *node)
     return sum;
 }
 
-/* The time slices whose digests are not the same everywhere, above what anybody has dropped. */
+/* Shows the time slices with different digests, newer than any slice that a router dropped. */
 static void show_generations(json_t *nodes)
 {
     const char *name;
     json_t *node;
     double floor = 0;
-    json_t *digests = json_object(); /* generation -> digest, or null where they differ */
-    json_t *counts = json_object();  /* generation -> nodes that hold something of it */
+    json_t *digests = json_object(); /* generation -> digest, or null if different */
+    json_t *counts = json_object();  /* generation -> nodes with entries in it */
     json_object_foreach(nodes, name, node)
     {
         size_t i;
@@ -85,7 +85,7 @@ static void show_differ(const json_t *answer)
     show_generations(json_object_get(answer, "nodes"));
 }
 
-/* Why it is not so; the first of the reasons, for it explains the others. */
+/* Prints the reason for the difference: only the first, which explains the others. */
 static void show_why_not(const json_t *answer, unsigned members)
 {
     json_t *nodes = json_object_get(answer, "nodes");

@@ -1,9 +1,9 @@
-/* A router's choice for a request, and that of each router. */
+/* Shows a router's choice for a request, or the choice of each router. */
 #include "node/gvctl/show_internal.h"
 
 enum { NAME_WIDTH = 28, COLUMN_WIDTH = 27 };
 
-/* What is explained of that replica, or NULL. */
+/* Returns the explanation's row for that replica, or NULL. */
 static const json_t *find_replica(const json_t *explained, const char *name)
 {
     size_t i;
@@ -28,7 +28,7 @@ static bool has_tier_tokens(const json_t *explained)
     return false;
 }
 
-/* Of terms that are not there the columns are left out. */
+/* Columns of absent terms are left out. */
 static void show_costs(const struct show *how, const json_t *e, bool tier, bool adapter)
 {
     const unsigned hidden = TABLE_WIDE | TABLE_RIGHT;
@@ -73,7 +73,7 @@ static void show_left_out(const json_t *e)
     }
 }
 
-/* Where all are down, one is tried all the same. */
+/* If all are down, a replica is tried as a last resort. */
 static void show_last_resort(const json_t *e)
 {
     bool others = json_array_size(json_object_get(e, "left_out")) > 0;
@@ -83,7 +83,7 @@ static void show_last_resort(const json_t *e)
                show_reason(fields_text(e, "last_resort"), "down"));
 }
 
-/* What is behind the terms of one replica. */
+/* Explains the terms of a replica. */
 static void show_behind(const json_t *r)
 {
     const char *name = fields_text(r, "replica");
@@ -107,7 +107,7 @@ static bool is_plain(const json_t *r)
            fields_number(r, "followers") <= 0;
 }
 
-/* Of the first few that have something: in a burst nearly all have. */
+/* Explains the first few replicas with special terms: in a burst nearly all have some. */
 static void show_all_behind(const json_t *e)
 {
     enum { SHOWN_MAX = 4 };
@@ -125,7 +125,7 @@ static void show_all_behind(const json_t *e)
         printf("and so for %u more; -o json has them\n", found - SHOWN_MAX);
 }
 
-/* Of all columns, which a verbose table has. */
+/* For all columns of a verbose table. */
 static const char explain_legend[] =
     "\n"
     "All times are the router's estimates for this request, in seconds.\n"
@@ -140,7 +140,7 @@ static const char explain_legend[] =
     "with the fastest replica, and of the requests that run beside it. ADAPTER: the time to\n"
     "load its LoRA adapter, and to load again the one that it pushes out.\n";
 
-/* What does not count for the engines, and from where that is known. */
+/* Prints the parts that do not count for the engines, and the source of that knowledge. */
 static void show_rendering(const json_t *e)
 {
     const json_t *rendering = json_object_get(e, "rendering");
@@ -156,7 +156,7 @@ static void show_rendering(const json_t *e)
     printf(")\n");
 }
 
-/* Of those that may be chosen, which have the longest contexts where none is long enough. */
+/* True if the prompt fits no replica: those with the longest contexts may still be chosen. */
 static bool fits_none(const json_t *e)
 {
     size_t i;
@@ -164,13 +164,13 @@ static bool fits_none(const json_t *e)
     json_array_foreach(json_object_get(e, "replicas"), i, r)
     {
         double context = fields_number(r, "context_tokens");
-        if (context <= 0 || fields_number(e, "tokens_least") <= context) /* 0: not known */
+        if (context <= 0 || fields_number(e, "tokens_least") <= context) /* 0: unknown */
             return false;
     }
     return true;
 }
 
-/* The model that answers in place of an alias. */
+/* Prints the model that answers for an alias. */
 static void show_alias(const json_t *e)
 {
     if (fields_has_text(e, "alias") && fields_text(e, "alias")[0])
@@ -228,7 +228,7 @@ int show_explain(const struct show *how, const json_t *e)
 
 /* --- side by side --------------------------------------------------------------------------- */
 
-/* The names of all replicas that any node weighs, in a JSON object. */
+/* Returns the names of all replicas that any node weighs, as keys of an object. */
 static json_t *all_replicas(json_t *nodes)
 {
     json_t *names = json_object();
@@ -246,8 +246,9 @@ static json_t *all_replicas(json_t *nodes)
     return names;
 }
 
-/* Each router estimates the prompt by what it has learned. So CACHED of one is shown beside its own
- * estimate: beside another's it may be more than all. */
+/* Each router estimates the prompt's length from its own observations. CACHED of a router is
+ * therefore shown beside its own estimate: compared with another's, CACHED could exceed the
+ * total. */
 static void show_row(json_t *nodes, const char *replica)
 {
     printf("%-*s", NAME_WIDTH, replica);
@@ -267,7 +268,8 @@ static void show_row(json_t *nodes, const char *replica)
     printf("\n");
 }
 
-/* A policy other than cache_aware may mark a replica that costs more: who uses which. */
+/* Names the routers with another policy than cache_aware, which may choose a replica of higher
+ * cost. */
 static void show_policies(json_t *nodes)
 {
     const char *key;

@@ -1,4 +1,4 @@
-/* What the files that show JSON share. */
+/* Shared by the files that show JSON. */
 #ifndef NODE_GVCTL_SHOW_INTERNAL_H
 #define NODE_GVCTL_SHOW_INTERNAL_H
 

@@ -1,9 +1,9 @@
-/* The routers of a cluster. */
+/* Shows the routers of a cluster. */
 #include <time.h>
 
 #include "node/gvctl/show_internal.h"
 
-enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24, COLUMNS_MAX = 8 /* --json has them all */ };
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24, COLUMNS_MAX = 8 /* --json shows all */ };
 
 /* 1234 -> "1.2k" */
 static const char *short_number(double n, char out[16])
@@ -23,26 +23,26 @@ static const char *short_number(double n, char out[16])
 const char *show_member_state(const json_t *m)
 {
     if (json_is_true(json_object_get(m, "duplicate_name")))
-        return "twice"; /* two that live have its name */
+        return "twice"; /* two living routers have this name */
     if (json_is_true(json_object_get(m, "mismatch")))
-        return "mismatch"; /* its settings or its hash key are others */
+        return "mismatch"; /* different settings or hash key */
     if (strcmp(fields_text(m, "state"), "alive") != 0)
         return fields_text(m, "state");
     if (json_is_string(json_object_get(m, "not_understood")))
-        return "not understood"; /* they share no version of the protocol */
+        return "not understood"; /* no common version of the protocol */
     if (json_is_true(json_object_get(m, "quarantined")))
-        return "quarantined"; /* too much of what it sent made no sense */
+        return "quarantined"; /* too many invalid messages */
     if (json_is_string(json_object_get(m, "tcp_filtered")))
-        return "TCP filtered"; /* its datagrams come, and it takes no call */
+        return "TCP filtered"; /* datagrams arrive, but TCP connections fail */
     if (json_is_false(json_object_get(m, "session")))
-        return "unmet"; /* others say that it is alive; the router asked has no session with it */
+        return "unmet"; /* alive according to others; no session with the asked router */
     if (json_is_true(json_object_get(m, "draining")))
-        return "draining"; /* it leaves when the requests that it has are done */
+        return "draining"; /* leaves when the present requests are done */
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 
-/* When its life began and how often it rose in it, being ready or denying its death: "21:18:01 +1",
- * or the day if it was not today. */
+/* Returns the start of the router's life and the number of increments, for becoming ready or
+ * denying its death: "21:18:01 +1", or the day if not today. */
 static const char *life_of(const json_t *m, char out[32])
 {
     time_t now = time(NULL);
@@ -83,7 +83,7 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
     table_cell(t, "%.2f", fields_number(m, "rtt_ms"));
     table_cell(t, "%.0f", fields_number(m, "heard_ms_ago"));
     table_cell(t, "%.0f", fields_number(m, "lag_deltas"));
-    /* "-": it has not told its vector yet */
+    /* "-": has not sent a vector yet */
     table_cell(t, "%s",
                json_is_number(json_object_get(m, "lacks_of_ours"))
                    ? short_number(fields_number(m, "lacks_of_ours"), text)
@@ -92,7 +92,8 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
         table_cell(t, "%s", short_number(fields_number(m, counts[i]), text));
 }
 
-/* "version: 0.1.0 (3)": of those that live, how many have which, if there are `least` kinds. */
+/* Prints "version: 0.1.0 (3)": the number of living members for each value, if there are at least
+ * `least` values. */
 static void show_shares(const json_t *members, const char *what, size_t least)
 {
     json_t *shares = json_object();
@@ -117,7 +118,7 @@ static void show_shares(const json_t *members, const char *what, size_t least)
     json_decref(shares);
 }
 
-/* What an operator should look at, a line each. */
+/* Prints things for an operator to look at, a line each. */
 static void show_notes(const json_t *answer)
 {
     size_t i;
@@ -158,7 +159,7 @@ static void show_index(const json_t *stats)
                fields_number(repair, "took_ms"));
 }
 
-/* What the packets carried, by frame type, both ways since the start. */
+/* Prints the contents of packets by frame type, in both directions since the start. */
 static void show_frames(const json_t *stats)
 {
     json_t *gossip = json_object_get(stats, "gossip");
@@ -183,7 +184,7 @@ static void show_frames(const json_t *stats)
     json_decref(types);
 }
 
-/* Rows: up to which delta of each author that router has told to have applied all. */
+/* Prints for each member (row) the last delta of each author that it reported as applied. */
 static void show_vectors(const json_t *members)
 {
     size_t i;
@@ -225,7 +226,7 @@ static const char members_legend[] =
     "(column) each (row) has applied all; above 8 routers --json has it. FRAME: what the\n"
     "packets carried.\n";
 
-/* What only those ask for who look into the protocol. */
+/* Prints protocol details, for verbose output only. */
 static void show_depths(const json_t *answer)
 {
     const json_t *members = json_object_get(answer, "members");

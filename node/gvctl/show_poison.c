@@ -1,4 +1,4 @@
-/* Requests after which engines died. */
+/* Shows requests after which engines died. */
 #include "node/gvctl/show_internal.h"
 
 int show_poison(const struct show *how, const json_t *list)

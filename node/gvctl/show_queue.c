@@ -1,7 +1,7 @@
-/* Requests in flight, and those that wait. */
+/* Shows requests in flight and waiting requests. */
 #include "node/gvctl/show_internal.h"
 
-/* "12 of 65536 (requests-max)"; a limit of 0 is none. */
+/* Prints "12 of 65536 (requests-max)"; a limit of 0 means none. */
 static void show_of(const json_t *o, const char *now, const char *max, const char *setting)
 {
     printf("%.0f", fields_number(o, now));

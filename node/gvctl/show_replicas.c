@@ -1,9 +1,9 @@
-/* The replicas of one router, and where they come from. */
+/* Shows a router's replicas and their sources. */
 #include "node/gvctl/show_internal.h"
 
 #include <math.h>
 
-/* Why the router has the replica. */
+/* Returns the source of the replica. */
 static const char *source_of(const json_t *replica, char out[24])
 {
     if (json_is_number(json_object_get(replica, "rank")))
@@ -24,8 +24,8 @@ static const char *source_of(const json_t *replica, char out[24])
     return fields_is(replica, "configured") ? "gone" : "heard";
 }
 
-/* What it serves: so many models by its own list, "2?" by clients' answers. Where nothing is known:
- * "refused" if it refuses to tell, else "-". */
+/* Returns the number of models from the replica's own list, or "2?" from clients' answers. With
+ * nothing known: "refused" if the replica refuses to answer, else "-". */
 static const char *models_of(const json_t *replica, char out[16])
 {
     const json_t *models = json_object_get(replica, "models");
@@ -36,7 +36,7 @@ static const char *models_of(const json_t *replica, char out[16])
     return out;
 }
 
-/* The first model that it serves, and how many more; empty where none is known. */
+/* Prints the first model and the number of further ones; empty if none is known. */
 static void put_model(struct table *t, const json_t *replica)
 {
     const json_t *names = json_object_get(json_object_get(replica, "models"), "names");
@@ -50,7 +50,7 @@ static void put_model(struct table *t, const json_t *replica)
         table_cell(t, "%s +%zu", first, count - 1);
 }
 
-/* Those that refuse the router, and what to do about it. */
+/* Lists replicas that refuse the router, and the remedy. */
 static void show_refusing(const json_t *list)
 {
     size_t i, j;
@@ -79,7 +79,7 @@ static void show_refusing(const json_t *list)
                        : "Give the router the engines' API key: --replica-api-key-file FILE.");
 }
 
-/* Those that are asked for any model, as they list none, and what to do about it. */
+/* Lists replicas without a list of models, which receive requests for any model, and the remedy. */
 static void show_listless(const json_t *list)
 {
     size_t i;
@@ -145,7 +145,7 @@ const char *show_reason(const char *text, const char *health)
     return strncmp(text, health, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-/* What its health check answered, where that is why; "": something else is, or there was no
+/* Returns the answer to the health check, if that is the reason; "": another reason, or no
  * answer. */
 static const char *check_status(const json_t *r, char out[16])
 {
@@ -194,7 +194,7 @@ static const char *next_of_rejecting(const json_t *r)
                            "peers'";
 }
 
-/* What an operator may do where it does not end by itself; "": it does. */
+/* Returns advice if the trouble does not end by itself; "" otherwise. */
 static const char *next_of(const json_t *r)
 {
     static const struct {
@@ -223,8 +223,8 @@ static const char *next_of(const json_t *r)
     return fields_equal(r, "why", "rejects") ? next_of_rejecting(r) : "";
 }
 
-/* Of the first few that are not up: why, and what to do. Routers have a sentence of their own. One
- * that rejects what its peers accept is among them, though it may be up and used. */
+/* Lists the first few that are not up: the reason and the advice. Routers have a sentence of their
+ * own. Includes replicas that reject what their peers accept, even if up and used. */
 static void show_not_up(const json_t *list)
 {
     enum { SHOWN_MAX = 4 };
@@ -252,7 +252,7 @@ static void show_not_up(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Why the router makes no use of KV-cache events that it reads, and what to do. */
+/* Explains why the router ignores the KV-cache events that it reads, and the remedy. */
 static void put_events_trouble(const json_t *e)
 {
     const char *from = fields_text(e, "from");
@@ -273,7 +273,7 @@ static void put_events_trouble(const json_t *e)
                from);
 }
 
-/* Of the first few whose KV-cache events are read, and are of no use. */
+/* Lists the first few replicas with useless KV-cache events. */
 static void show_events_trouble(const json_t *list)
 {
     enum { SHOWN_MAX = 4 };
@@ -295,7 +295,7 @@ static void show_events_trouble(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Thousands of tokens; `bytes` of prompts at what a token has there. */
+/* Thousands of tokens; computed from prompt bytes and the replica's bytes per token. */
 static double held_of(const json_t *r)
 {
     double per_token = fields_number(json_object_get(r, "learned"), "bytes_per_token");
@@ -388,7 +388,7 @@ int show_replicas(const struct show *how, const json_t *list)
     return 0;
 }
 
-/* Those that an operator removed, which stand in no table of replicas. */
+/* Lists replicas removed by an operator, which are missing in the table of replicas. */
 static void show_removed(const json_t *list)
 {
     size_t i, j;

@@ -13,7 +13,7 @@
 #include "node/proxy/net.h"
 #include "node/route/result.h"
 
-/* An address whose ranks are chosen instead of it is no replica of its own. */
+/* Skips addresses with ranks: the ranks are the replicas. */
 static json_t *tally_of_replicas(const json_t *replicas)
 {
     json_t *counts = json_pack("{s:i}", "up", 0);
@@ -27,8 +27,8 @@ static json_t *tally_of_replicas(const json_t *replicas)
     return counts;
 }
 
-/* "equal", "different", "unknown" or "alone". What is on its way makes a difference for a moment:
- * they differ if they do each time. */
+/* Returns "equal", "different", "unknown" or "alone". Changes on their way cause short differences,
+ * so "different" needs several differing answers in a row. */
 static const char *converged(const struct survey *s, const struct given *g)
 {
     enum { TIMES = 5 };
@@ -48,18 +48,18 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
-/* A file that a router cannot use as it is now: the member of its answer that says so, a title, and
- * the command that says more. */
+/* Files that a router cannot use in their present state: the member in the router's answer, a
+ * title, and the command with details. */
 static const struct {
     const char *member, *title, *more;
-    bool of_one; /* it says so of that router alone */
+    bool of_one; /* the command covers only that router */
 } refusals[] = {
     {"config_refused", "settings", "config", true},
     {"client_keys_refused", "client keys", "events", false},
     {"tls_files_refused", "TLS files", "events", false},
 };
 
-/* Router -> that member of what it told, where there is something in it. */
+/* Returns router -> that member of its answer, if not empty. */
 static json_t *by_router(const struct survey *s, const char *member)
 {
     json_t *out = json_object();
@@ -74,7 +74,7 @@ static json_t *by_router(const struct survey *s, const char *member)
     return out;
 }
 
-/* The routers that refuse such a file. */
+/* Returns the routers that refuse such a file. */
 static json_t *refusing(const struct survey *s, const char *member)
 {
     json_t *names = json_array(), *by = by_router(s, member), *value;
@@ -87,7 +87,7 @@ static json_t *refusing(const struct survey *s, const char *member)
     return names;
 }
 
-/* Those that some source lists and an operator removed, each once. */
+/* Returns the replicas listed by some source and removed by an operator, each once. */
 static json_t *removed(const struct given *g)
 {
     json_t *names = json_object(), *out = json_array(),
@@ -109,7 +109,7 @@ static json_t *removed(const struct given *g)
     return out;
 }
 
-/* Why not all were counted. */
+/* Returns the reason why some routers were not counted. */
 static const char *why_not_counted(const struct survey *s, char room[256])
 {
     const char *why = "the others are gone";
@@ -127,7 +127,7 @@ static const char *why_not_counted(const struct survey *s, char room[256])
     return why;
 }
 
-/* Those that are not up, in short. */
+/* Lists the replicas that are not up, in short. */
 static json_t *not_up(const json_t *replicas)
 {
     json_t *out = json_array(), *rows = show_replicas_not_up(replicas);
@@ -144,7 +144,7 @@ static json_t *not_up(const json_t *replicas)
     return out;
 }
 
-/* NULL where that is not known. */
+/* Returns null if unknown. */
 static json_t *whole(const json_t *counts, const char *key)
 {
     return counts != NULL ? json_integer((json_int_t)fields_number(counts, key)) : json_null();
@@ -168,7 +168,7 @@ static json_t *minute_json(const struct survey *s)
     return out;
 }
 
-/* Router -> what it has counted since its own start. */
+/* Returns router -> counters since its own start. */
 static json_t *counters_json(const struct survey *s)
 {
     json_t *out = json_object();
@@ -187,7 +187,7 @@ static json_t *counters_json(const struct survey *s)
     return out;
 }
 
-/* Why it knows no other router though it should; empty: it does, or need not. */
+/* Returns the reason why an expected cluster is missing; empty: not missing, or not expected. */
 static const char *alone_why(const struct survey *s)
 {
     return fields_has_text(s->readiness, "alone") ? fields_text(s->readiness, "alone") : "";
@@ -247,7 +247,7 @@ static void print_tally(const struct show *how, const char *title, json_t *tally
     }
 }
 
-/* Which are not up, and why. */
+/* Prints the replicas that are not up, with reasons. */
 static void print_not_up(const json_t *o)
 {
     enum { NAMED_MAX = 3 };
@@ -291,15 +291,15 @@ static void print_refusing(const struct show *how, const struct survey *s, const
     }
 }
 
-/* " at r2", in a cluster. */
+/* Returns " at r2" in a cluster. */
 static const char *at_router(const struct survey *s, const struct survey_router *r, char out[256])
 {
     (void)snprintf(out, 256, " at %s", r->name);
     return s->alone ? "" : out;
 }
 
-/* A router knows it when calls of its own fail. Mostly one of two has called: the one that joined.
- */
+/* A router notices when its own calls fail. Usually only one of two routers has called: the one
+ * that joined. */
 static void print_filtered(const struct show *how, const struct survey *s,
                            const struct survey_router *r)
 {
@@ -314,7 +314,7 @@ static void print_filtered(const struct show *how, const struct survey *s,
                "network", r->name, filtered, fields_plural(filtered), r->admin);
 }
 
-/* Only the router that is asked knows. */
+/* Only the asked router knows this. */
 static void print_other_asks(const struct show *how, const struct survey *s,
                              const struct survey_router *r)
 {
@@ -378,7 +378,7 @@ static void print_each(const struct show *how, const struct survey *s,
         print(how, s, &s->routers[k]);
 }
 
-/* Some counts with their words, for one and for more; those that are not 0, in brackets or behind
+/* Prints the counts that are not 0 with their words, for one and for more, in brackets or after
  * commas. */
 static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
                          const char *before, const char *after)
@@ -393,7 +393,7 @@ static void print_counts(const json_t *counts, const char *const words[][3], uns
     printf("%s", any ? after : "");
 }
 
-/* What failed comes first: an outage shall not look like none. */
+/* Failures come first: an outage must be visible at once. */
 static void print_minute(const struct show *how, const json_t *m)
 {
     static const char *const failed[][3] = {{"cut", "cut", "cut"},

@@ -14,8 +14,7 @@
 
 /* --- routers --------------------------------------------------------------------------------- */
 
-/* The JSON of a call that needs no token, and shows none, whatever its status; NULL: there is none.
- */
+/* Returns the JSON of a call without a token, whatever its status; NULL: none. */
 static json_t *told_openly(const struct given *g, const char *admin, const char *target,
                            double timeout_s, int *status)
 {
@@ -42,7 +41,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     int status;
     if (!r->self && (!lives || ++*asked > SURVEY_ROUTERS_MAX))
         return;
-    /* Members do not say whether theirs speak TLS: as the one that was asked. */
+    /* The list of members does not say whether an admin port uses TLS: assume the same as for the
+     * asked router. */
     bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
     (void)snprintf(r->admin, sizeof r->admin, "%s%s",
                    r->self ? ""
@@ -52,8 +52,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     r->told = told_openly(g, r->admin, SURVEY_FIGURES, r->self ? ASK_TIMEOUT_S : 1, &status);
     if (r->self)
         s->unix_ms = fields_number(r->told, "now_ms");
-    /* The admin port may be another's: loopback of another machine is ours. Its address is another
-     * router's word, so nobody there is shown a token. */
+    /* The answer may come from another router: a loopback address of another machine is ours.
+     * Another router reported the address, so no token is sent there. */
     if (!r->self && !fields_equal(r->told, "router", r->name)) {
         json_decref(r->told);
         r->told = NULL;
@@ -96,7 +96,7 @@ bool survey_take(struct survey *s, const struct given *g, bool quiet)
     bool good = json_is_array(s->replicas);
     if (s->replicas != NULL && !good && !quiet)
         ask_other(g);
-    if (good) { /* answers 503 where it is not: then its body says why */
+    if (good) { /* answers 503 if not ready, with the reason in the body */
         s->readiness = told_openly(g, g->admin, SURVEY_READY, ASK_TIMEOUT_S, &status);
         s->ready = status == 200;
     }

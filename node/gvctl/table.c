@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 struct table_line {
-    const char *cells[TABLE_COLUMNS_MAX]; /* owned; of a note: the first alone */
+    const char *cells[TABLE_COLUMNS_MAX]; /* owned; a note uses only the first */
     const char *colours[TABLE_COLUMNS_MAX];
     unsigned count;
     char mark;
@@ -73,7 +73,7 @@ void table_note(struct table *t, const char *format, ...)
     va_end(arguments);
 }
 
-/* How many characters the terminal shows of a UTF-8 text. */
+/* Counts the characters that a terminal shows of a UTF-8 text. */
 static size_t width_of(const char *text)
 {
     size_t n = 0;
@@ -87,8 +87,8 @@ static bool is_shown(const struct table *t, unsigned column)
     return t->wide || (t->columns[column].flags & TABLE_WIDE) == 0;
 }
 
-/* A cell behind `gap` blanks that are still due. The blanks behind it come back: no line ends with
- * some. */
+/* Prints a cell after `gap` pending blanks. Returns the blanks still pending after the cell: no
+ * line ends with blanks. */
 static size_t print_cell(const char *text, const char *colour, size_t width, bool right, size_t gap,
                          FILE *to)
 {

@@ -1,12 +1,11 @@
-/* A table for a terminal: its columns are as wide as what stands in them.
+/* A table for a terminal, with columns as wide as their contents.
  *
  *     struct table t;
  *     table_init(&t, columns, ARRAY_LEN(columns), how->wide);
  *     for each row: table_row(&t, ' '); table_cell(&t, "%s", name); table_cell(&t, "%.0f", n);
- *     table_print(&t, stdout);        which frees it
+ *     table_print(&t, stdout);        which frees the table
  *
- * A row has a cell for each column, those that are not shown too. Memory that is out ends gvctl.
- */
+ * A row has a cell for each column, including hidden ones. Out of memory, gvctl aborts. */
 #ifndef NODE_GVCTL_TABLE_H
 #define NODE_GVCTL_TABLE_H
 
@@ -16,8 +15,8 @@
 
 enum {
     TABLE_COLUMNS_MAX = 24,
-    TABLE_RIGHT = 1, /* numbers stand below each other */
-    TABLE_WIDE = 2,  /* shown in wide tables only */
+    TABLE_RIGHT = 1, /* right-aligned, for numbers */
+    TABLE_WIDE = 2,  /* only in wide tables */
 };
 
 struct table_column {
@@ -29,20 +28,20 @@ struct table {
     const struct table_column *columns;
     unsigned count;
     bool wide;
-    bool marked; /* some row has a mark before its first column */
+    bool marked; /* some row has a mark before the first column */
     struct table_line *lines;
     size_t line_count, line_room;
 };
 
 /* `columns` are borrowed until table_print(). */
 void table_init(struct table *t, const struct table_column *columns, size_t count, bool wide);
-/* Begins a row; `mark` stands before it ('>', '*'; ' ': none). */
+/* Begins a row; `mark` is printed before the first column ('>', '*'; ' ': none). */
 void table_row(struct table *t, char mark);
-/* The next cell of the row. */
+/* Adds the next cell of the row. */
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The cell just written has this colour, an escape sequence (show_colour()) or "". */
+/* Sets the colour of the last cell: an escape sequence (show_colour()) or "". */
 void table_colour(struct table *t, const char *escape);
-/* A line of its own below the row. */
+/* Adds a line of text below the row. */
 void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_print(struct table *t, FILE *to);
 

@@ -25,11 +25,11 @@ static void on_signal(int number)
 /* --- the terminal ---------------------------------------------------------------------------- */
 
 static struct termios before_us;
-static bool keys; /* standard input is a terminal: its keys come one by one, unseen */
+static bool keys; /* standard input is a terminal: keys arrive one by one, without echo */
 
 static void open_screen(void)
 {
-    struct sigaction act = {.sa_handler = on_signal}; /* no restart: poll() shall end */
+    struct sigaction act = {.sa_handler = on_signal}; /* no restart: poll() must be interrupted */
     (void)sigaction(SIGINT, &act, NULL);
     (void)sigaction(SIGTERM, &act, NULL);
     (void)sigaction(SIGHUP, &act, NULL);
@@ -40,7 +40,7 @@ static void open_screen(void)
     raw.c_cc[VSUSP] = _POSIX_VDISABLE;
     if (keys)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    (void)fputs("\033[?1049h\033[?25l", stdout); /* a screen of its own, without a cursor */
+    (void)fputs("\033[?1049h\033[?25l", stdout); /* the alternate screen, without a cursor */
 }
 
 static void close_screen(void)
@@ -51,7 +51,7 @@ static void close_screen(void)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &before_us);
 }
 
-/* Writes a line as far as it fits; what sets colours takes no room. */
+/* Writes as much of a line as fits; escape sequences take no room. */
 static void write_line(const char *line, size_t len, unsigned width)
 {
     unsigned column = 0;
@@ -70,7 +70,7 @@ static void write_line(const char *line, size_t len, unsigned width)
     (void)fputs("\033[0m\033[K", stdout);
 }
 
-/* The frame over the last one, as much of it as the window has room for. */
+/* Draws the frame over the last one, as much as fits the window. */
 static void draw(const char *text)
 {
     struct winsize size = {.ws_row = 24, .ws_col = 80};
@@ -89,7 +89,7 @@ static void draw(const char *text)
     (void)fflush(stdout);
 }
 
-/* Until it is time, or a key or a signal says something. False: it shall end. */
+/* Waits for the time, a key or a signal. Returns false to end. */
 static bool wait_until(double time, const char *frame)
 {
     while (ended == 0) {
@@ -108,7 +108,7 @@ static bool wait_until(double time, const char *frame)
         if (n == 1 && (letter == 'q' || letter == 'Q'))
             return false;
         if (n == 0 || (n < 0 && errno != EINTR))
-            keys = false; /* nobody will type any more */
+            keys = false; /* no more keys will come */
     }
     return false;
 }
@@ -131,7 +131,7 @@ static char *frame_of(const struct given *g, const struct survey *now, const str
     return text;
 }
 
-/* Two looks, an interval apart, make the rates of one frame. */
+/* Prints a single frame; two looks, an interval apart, give the rates. */
 static int print_once(const struct given *g, struct survey *first, double interval_s)
 {
     struct survey now;

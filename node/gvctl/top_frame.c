@@ -15,7 +15,7 @@ static double seconds_between(const struct survey *now, const struct survey *bef
     return s > 0.001 ? s : 0;
 }
 
-/* "12.5", or "-" where no rate is known. */
+/* Returns "12.5", or "-" if the rate is unknown. */
 static const char *rate(double count, double seconds, char out[16])
 {
     if (seconds == 0)
@@ -46,7 +46,7 @@ static double mean(const json_t *counts)
     return streams > 0 ? fields_number(counts, "ttft_sum_s") / streams : -1;
 }
 
-/* What that router had counted; NULL: that is not known. */
+/* Returns that router's earlier counters; NULL: unknown. */
 static json_t *total_before(const struct survey *before, const char *name)
 {
     for (unsigned i = 0; before != NULL && i < before->router_count; i++) {
@@ -57,8 +57,8 @@ static json_t *total_before(const struct survey *before, const char *name)
     return NULL;
 }
 
-/* What the routers that were reached both times have counted since: each by itself, as one that was
- * restarted begins anew. */
+/* Sums the increase of the routers reached both times, each by itself, because a restarted router
+ * begins anew. */
 static json_t *all_since(const struct survey *now, const struct survey *before)
 {
     json_t *sum = json_object();
@@ -74,7 +74,7 @@ static json_t *all_since(const struct survey *now, const struct survey *before)
     return sum;
 }
 
-/* What clients noticed: first what is ours, then what is their own. Older routers count neither. */
+/* Prints failures that clients noticed: first ours, then their own. Older routers count neither. */
 static void failed(const struct given *g, const struct survey *now, const json_t *since, double s,
                    FILE *to)
 {
@@ -184,7 +184,7 @@ static void routers(const struct given *g, const struct survey *now, const struc
     (void)fputc('\n', to);
 }
 
-/* What those that were reached counted of a replica since `before`. */
+/* Returns the reached routers' count for a replica since `before`. */
 static double since_of(const json_t *now, const json_t *before, const char *replica,
                        const char *key)
 {
@@ -193,7 +193,7 @@ static double since_of(const json_t *now, const json_t *before, const char *repl
            fields_number(then, key);
 }
 
-/* How full its cache is believed to be. */
+/* Draws how full the replica's cache is believed to be. */
 static const char *bar(const json_t *replica, char out[BAR_WIDTH + 1])
 {
     const json_t *cache = json_object_get(replica, "cache");
@@ -208,7 +208,7 @@ static const char *bar(const json_t *replica, char out[BAR_WIDTH + 1])
     return out;
 }
 
-/* Whether the same routers were counted both times: sums of others say no rate. */
+/* True if both sums cover the same routers: otherwise the difference is no rate. */
 static bool same_routers(const struct survey *now, const struct survey *before)
 {
     unsigned both = 0;

@@ -1,4 +1,4 @@
-/* One frame of `gvctl top`, as text. */
+/* A frame of `gvctl top`, as text. */
 #ifndef NODE_GVCTL_TOP_FRAME_H
 #define NODE_GVCTL_TOP_FRAME_H
 
@@ -6,7 +6,7 @@
 
 #include "node/gvctl/survey.h"
 
-/* Lines of any width; rates are those since `before` (NULL: none is known). */
+/* Writes lines of any width; rates are since `before` (NULL: no rates). */
 void top_frame(const struct given *g, const struct survey *now, const struct survey *before,
                FILE *to);
 

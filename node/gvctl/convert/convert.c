@@ -10,16 +10,16 @@
 
 enum {
     EXIT_USAGE = 2,
-    NAMED = 1000, /* whose it is, against one for each flag that a router has */
+    NAMED = 1000, /* a matching program name, against 1 for each flag that a router has */
     MARKED = 100,
 };
 
-/* In the order of the page; of those that fit as well the first counts. */
+/* In the order of the page; the first of equal matches wins. */
 const struct convert_router *const convert_routers[] = {
     &convert_vllm, &convert_production_stack, &convert_smg, &convert_sglang,
     &convert_llmd, &convert_haproxy,          NULL};
 
-/* --- what comes out -------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static void print_value(const char *text, FILE *to)
 {
@@ -32,7 +32,7 @@ static void print_value(const char *text, FILE *to)
         print_yaml_text(text, to);
 }
 
-/* Its values, with where they come from; as a comment those that are not to be in use. */
+/* Prints a setting's values with their origins; values not to be used become comments. */
 static void print_setting(const struct convert_state *c, const struct node_option *row, FILE *to)
 {
     json_t *values = json_object_get(c->settings, row->name);
@@ -72,7 +72,7 @@ static void print_notes(json_t *notes, const char *title, const char *before, FI
     }
 }
 
-/* The exit status. */
+/* Prints the result. Returns the exit status. */
 static int print_result(const struct convert_state *c, bool strict, FILE *to)
 {
     const struct node_option *row;
@@ -99,7 +99,7 @@ static int print_result(const struct convert_state *c, bool strict, FILE *to)
                                                                          : EXIT_SUCCESS;
 }
 
-/* --- whose it is ----------------------------------------------------------------------------- */
+/* --- recognising the router ------------------------------------------------------------------- */
 
 static bool is_haproxy(struct slice text)
 {
@@ -112,7 +112,7 @@ static bool is_haproxy(struct slice text)
     return found;
 }
 
-/* Where flags begin: behind the program, its interpreter, a subcommand. */
+/* Returns the index of the first flag: after the program, its interpreter or a subcommand. */
 static size_t first_flag(const json_t *words)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
@@ -142,7 +142,7 @@ static unsigned likeness(const struct convert_router *router, const json_t *word
     return shown > 0 ? shown + flags : 0;
 }
 
-/* By the program's name or the flags; NULL: it is none. */
+/* Finds the router by the program's name or the flags; NULL: none. */
 static const struct convert_router *router_of(const json_t *words)
 {
     const struct convert_router *best = NULL;
@@ -155,8 +155,8 @@ static const struct convert_router *router_of(const json_t *words)
     return best;
 }
 
-/* The command line of a container: command and args (Kubernetes), entrypoint and command
- * (Compose), or what a shell runs. NULL: it is no router's. */
+/* Returns the command line of a container: command and args (Kubernetes), entrypoint and command
+ * (Compose), or a shell's command. NULL: not a router's. */
 static const json_t *container_words(struct convert_state *c, json_t *container)
 {
     static const char *const keys[] = {"entrypoint", "command", "args"};
@@ -174,7 +174,7 @@ static const json_t *container_words(struct convert_state *c, json_t *container)
     return router_of(words) != NULL ? words : NULL;
 }
 
-/* --- what goes in ---------------------------------------------------------------------------- */
+/* --- input ------------------------------------------------------------------------------------ */
 
 static const struct convert_router *find_router(const char *name)
 {
@@ -184,7 +184,8 @@ static const struct convert_router *find_router(const char *name)
     return *r;
 }
 
-/* From the first flag on. "--flag=value" is two words; --enable-mesh says what others mean. */
+/* Takes words from the first flag on. "--flag=value" is two words; --enable-mesh changes the
+ * meaning of others. */
 static void take_flags(struct convert_state *c, const json_t *words)
 {
     json_t *flags = convert_own(c, json_array());
@@ -202,7 +203,7 @@ static void take_flags(struct convert_state *c, const json_t *words)
     convert_words(c, CONVERT_FLAG, flags, 0);
 }
 
-/* Sets whose it is; NULL: that is not known. Returns the command line, if there is one. */
+/* Sets the router; NULL: unknown. Returns the command line, if there is one. */
 static const json_t *read_input(struct convert_state *c, const struct convert_input *input)
 {
     const struct convert_router *from = find_router(input->from);

@@ -1,4 +1,4 @@
-/* What the tables of routers are made of, and what is gathered from one input. */
+/* The form of the routers' tables, and the state of a conversion. */
 #ifndef NODE_GVCTL_CONVERT_CONVERT_INTERNAL_H
 #define NODE_GVCTL_CONVERT_CONVERT_INTERNAL_H
 
@@ -13,17 +13,18 @@
 /* --- tables ---------------------------------------------------------------------------------- */
 
 enum convert_kind {
-    CONVERT_DID,        /* a setting says it */
-    CONVERT_NOT_NEEDED, /* the router does this itself, or does not need it */
-    CONVERT_HAND,       /* an operator must set it */
-    CONVERT_NONE,       /* the router has no such feature */
-    CONVERT_READ,       /* others say it together, or code: the note is for the page alone */
+    CONVERT_DID,        /* expressed by a setting */
+    CONVERT_NOT_NEEDED, /* automatic in this router, or unnecessary */
+    CONVERT_HAND,       /* to be set by an operator */
+    CONVERT_NONE,       /* no such feature */
+    CONVERT_READ,       /* handled by other rows together, or by code: the note is for the page
+                         * alone */
 };
 
-/* Where words stand. From CONVERT_DIRECTIVE on they are HAProxy's. */
+/* Places of words. From CONVERT_DIRECTIVE on they are HAProxy's. */
 enum convert_place {
     CONVERT_FLAG,
-    CONVERT_MESH, /* a flag that counts with --enable-mesh */
+    CONVERT_MESH, /* a flag that only counts with --enable-mesh */
     CONVERT_PLUGIN,
     CONVERT_SECTION,
     CONVERT_DIRECTIVE,
@@ -35,15 +36,16 @@ enum convert_place {
 struct convert_state;
 
 struct convert_row {
-    /* Names by commas. Behind one "=" stands for a value, "=..." for several. Those of several
-     * words, "policy random", are asked first. "*" stands for anything: behind other rows. */
+    /* Names, separated by commas. A final "=" means a value, "=..." several. Names of several
+     * words, "policy random", are matched first. "*" matches anything: after other rows. */
     const char *names;
     enum convert_kind kind;
-    /* "SETTING", by spaces: its type says how a value is read. "SETTING: VALUE", which it has then.
-     * "SETTING.PART" is kept: other words say the rest. NULL: none. */
+    /* "SETTING", separated by spaces: the setting's type defines how to read the value. "SETTING:
+     * VALUE": a fixed value. "SETTING.PART": kept until other words complete the setting. NULL:
+     * none. */
     const char *ours;
-    const char *note; /* why there is none, or what is different; NULL: nothing to say */
-    /* What no row can say; NULL: it says all. */
+    const char *note; /* reason for a missing counterpart, or a difference; NULL: none */
+    /* Handles cases beyond a row's means; NULL: none. */
     void (*take)(struct convert_state *c, const char *label, const json_t *values);
 };
 
@@ -60,7 +62,7 @@ struct convert_row {
 #define READ(names, ours, note)       ROW(names, READ, ours, note, NULL)
 #define CALL(names, ours, take, note) ROW(names, READ, ours, note, take)
 
-/* Levels of logs in the words of Python, Rust and Go. */
+/* Log levels in the words of Python, Rust and Go. */
 #define LEVELS(flag)                                                                               \
     SAME(flag "=", "log-level"), SAME(flag " INFO", "log-level: info"),                            \
         SAME(flag " warning, " flag " WARNING", "log-level: warn"),                                \
@@ -73,108 +75,109 @@ struct convert_row {
 
 struct convert_router {
     const char *name, *title, *source;
-    const char *programs; /* names of it on a command line, by spaces */
-    const char *marks;    /* flags that show it without such */
+    const char *programs; /* program names on a command line, separated by spaces */
+    const char *marks;    /* flags that identify the router without a program name */
     struct {
         enum convert_place place;
-        const struct convert_row *rows; /* the last one is of zeros */
+        const struct convert_row *rows; /* ends with a row of zeros */
     } tables[6];
-    const char *time;        /* the unit of times without one */
-    const char *host, *port; /* where it listens if nothing is said; NULL: nowhere */
-    const char *body_bytes;  /* the greatest body then; NULL: not written */
-    void (*finish)(struct convert_state *c); /* behind its flags; NULL: nothing is */
+    const char *time;                        /* the unit of times without a unit */
+    const char *host, *port;                 /* the default address to listen on; NULL: none */
+    const char *body_bytes;                  /* the default limit of a body; NULL: not written */
+    void (*finish)(struct convert_state *c); /* called after the flags; may be NULL */
 };
 
 extern const struct convert_router convert_vllm, convert_production_stack, convert_sglang,
     convert_smg, convert_llmd, convert_haproxy;
-/* In the order of the page; of those that fit as well the first counts. NULL behind the last. */
+/* In the order of the page; the first of equal matches wins. Ends with NULL. */
 extern const struct convert_router *const convert_routers[];
 
-/* --- what is gathered ------------------------------------------------------------------------ */
+/* --- state of a conversion -------------------------------------------------------------------- */
 
 struct convert_state {
     const struct convert_router *router;
     const struct convert_router *const *routers;
     struct node_options options;       /* the settings, checked */
-    json_t *settings, *origins, *left; /* ours -> its values, origins, or comments -> why */
-    json_t *parts;                     /* "SETTING.PART" -> what was said last */
+    json_t *settings, *origins, *left; /* our setting -> values, origins, or commented-out values ->
+                                        * reasons */
+    json_t *parts;                     /* "SETTING.PART" -> last value */
     json_t *notes[CONVERT_READ];       /* "label: note" -> null */
-    json_t *limits;                    /* of HAProxy: acls that limit clients -> their row */
+    json_t *limits;                    /* HAProxy: acls that limit clients -> their row */
     struct buf text;                   /* of files */
-    char unread[IO_FILE_MESSAGE];      /* why a file of it could not be read, or "" */
-    json_t *docs;                      /* of llm-d: what it stands among, or NULL */
+    char unread[IO_FILE_MESSAGE];      /* the error in reading its file, or "" */
+    json_t *docs;                      /* llm-d: the surrounding documents, or NULL */
     const json_t *config;              /* its EndpointPickerConfig, or NULL */
-    json_t *owned;                     /* what convert_own() and convert_text() gave out */
+    json_t *owned;                     /* values from convert_own() and convert_text() */
 };
 
-/* Freed with the state. */
+/* Keeps the value until the state is freed. */
 json_t *convert_own(struct convert_state *c, json_t *value);
-/* So is this text. */
+/* Returns a formatted text, valid as long. */
 __attribute__((format(printf, 2, 3))) const char *convert_text(struct convert_state *c,
                                                                const char *format, ...);
-/* Words from one on, with `by` between them. */
+/* Joins the words from index `from` on, with `by` between them. */
 const char *convert_join(struct convert_state *c, const json_t *words, size_t from, const char *by);
-/* The word at `i`, or "". */
+/* Returns the word at `i`, or "". */
 const char *convert_word(const json_t *words, size_t i);
-/* Whether one of the names, by spaces, is the word. */
+/* True if the word is among the names, which are separated by spaces. */
 bool convert_is_one(const char *names, const char *word);
-/* None twice. */
+/* Records a note; duplicates are dropped. */
 __attribute__((format(printf, 4, 5))) void convert_note(struct convert_state *c,
                                                         enum convert_kind kind, const char *label,
                                                         const char *format, ...);
-/* A value of ours; a second one is added to a list and replaces any other. False: it is refused,
- * which is noted. */
+/* Sets a value of ours; a second value extends a list and replaces any other. Returns false after
+ * noting a refused value. */
 bool convert_set(struct convert_state *c, const char *setting, const char *value,
                  const char *origin);
-/* The first value of a setting, or NULL. */
+/* Returns the first value of a setting, or NULL. */
 const char *convert_setting(const struct convert_state *c, const char *setting);
-/* Adds a pair to what `map` has of a name. */
+/* Adds a pair to the object under `name` in `map`. */
 void convert_add(json_t *map, const char *name, const char *key, const char *value);
 const char *convert_part(const struct convert_state *c, const char *part, const char *otherwise);
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* A row, and the one of its names that fitted. */
+/* A row, and the name that matched. */
 struct convert_found {
-    const struct convert_row *row; /* NULL: there is none */
-    struct slice name;             /* without what stands for values */
-    size_t values;                 /* that it takes at most */
-    unsigned words;                /* that it is; convert_find() leaves that out */
+    const struct convert_row *row; /* NULL: none */
+    struct slice name;             /* without the part for values */
+    size_t values;                 /* greatest number of values */
+    unsigned words;                /* words in the name; not set by convert_find() */
 };
 
-/* What stands before names of a place, and what is noted of those without a row. */
+/* The prefix of names in a place, and the note for unknown names. */
 extern const struct convert_place_words {
     const char *prefix, *unknown;
 } convert_places[CONVERT_PLACES];
 
 struct convert_found convert_find(const struct convert_router *router, enum convert_place place,
                                   struct slice name);
-/* Whether it begins with dashes and is no number. */
+/* True if the word begins with dashes and is no number. */
 bool convert_is_flag(const char *word);
-/* Words from one on, each by its row; what no row knows is noted. */
+/* Takes words from index `from` on, each by its row; unknown words are noted. */
 void convert_words(struct convert_state *c, enum convert_place place, const json_t *words,
                    size_t from);
-/* What several words say together. */
+/* Completes settings from several words. */
 void convert_finish(struct convert_state *c);
 
-/* --- the routers', and texts ----------------------------------------------------------------- */
+/* --- routers and texts ------------------------------------------------------------------------ */
 
-/* An EndpointPickerConfig in a document, also one in a ConfigMap; NULL: there is none. */
+/* Returns an EndpointPickerConfig in a document, or in a ConfigMap there; NULL: none. */
 const json_t *convert_find_config(struct convert_state *c, json_t *docs);
 
-/* All of its sections and lines. */
+/* Reads all sections and lines. */
 void convert_haproxy_text(struct convert_state *c);
-/* "HOST:PORT" as a setting writes it; NULL: it is no address of TCP. A host that is left out, or
- * "*", is `any`. */
+/* Returns "HOST:PORT" as a setting requires; NULL: not a TCP address. A missing host, or "*",
+ * becomes `any`. */
 const char *convert_haproxy_address(struct convert_state *c, const char *text, const char *any);
 
-/* Appends a file; false: it cannot be read, and a message of IO_FILE_MESSAGE bytes says why. */
+/* Appends a file. Returns false with a message of IO_FILE_MESSAGE bytes. */
 bool convert_file(const char *path, struct buf *text, char *message);
-/* As a shell splits it; lines that begin with # are none. */
+/* Splits text like a shell; skips lines that begin with #. */
 json_t *convert_split(struct slice text);
-/* YAML as JSON: scalars are text. NULL: it is none. Several documents are in an array. */
+/* Reads YAML as JSON, with scalars as text. NULL: not YAML. Several documents become an array. */
 json_t *convert_yaml(struct slice text);
-/* The first that `look` finds in an object, from the top down. */
+/* Returns the first object for which `look` returns a result, from the top down. */
 const json_t *convert_search(struct convert_state *c, json_t *value,
                              const json_t *(*look)(struct convert_state *c, json_t *object));
 

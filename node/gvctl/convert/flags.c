@@ -11,7 +11,7 @@
 #define NOTE_NAMES   "models keep the engines' names (vLLM: --served-model-name)"
 #define NOTE_DYNAMIC "convert that file too, and name the result with config"
 
-/* What came of the SGLang router has these in common. */
+/* Shared by the descendants of the SGLang router. */
 #define OF_FORK                                                                                    \
     .marks = "worker-urls service-discovery", .time = "s", .port = "30000", .body_bytes = "512MiB"
 
@@ -70,7 +70,7 @@ static const struct convert_row fork[] = {
     {0},
 };
 
-/* The binary, and the launcher in Python. */
+/* Flags of the binary and of the Python launcher. */
 static const struct convert_row vllm[] = {
     MISSING("vllm-pd-disaggregation, vllm-discovery-address=, kv-connector=", NOTE_PD),
     NEEDLESS("intra-node-data-parallel-size=", NOTE_DP),
@@ -99,9 +99,9 @@ const struct convert_router convert_vllm = {
 #define NOTE_CONTROL "the token in admin-token-file permits changes; there are no other roles"
 #define NOTE_STICKY  "the session key alone determines the replica"
 
-/* SGLang router, and SMG that came of it: sgl-model-gateway in between. Their flags are one table:
- * they have most in common, and releases of both differ more than they do. Both launchers, that in
- * Python and that in Rust. */
+/* SGLang router and its descendant SMG, with sgl-model-gateway in between. Their flags share a
+ * table: most are common, and releases of both differ more than the two. Covers the Python and Rust
+ * launchers. */
 static const struct convert_row gateway[] = {
     MISSING("pd-disaggregation, bucket-adjust-interval-secs=, e-disaggregation, "
             "epd-disaggregation, encode=..., encode-policy=, encode-selector=..., "
@@ -151,7 +151,8 @@ static const struct convert_row gateway[] = {
     {0},
 };
 
-/* With --enable-mesh. Without, --router-selector is --selector, as launch_server writes it. */
+/* Only with --enable-mesh. Without, --router-selector means --selector, as launch_server writes
+ * it. */
 static const struct convert_row mesh[] = {
     SAME("mesh-server-name=", "node-name"),
     SAME("mesh-host=", "gossip-listen.host"),

@@ -1,4 +1,4 @@
-/* An HAProxy configuration in tables: sections, directives, words of bind and server lines. */
+/* An HAProxy configuration in tables: sections, directives, and words of bind and server lines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #define NOTE_PREFIX  "cache_aware uses the prompt's prefix"
 #define NOTE_GET     "a health check is one GET of health-path"
 
-/* --- lines that no row can say --------------------------------------------------------------- */
+/* --- lines beyond a row's means --------------------------------------------------------------- */
 
 static void take_bind(struct convert_state *c, const char *label, const json_t *values)
 {
@@ -41,7 +41,7 @@ static bool is_on(const struct convert_state *c, const char *part)
     return strcmp(convert_part(c, part, ""), "on") == 0;
 }
 
-/* A replica, or a name that DNS has many under; with what default-server says. */
+/* Takes a replica, or a DNS name of several replicas, with the words of default-server. */
 static void take_server(struct convert_state *c, const char *label, const json_t *values)
 {
     bool template = strcmp(label, "server-template") == 0;
@@ -52,7 +52,7 @@ static void take_server(struct convert_state *c, const char *label, const json_t
         convert_note(c, CONVERT_HAND, label, "%s: want HOST:PORT of an engine", at);
         return;
     }
-    json_t *parts = c->parts; /* this line's are of it alone */
+    json_t *parts = c->parts; /* parts of this line apply to it alone */
     c->parts = convert_own(c, json_copy(parts));
     convert_words(c, CONVERT_SERVER, values, template ? 3 : 2);
     const char *weight = convert_part(c, "replica.weight", "1");
@@ -63,7 +63,7 @@ static void take_server(struct convert_state *c, const char *label, const json_t
                                                    : NULL;
     const char *scheme = is_on(c, "replica.ssl") ? "https://" : template ? "" : "http://";
     c->parts = parts;
-    if (template && at[0] == '_') /* a service's records give the ports */
+    if (template && at[0] == '_') /* SRV records have the ports */
         address = convert_text(c, "%.*s", (int)strcspn(at, ":"), at);
     const char *url = convert_text(c, "%s%s", scheme, address);
     if (!template && share > 0 && share != 1)
@@ -84,7 +84,7 @@ static void take_default_server(struct convert_state *c, const char *label, cons
     convert_words(c, CONVERT_SERVER, values, 0);
 }
 
-/* The name that a certificate must have. verifyhost is stronger. */
+/* Sets the name required in a certificate. verifyhost takes precedence. */
 static void take_sni(struct convert_state *c, const char *label, const json_t *values)
 {
     const char *sni = convert_word(values, 0), *setting = "replica-tls-name";
@@ -114,7 +114,7 @@ static void take_hash(struct convert_state *c, const char *label, const json_t *
         "cache_aware finds sessions by their prompts, and moves them when it must: try it");
 }
 
-/* The first path, behind "GET", "uri", or alone. */
+/* Takes the first path, after "GET", "uri", or alone. */
 static void take_check(struct convert_state *c, const char *label, const json_t *values)
 {
     for (size_t i = json_array_size(values); i-- > 0;) {
@@ -161,7 +161,7 @@ static const struct convert_row sections[] = {
     {0},
 };
 
-/* A directive of one word or several; the longest that fits counts. */
+/* A directive of one word or several; the longest match wins. */
 static const struct convert_row directives[] = {
     CALL("bind", "listen", take_bind, NULL),
     CALL("server", "replica", take_server,
@@ -291,7 +291,7 @@ static const struct convert_row flags[] = {
     {0},
 };
 
-/* Words behind an address; with "=" one has an argument. */
+/* Words after an address; "=" marks a word with an argument. */
 static const struct convert_row binds[] = {
     READ("ssl", "tls-cert", NULL),
     SAME("crt=", "tls-cert"),

@@ -1,4 +1,5 @@
-/* An HAProxy configuration, read: its sections, those that lead to engines, what limits clients. */
+/* Reads an HAProxy configuration: the sections, those in front of engines, and limits on
+ * clients. */
 #include <string.h>
 
 #include "base/check.h"
@@ -19,7 +20,7 @@ const char *convert_haproxy_address(struct convert_state *c, const char *text, c
     return convert_text(c, bare ? "[%s]%s" : "%s%s", host, port);
 }
 
-/* Whether a line limits clients, by counters of a stick table: also by an acl of such. */
+/* True for a line that limits clients by counters of a stick table, directly or through an acl. */
 static bool take_limit(struct convert_state *c, const json_t *line)
 {
     static const char *const counters[] = {"_rate", "_cnt", "gpc", "track-sc"};
@@ -45,7 +46,7 @@ static bool take_limit(struct convert_state *c, const json_t *line)
     return true;
 }
 
-/* Of the bind lines the first with TLS counts, or the first of TCP, or the first. */
+/* Takes the first bind line with TLS, else the first with TCP, else the first. */
 static void take_binds(struct convert_state *c, const json_t *lines)
 {
     const json_t *line, *best = NULL;
@@ -75,7 +76,7 @@ static const struct convert_row *section_row(struct convert_state *c, const json
     return convert_find(c->router, CONVERT_SECTION, slice_of_cstr(convert_word(head, 0))).row;
 }
 
-/* What stands before the first one is of all. */
+/* Lines before the first section apply to all. */
 static json_t *read_sections(struct convert_state *c)
 {
     json_t *section = json_pack("[[s]]", "global"),
@@ -90,13 +91,13 @@ static json_t *read_sections(struct convert_state *c)
     return all;
 }
 
-/* Whether its head is one of those names, by spaces. */
+/* True if the section's kind is among the names, which are separated by spaces. */
 static bool is(const json_t *section, const char *names)
 {
     return convert_is_one(names, convert_word(json_array_get(section, 0), 0));
 }
 
-/* Whether it has a line that begins so. */
+/* True if the section has a line that begins with one of the names. */
 static bool has(const json_t *section, const char *names)
 {
     bool found = false;
@@ -105,8 +106,7 @@ static bool has(const json_t *section, const char *names)
     return found;
 }
 
-/* Whether engines are behind it: requests that come in at pages of statistics and redirections go
- * to no servers. */
+/* True for a section in front of engines: pages of statistics and redirections need no servers. */
 static bool leads(const json_t *section, bool by_default)
 {
     bool to = has(section, "server server-template default_backend use_backend") ||
@@ -147,7 +147,7 @@ static void leave_out(struct convert_state *c, const json_t *section)
                                               : "no engines are behind it: left out");
 }
 
-/* Connections that are kept have the next of these that is there. */
+/* Idle connections use the next of these timeouts if theirs is missing. */
 static void set_idle(struct convert_state *c)
 {
     const char *time = convert_setting(c, "client-head-timeout");
@@ -167,7 +167,7 @@ void convert_haproxy_text(struct convert_state *c)
     json_array_foreach(all, i, section)
     {
         bool of_all = is(section, "global defaults");
-        json_t *parts = c->parts; /* default-server of a backend is of that alone */
+        json_t *parts = c->parts; /* default-server of a backend applies to that backend alone */
         by_default = by_default || (of_all && has(section, "default_backend"));
         c->parts = of_all ? parts : convert_own(c, json_copy(parts));
         if (of_all || leads(section, by_default) || is(section, "resolvers peers"))

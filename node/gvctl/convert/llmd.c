@@ -1,4 +1,4 @@
-/* llm-d: the flags of its endpoint picker, and the plugins of an EndpointPickerConfig. */
+/* llm-d: flags of the endpoint picker, and plugins of an EndpointPickerConfig. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static const struct convert_row sections[] = {
 
 /* --- an EndpointPickerConfig ----------------------------------------------------------------- */
 
-/* In a ConfigMap it is a text: that becomes what it says. */
+/* In a ConfigMap the configuration is a text, which is parsed here. */
 static const json_t *config_of(struct convert_state *c, json_t *object)
 {
     const char *key;
@@ -90,7 +90,8 @@ const json_t *convert_find_config(struct convert_state *c, json_t *docs)
     return convert_search(c, docs, config_of);
 }
 
-/* Of a file; else one that stands beside the command line, in a ConfigMap that is mounted there. */
+/* Reads the configuration from a file, or from a ConfigMap beside the command line, mounted at that
+ * path. */
 static void take_config(struct convert_state *c, const char *label, const json_t *values)
 {
     const char *value = convert_word(values, 0);
@@ -108,7 +109,7 @@ static void take_config(struct convert_state *c, const char *label, const json_t
                      "it cannot be read from here: give that file to gvctl convert, too");
 }
 
-/* How profiles use plugins: name -> whether one does with a weight. */
+/* Returns the plugins that profiles use: name -> true if some profile gives a weight. */
 static json_t *read_uses(struct convert_state *c, const json_t *profiles)
 {
     json_t *uses = convert_own(c, json_object());
@@ -133,7 +134,7 @@ static bool chooses(const char *type)
     return kind != NULL && convert_is_one("-scorer -filter -picker", kind);
 }
 
-/* Those that choose count only where a profile refers to them, and scorers only with a weight. */
+/* Plugins for the choice count only if a profile refers to them, and scorers only with a weight. */
 static void take_plugins(struct convert_state *c)
 {
     const json_t *profiles = json_object_get(c->config, "schedulingProfiles"), *plugin;
@@ -155,7 +156,7 @@ static void take_plugins(struct convert_state *c)
         (void)json_object_del(missing, name);
         cache = cache || (used && strstr(type, "prefix") != NULL);
     }
-    json_object_foreach(missing, ref, use) /* the endpoint picker does not start with them */
+    json_object_foreach(missing, ref, use) /* the endpoint picker would not start with these */
     {
         convert_note(c, CONVERT_HAND, ref, "a profile refers to it, and no plugin is called so");
     }
@@ -181,7 +182,7 @@ static void take_sections(struct convert_state *c)
     }
 }
 
-/* --- what stands beside it ------------------------------------------------------------------- */
+/* --- surrounding documents -------------------------------------------------------------------- */
 
 static void set_part(struct convert_state *c, const char *part, const char *value)
 {
@@ -189,7 +190,7 @@ static void set_part(struct convert_state *c, const char *part, const char *valu
         (void)json_object_set_new(c->parts, part, json_string(value));
 }
 
-/* v1 has targetPorts and matchLabels; before, targetPortNumber and the labels themselves. */
+/* v1 has targetPorts and matchLabels; earlier versions have targetPortNumber and bare labels. */
 static const json_t *take_pool(struct convert_state *c, json_t *pool)
 {
     const char *port = NULL, *older = NULL, *ns = NULL, *key;

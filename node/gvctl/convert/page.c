@@ -1,4 +1,4 @@
-/* docs/from-other-routers.md, from the tables. */
+/* Prints docs/from-other-routers.md, from the tables. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -50,7 +50,7 @@ static const char *const titles[] = {
     [CONVERT_MESH] = "Flags that count with `--enable-mesh`",
 };
 
-/* The groups of a table, in the order of the page. What was read by code is converted too. */
+/* The groups of a table, in the order of the page. Words handled by code count as converted. */
 static const struct {
     const char *title;
     enum convert_kind kind;
@@ -67,7 +67,7 @@ static bool is_in(const struct convert_row *row, size_t group)
     return (converted ? CONVERT_DID : row->kind) == groups[group].kind;
 }
 
-/* The names of a row as code. */
+/* Prints the names of a row as code. */
 static void print_names(enum convert_place place, const struct convert_row *row, FILE *to)
 {
     const char *before = "";
@@ -88,7 +88,7 @@ static void print_names(enum convert_place place, const struct convert_row *row,
     }
 }
 
-/* The settings of a row as code, and its note. */
+/* Prints the settings of a row as code, and the note. */
 static void print_ours(const struct convert_row *row, FILE *to)
 {
     bool fixed = row->ours != NULL && strstr(row->ours, ": ") != NULL;
@@ -102,7 +102,7 @@ static void print_ours(const struct convert_row *row, FILE *to)
     (void)fprintf(to, " | %s |\n", row->note != NULL ? row->note : "");
 }
 
-/* Rows with the same note are one line. */
+/* Rows with the same note share a line. */
 static void print_list(enum convert_place place, const struct convert_row *rows, size_t group,
                        FILE *to)
 {
@@ -127,7 +127,7 @@ static void print_list(enum convert_place place, const struct convert_row *rows,
 static void print_table(enum convert_place place, const struct convert_row *rows, FILE *to)
 {
     for (size_t group = 0; group < ARRAY_LEN(groups); group++) {
-        bool some = false, table = group < 2; /* those that have settings */
+        bool some = false, table = group < 2; /* groups with settings */
         for (const struct convert_row *row = rows; row->names != NULL; row++)
             some = some || is_in(row, group);
         if (!some)
@@ -158,7 +158,7 @@ static bool has(const struct convert_router *router, const struct convert_row *r
     return false;
 }
 
-/* A heading: what a table has, and of which routers it is. */
+/* Appends a heading: the contents of the table and its routers. */
 static int append_title(enum convert_place place, const struct convert_row *rows, struct buf *out)
 {
     const char *before = " of ";
@@ -172,7 +172,7 @@ static int append_title(enum convert_place place, const struct convert_row *rows
     return err;
 }
 
-/* As GitHub makes one of a heading. */
+/* Prints GitHub's anchor of a heading. */
 static void print_anchor(struct slice title, FILE *to)
 {
     for (; title.len > 0; title = slice_skip(title, 1)) {
@@ -195,7 +195,7 @@ void convert_page(FILE *to)
         (void)fprintf(to, "\n## %s\n\n`--from %s`. Source: %s.\n", r->title, r->name, r->source);
         for (size_t k = 0; r->tables[k].rows != NULL; k++) {
             const struct convert_row *rows = r->tables[k].rows;
-            bool printed = false; /* by an earlier router that has it too */
+            bool printed = false; /* by an earlier router with the same table */
             for (size_t other = 0; other < i && !printed; other++)
                 printed = has(convert_routers[other], rows);
             buf_clear(&title);

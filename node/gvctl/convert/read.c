@@ -1,4 +1,4 @@
-/* Files, words as a shell splits them, and YAML as JSON; the only file here that knows libyaml. */
+/* Files, words split like in a shell, and YAML as JSON; only this file uses libyaml. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -20,14 +20,14 @@ bool convert_file(const char *path, struct buf *text, char *message)
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-/* Quotes, backslashes, lines that go on: as far as command lines of routers need it. Variables stay
- * as they are. */
+/* Handles quotes, backslashes and continued lines, as far as routers' command lines need. Variables
+ * stay unexpanded. */
 json_t *convert_split(struct slice text)
 {
     json_t *words = json_array();
     struct buf word = {0};
-    bool open = false; /* a word */
-    char quote = '\0'; /* that it is in */
+    bool open = false; /* inside a word */
+    char quote = '\0'; /* the open quote */
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
         bool blank = quote == '\0' && (c == ' ' || c == '\t' || c == '\n' || c == '\r');

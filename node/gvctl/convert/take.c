@@ -1,4 +1,4 @@
-/* Words by the rows of tables: settings, parts of settings, notes. */
+/* Applies the rows of tables to words: settings, parts of settings, notes. */
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "node/gvctl/convert/convert_internal.h"
 
-/* --- what is gathered ------------------------------------------------------------------------ */
+/* --- state ------------------------------------------------------------------------------------ */
 
 json_t *convert_own(struct convert_state *c, json_t *value)
 {
@@ -20,7 +20,7 @@ json_t *convert_own(struct convert_state *c, json_t *value)
 static const char *text_of(struct convert_state *c, const char *format, va_list args)
 {
     const char *text = json_string_value(convert_own(c, json_vsprintf(format, args)));
-    return text != NULL ? text : ""; /* it was no UTF-8 */
+    return text != NULL ? text : ""; /* not UTF-8 */
 }
 
 const char *convert_text(struct convert_state *c, const char *format, ...)
@@ -111,9 +111,9 @@ const char *convert_part(const struct convert_state *c, const char *part, const 
     return text != NULL ? text : otherwise;
 }
 
-/* --- values, by the type of the setting ------------------------------------------------------ */
+/* --- values by the setting's type ------------------------------------------------------------- */
 
-/* "5000", "5s", "1d", "1m30s" as a time of ours. */
+/* Converts "5000", "5s", "1d" or "1m30s" to a time of ours. */
 static bool set_time(struct convert_state *c, const char *setting, const char *value,
                      const char *label)
 {
@@ -143,13 +143,13 @@ static bool set_time(struct convert_state *c, const char *setting, const char *v
                        convert_text(c, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms), label);
 }
 
-/* By the folder that HAProxy's global section names for those of its kind. */
+/* Relative to the folder for this kind of file in HAProxy's global section. */
 static bool set_path(struct convert_state *c, const char *setting, const char *path,
                      const char *label)
 {
     struct stat status;
     const char *base = convert_part(c, convert_text(c, "%s.base", setting), "");
-    if (path[0] == '@') /* @system-ca is what is taken without a setting */
+    if (path[0] == '@') /* @system-ca is the default here */
         return false;
     if (path[0] != '/' && base[0] != '\0')
         path = convert_text(c, "%s/%s", base, path);
@@ -161,7 +161,8 @@ static bool set_path(struct convert_state *c, const char *setting, const char *p
     return false;
 }
 
-/* By commas. An engine's scheme may be left out; some write one before a router's address. */
+/* Takes URLs separated by commas. An engine's scheme may be missing; a router's address may have
+ * one. */
 static bool set_urls(struct convert_state *c, const char *setting, const char *value,
                      const char *label)
 {
@@ -210,7 +211,7 @@ const struct convert_place_words convert_places[CONVERT_PLACES] = {
     [CONVERT_SERVER] = {"server: ", "what it says of a server is not known here"},
 };
 
-/* The next of a row's names; false: there is none. */
+/* Takes the next of a row's names; returns false after the last. */
 static bool next_name(struct slice *names, struct convert_found *found)
 {
     struct slice name = slice_trim(slice_cut(names, ','));
@@ -222,7 +223,7 @@ static bool next_name(struct slice *names, struct convert_found *found)
     return name.len > 0;
 }
 
-/* "*" stands for no two words. */
+/* "*" never matches two words. */
 static bool fits(struct slice name, struct slice given)
 {
     size_t star = slice_find(name, '*');
@@ -250,7 +251,7 @@ struct convert_found convert_find(const struct convert_router *router, enum conv
     return (struct convert_found){.values = SIZE_MAX};
 }
 
-/* The name with two words behind it, with one, with one but for what is in brackets, and alone. */
+/* Tries the name with two words after it, with one, with one without its brackets, and alone. */
 static struct convert_found find_words(struct convert_state *c, enum convert_place place,
                                        const char *name, const json_t *words, size_t i)
 {
@@ -306,7 +307,7 @@ bool convert_is_flag(const char *word)
     return dashes > 0 && dashes < 3 && strchr("0123456789", word[dashes]) == NULL;
 }
 
-/* Forks take flags over from each other before it is written down. */
+/* Forks adopt each other's flags before documenting them. */
 static void note_unknown(struct convert_state *c, enum convert_place place, const char *label,
                          const char *name)
 {
@@ -326,7 +327,7 @@ static void note_unknown(struct convert_state *c, enum convert_place place, cons
     convert_note(c, CONVERT_NONE, label, "%s", note);
 }
 
-/* How notes name it: flags and balance without their values. */
+/* Returns the name used in notes: flags and balance without their values. */
 static const char *label_of(struct convert_state *c, enum convert_place place,
                             struct convert_found found, const char *word)
 {
@@ -345,7 +346,7 @@ static struct convert_found find_row(struct convert_state *c, enum convert_place
     return found.row != NULL ? found : find_words(c, place, name, words, i);
 }
 
-/* One by its row, with those behind it that are its values. Returns where the next one is. */
+/* Takes a word by its row, with the values after it. Returns the index of the next word. */
 static size_t take_word(struct convert_state *c, enum convert_place place, const json_t *words,
                         size_t i)
 {
@@ -354,13 +355,13 @@ static size_t take_word(struct convert_state *c, enum convert_place place, const
     const char *name = flag ? word + strspn(word, "-") : word;
     struct convert_found found = find_row(c, place, name, words, i);
     json_t *values = convert_own(c, json_array());
-    if (found.row == NULL && flag && strncmp(name, "router-", 7) == 0) { /* by launch_server */
+    if (found.row == NULL && flag && strncmp(name, "router-", 7) == 0) { /* from launch_server */
         name += 7;
         word = convert_text(c, "--%s", name);
         found = find_row(c, place, name, words, i);
     }
     const char *label = label_of(c, place, found, word);
-    size_t most = flag || line ? found.values : SIZE_MAX; /* else all of a line */
+    size_t most = flag || line ? found.values : SIZE_MAX; /* else the rest of the line */
     for (i += found.words; i < json_array_size(words) && json_array_size(values) < most; i++) {
         const char *value = convert_word(words, i);
         struct slice text = slice_of_cstr(value);
@@ -399,9 +400,9 @@ void convert_words(struct convert_state *c, enum convert_place place, const json
     }
 }
 
-/* --- what several words say together --------------------------------------------------------- */
+/* --- settings from several words -------------------------------------------------------------- */
 
-/* An IPv6 host gets its brackets. */
+/* Adds the brackets to an IPv6 host. */
 static void set_address(struct convert_state *c, const char *setting, const char *host,
                         const char *port, const char *origin)
 {
@@ -428,7 +429,7 @@ static void set_listen(struct convert_state *c)
                           "9090, its default, is taken by listen");
 }
 
-/* A mesh is our cluster. Its key is made by hand. */
+/* A mesh becomes our cluster. The key needs manual work. */
 static void set_mesh(struct convert_state *c)
 {
     struct node_options_error error;
