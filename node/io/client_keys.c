@@ -6,7 +6,7 @@
 struct client_keys {
     struct access *access;
     struct io_watch watch;
-    struct access_table *table; /* made, and not taken yet */
+    struct access_table *table; /* made, but not taken yet */
     unsigned keys, names;       /* in use */
 };
 

@@ -1,9 +1,8 @@
-/* The keys of clients (client-keys-file; node/access says what is in it).
+/* The clients' keys (client-keys-file; node/access defines the contents).
  *
- * The file is read at the start and then every second (node/io/watch_file.h). A thread makes the
- * table of it: ten thousand keys take milliseconds. A file that cannot be used any more leaves the
- * keys as they were.
- */
+ * The file is read at the start and then every second (node/io/watch_file.h). A thread parses the
+ * file into a table: ten thousand keys take milliseconds. If the file becomes unusable, the present
+ * keys stay in force. */
 #ifndef NODE_IO_CLIENT_KEYS_H
 #define NODE_IO_CLIENT_KEYS_H
 
@@ -13,15 +12,15 @@
 
 struct client_keys;
 
-/* Reads it for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_FILE_MESSAGE
+/* Reads the file for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_FILE_MESSAGE
  * bytes, which names file and line. `path` and `all` are borrowed. */
 MUST_USE int client_keys_open(struct client_keys **out, const char *path, struct io_watches *all,
                               char *message);
 /* Owned by `k`. */
 struct access *client_keys_access(const struct client_keys *k);
-/* Whether the file cannot be used as it is now; NULL: there is none. */
+/* True if the file is unusable in its present state. Accepts NULL. */
 bool client_keys_refused(const struct client_keys *k);
-/* The loop has ended, or never ran; nobody holds a key. NULL is fine. */
+/* Called after the loop has ended, or never ran, when no key is in use. Accepts NULL. */
 void client_keys_free(struct client_keys *k);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/io/yaml_line.h"
 
-/* State of one parse. A setting starts with a key; a sequence sets the key once per item. */
+/* State of a parse. A setting starts with a key; a sequence sets the key once per item. */
 struct reading {
     yaml_parser_t parser;
     struct node_options *options;
@@ -35,7 +35,7 @@ static struct slice scalar_of(const yaml_event_t *event)
     return slice_of((const char *)event->data.scalar.value, event->data.scalar.length);
 }
 
-/* A scalar without anchor. `name` and `value` are borrowed for the call. */
+/* Sets from a scalar without anchor. `name` and `value` are borrowed for the call. */
 static int set(struct reading *r, struct slice name, const yaml_event_t *value)
 {
     struct node_option_origin origin = {
@@ -77,7 +77,7 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
     }
 }
 
-/* One entry of a mapping under model-alias, NAME: MODEL, is the entry NAME=MODEL of the list. */
+/* An entry of a mapping under model-alias, NAME: MODEL, is the entry NAME=MODEL of the list. */
 static int set_named(struct reading *r, struct slice setting, const yaml_event_t *key,
                      const yaml_event_t *value)
 {
@@ -126,12 +126,12 @@ static int read_named(struct reading *r, struct slice setting, unsigned line)
     }
 }
 
-/* A key twice is an error: which one counts would be a guess. */
+/* A duplicate key is an error: choosing between the values would be a guess. */
 static int note_key(struct reading *r, struct slice name, unsigned line)
 {
     int index = node_option_find(name);
     if (index < 0)
-        return 0; /* node_options_set() tells what is wrong with it */
+        return 0; /* node_options_set() reports the error */
     if (r->seen[index]) {
         char text[128];
         (void)snprintf(text, sizeof text, "want %.*s only once", SLICE_ARG(name));

@@ -3,9 +3,8 @@
  *   listen: 0.0.0.0:8080
  *   replica: [http://10.0.0.1:8000, http://10.0.0.2:8000]
  *
- * The only file that knows libyaml. A key twice, nested mappings, anchors, aliases and a second
- * document are errors, each reported with file and line.
- */
+ * The only user of libyaml for settings. Duplicate keys, nested mappings, anchors, aliases and a
+ * second document are errors, each reported with file and line. */
 #ifndef NODE_IO_CONFIG_YAML_H
 #define NODE_IO_CONFIG_YAML_H
 
@@ -19,7 +18,8 @@ enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
 MUST_USE int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
                                   struct node_options_error *error);
 
-/* The file of --config as it is read again; what a pipe says is read once, by the next. */
+/* Returns the file of --config for rereading, which must be regular; a pipe is read once, by the
+ * next call. */
 struct io_file io_config_file(const char *path);
 /* Reads the file and parses it. */
 MUST_USE int io_config_yaml_load(struct node_options *o, const char *path,

@@ -64,7 +64,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         w = calloc(1, sizeof *w);
         if (w == NULL || uv_poll_init_socket(c->loop, &w->poll, fd) != 0) {
             free(w);
-            return -1; /* libcurl fails its requests */
+            return -1; /* libcurl fails the requests */
         }
         w->owner = c;
         w->fd = fd;
@@ -114,7 +114,7 @@ void curl_loop_stop(struct curl_loop *c)
 {
     c->stopped = true;
     if (c->multi != NULL)
-        (void)curl_multi_cleanup(c->multi); /* closes what it kept open */
+        (void)curl_multi_cleanup(c->multi); /* closes kept connections */
     c->multi = NULL;
     uv_close((uv_handle_t *)&c->timer, NULL);
 }

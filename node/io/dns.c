@@ -22,8 +22,8 @@ struct watched {
     ares_socket_t fd;
 };
 
-/* c-ares with the servers of one state of resolv.conf. One that is not the latest goes when its
- * last question has ended. Frees itself when its timer is closed. */
+/* c-ares with the servers of a state of resolv.conf. An outdated channel goes when its last
+ * question has ended. Frees itself when its timer is closed. */
 struct channel {
     struct dns *dns;
     ares_channel ares;
@@ -35,10 +35,10 @@ struct channel {
 
 struct dns_question {
     struct dns *dns;
-    struct channel *channel; /* NULL: of the file of hosts, or answered */
+    struct channel *channel; /* NULL: from the hosts file, or answered */
     dns_addresses_done addresses;
     dns_services_done services;
-    void *context; /* both NULL: nobody waits for it */
+    void *context; /* both NULL: abandoned */
     bool v6;
     /* The answer. */
     struct dns_question *next; /* of dns->answered */
@@ -51,20 +51,20 @@ struct dns_question {
 
 struct dns {
     uv_loop_t *loop;
-    ares_channel hosts;       /* for the file of hosts alone */
-    struct channel *channels; /* the latest first */
+    ares_channel hosts;       /* only for the hosts file */
+    struct channel *channels; /* latest first */
     struct dns_question *answered, **answered_end;
-    uv_timer_t due;     /* for what is answered */
-    struct buf servers; /* as c-ares writes them, with its NUL; empty: those of the system */
+    uv_timer_t due;     /* for answered questions */
+    struct buf servers; /* in c-ares's format, with the NUL; empty: the system's */
     bool stopped;
-    struct stat conf; /* of resolv.conf, as it was read last */
+    struct stat conf; /* of resolv.conf, at the last reading */
 };
 
 /* --- sockets and time ------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
 
-/* When c-ares wants to be asked again, if no socket speaks before. */
+/* Sets the timer for c-ares's next timeout, if no socket has news before. */
 static void plan(struct channel *c)
 {
     struct timeval wait;
@@ -90,7 +90,7 @@ static void on_timer(uv_timer_t *timer)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watched *w = CONTAINER_OF(poll, struct watched, poll);
-    ares_socket_t fd = w->fd; /* it may be closed, and `w` with it, by the first of these */
+    ares_socket_t fd = w->fd; /* the first call may close both the socket and `w` */
     bool readable = status < 0 || (events & UV_READABLE) != 0;
     bool writable = status < 0 || (events & UV_WRITABLE) != 0;
     process(w->channel, readable ? fd : ARES_SOCKET_BAD, writable ? fd : ARES_SOCKET_BAD);
@@ -108,8 +108,8 @@ static void watch_end(struct watched **link)
     uv_close((uv_handle_t *)&w->poll, on_poll_closed);
 }
 
-/* c-ares opened a socket, wants other things of it, or (neither) is about to close it. One that
- * cannot be watched is left to the timer. */
+/* Called when c-ares opened a socket, waits for other events, or (neither) is about to close the
+ * socket. A socket that cannot be watched is left to the timer. */
 static void on_socket(void *context, ares_socket_t fd, int readable, int writable)
 {
     struct channel *c = context;
@@ -143,7 +143,7 @@ static int ares_open(struct channel *c)
         .flags = 0,
         .timeout = DNS_TIMEOUT_MS,
         .tries = DNS_TRIES,
-        .lookups = (char[]){"b"}, /* DNS alone */
+        .lookups = (char[]){"b"}, /* only DNS */
         .sock_state_cb = on_socket,
         .sock_state_cb_data = c,
     };
@@ -184,7 +184,7 @@ static void on_channel_closed(uv_handle_t *handle)
     free(CONTAINER_OF((uv_timer_t *)handle, struct channel, timer));
 }
 
-/* Its questions end, if it has any. */
+/* Ends any questions of the channel. */
 static void channel_close(struct channel **link)
 {
     struct channel *c = *link;
@@ -195,7 +195,7 @@ static void channel_close(struct channel **link)
     uv_close((uv_handle_t *)&c->timer, on_channel_closed);
 }
 
-/* The latest stays in use where a new one cannot be had. */
+/* Keeps the latest channel if a new one cannot be made. */
 static void channel_renew(struct dns *dns)
 {
     struct stat now;
@@ -275,7 +275,7 @@ static void deliver(struct dns_question *q)
     question_free(q);
 }
 
-/* What is asked from within is answered in the next turn of the loop. */
+/* Questions asked in callbacks are answered in the next turn of the loop. */
 static void on_due(uv_timer_t *timer)
 {
     struct dns *dns = timer->data;
@@ -322,7 +322,7 @@ static struct dns_question *question_begin(struct dns *dns, void *context)
     return q;
 }
 
-/* It goes to a server: returns whom to ask. */
+/* Returns the channel for a question to a server. */
 static struct channel *channel_of(struct dns_question *q)
 {
     channel_renew(q->dns);
@@ -360,7 +360,8 @@ void dns_free(struct dns *dns)
 
 _Static_assert(DNS_TIMEOUT_MS == 2000 && DNS_TRIES == 2, "as text_of() says");
 
-/* For people. c-ares says ARES_ECONNREFUSED of a server that answers with an error, too. */
+/* Returns the error in words. c-ares returns ARES_ECONNREFUSED also for a server that answers with
+ * an error. */
 static const char *text_of(int status, const char *record)
 {
     switch (status) {
@@ -379,7 +380,7 @@ static const char *text_of(int status, const char *record)
 
 /* --- addresses ------------------------------------------------------------------------------- */
 
-/* Takes over those of its kind. ARES_* */
+/* Stores the addresses of the question's kind. ARES_* */
 static int take_addresses(struct dns_question *q, const struct ares_addrinfo *found)
 {
     unsigned n = 0;
@@ -425,9 +426,9 @@ static void on_hosts(void *context, int status, int timeouts, struct ares_addrin
         ares_freeaddrinfo(found);
 }
 
-/* Whether the file of hosts has the name: then it is answered. c-ares comes back at once. It is
- * asked for both kinds: of IPv6 alone it leaks (1.18), and a name with an address there is not for
- * DNS. */
+/* True if the hosts file has the name: then the question is answered. c-ares calls back at once.
+ * Both kinds are requested together: IPv6 alone leaks (1.18), and a name with any address there is
+ * not for DNS. */
 static bool is_in_hosts(struct dns_question *q, const char *name)
 {
     struct ares_addrinfo *found = NULL;

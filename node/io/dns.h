@@ -1,14 +1,12 @@
-/* DNS by c-ares, in the loop: addresses of names, and SRV records. All questions are under way at
- * the same time, each with timeouts of its own: none waits for another's answer, and the end waits
- * for none.
+/* DNS by c-ares, in the loop: addresses of names, and SRV records. All questions run concurrently,
+ * each with its own timeouts: none waits for another, and a shutdown waits for none.
  *
- * /etc/hosts is asked first. If it has the name, in whatever kind of address, nobody else is
- * asked: so does the system. Else /etc/resolv.conf says which servers and search domains, unless
- * servers are given. A resolv.conf that has changed counts from the next question on; what is
- * under way ends where it began.
+ * /etc/hosts comes first. A name found there, with whatever kind of address, is not looked up
+ * elsewhere: the system behaves in the same way. Otherwise /etc/resolv.conf gives the servers and
+ * search domains, unless servers are configured. A changed resolv.conf applies from the next
+ * question on; questions under way end with their old servers.
  *
- * The only file that knows c-ares is dns.c. No answer comes from within a question.
- */
+ * Only dns.c uses c-ares. No answer arrives before its question's call has returned. */
 #ifndef NODE_IO_DNS_H
 #define NODE_IO_DNS_H
 
@@ -18,9 +16,9 @@
 #include "node/settings/options.h"
 
 enum {
-    DNS_TIMEOUT_MS = 2000, /* of the first try at a server; the second has twice that */
+    DNS_TIMEOUT_MS = 2000, /* of the first try at a server; the second gets twice as long */
     DNS_TRIES = 2,         /* at each server */
-    DNS_TEXT_BYTES = 48,   /* of an IP address, with its NUL */
+    DNS_TEXT_BYTES = 48,   /* of an IP address, with the NUL */
 };
 
 enum dns_status {
@@ -43,9 +41,9 @@ struct dns_service {
     uint16_t port;
 };
 
-/* `why` says what failed, and `found` has `count` elements, borrowed for the call. `full` is the
- * name that has the addresses, with the search domain that was added; NULL: none has, or the file
- * of hosts. Not called any more once dns_stop() has begun. */
+/* Answers a question. `why` is the error, and `found` has `count` elements, borrowed for the call.
+ * `full` is the name that has the addresses, including the added search domain; NULL: none, or
+ * found in the hosts file. Never called after dns_stop() has begun. */
 typedef void (*dns_addresses_done)(void *context, enum dns_status status, const char *why,
                                    const char *full, const struct dns_address *found,
                                    unsigned count);
@@ -53,28 +51,28 @@ typedef void (*dns_services_done)(void *context, enum dns_status status, const c
                                   const struct dns_service *found, unsigned count);
 
 struct dns;
-/* One that is under way: until its `done` is called, it is forgotten, or dns_stop(). */
+/* A question under way: until `done` is called, dns_forget() or dns_stop(). */
 struct dns_question;
 
-/* `servers`: IP[:PORT] each; none: those of the system. ERR_NOMEM; ERR_SYNTAX for servers that
- * c-ares does not take. */
+/* `servers`: IP[:PORT] each; none: the system's. ERR_NOMEM; ERR_SYNTAX for servers that c-ares does
+ * not accept. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* The IPv4 (`v6`: the IPv6) addresses of a name. One that ends in a dot is looked up as it is.
- * NULL: no memory, and `done` is not called. */
+/* Asks for the IPv4 (`v6`: the IPv6) addresses of a name. A name that ends in a dot is not
+ * completed. NULL: out of memory, and `done` is not called. */
 MUST_USE struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
                                             dns_addresses_done done, void *context);
-/* The name under which to ask for IPv6 when the addresses of IPv4 were found under `full`: search
- * domains may have more than one name of that kind. */
+/* Writes the name for the IPv6 question after IPv4 addresses were found under `full`: names of that
+ * kind may exist in several search domains. */
 void dns_other_kind(char out[NODE_HOST_BYTES + 1], const char *name, const char *full);
-/* Its SRV records; priority and weight are left out, and targets of "." (RFC 2782). NULL: as above.
- */
+/* Asks for SRV records; ignores priority and weight, and targets of "." (RFC 2782). NULL: as
+ * above. */
 MUST_USE struct dns_question *dns_services(struct dns *dns, const char *name,
                                            dns_services_done done, void *context);
-/* Nobody waits for it any more: `done` is not called. */
+/* Abandons the question: `done` is not called. */
 void dns_forget(struct dns_question *q);
-/* Closes all sockets; no answer comes any more. */
+/* Closes all sockets; no more answers. */
 void dns_stop(struct dns *dns);
-/* The loop has ended, or never ran. NULL is fine. */
+/* Called after the loop has ended, or never ran. Accepts NULL. */
 void dns_free(struct dns *dns);
 
 #endif

@@ -5,8 +5,8 @@
 #include "node/proxy/proxy.h"
 
 enum {
-    RESERVE = 256, /* at most half of all */
-    SURPLUS = 16,  /* a 16th more than connections-max hear that they are too many */
+    RESERVE = 256, /* at most half of the limit */
+    SURPLUS = 16,  /* a 16th more than connections-max get an answer that there are too many */
 };
 
 static uint64_t limit_raised(void)

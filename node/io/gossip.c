@@ -14,8 +14,8 @@ enum { PORT_TRIES = 32 };
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-/* A loop that was held up (a stopped process, a busy machine) has heard nobody in that time: that
- * is not the others' fault. */
+/* A loop that was late (a stopped process, a busy machine) has heard no router in that time: the
+ * others are not to blame. */
 static void check_late(struct io_gossip *g, uint64_t now)
 {
     if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
@@ -40,10 +40,10 @@ static void leave_check(struct io_gossip *g, uint64_t now)
 
 static void on_wake(uv_timer_t *timer)
 {
-    (void)timer; /* on_prepare comes next */
+    (void)timer; /* on_prepare follows */
 }
 
-/* Once in each turn of the loop, before it sleeps: tells what happened in it. */
+/* Runs once in each turn of the loop, before it sleeps: sends the turn's news. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct io_gossip *g = handle->data;
@@ -54,7 +54,7 @@ static void on_prepare(uv_prepare_t *handle)
     uint64_t due = node_replication_due_us(g->replication);
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
-    /* The shell's tick wakes the loop anyhow, then or sooner. */
+    /* The shell's tick wakes the loop then or sooner anyway. */
     uint64_t tick = g->shell->tick_at_ms * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
@@ -63,7 +63,7 @@ static void on_prepare(uv_prepare_t *handle)
         (void)uv_timer_stop(&g->wake);
         return;
     }
-    /* libuv's clock is this one in whole milliseconds: the first one that is not too early. */
+    /* libuv's clock is the same in whole milliseconds: round up, to be not too early. */
     uint64_t at_ms = (due + 999) / 1000;
     if (at_ms == g->wake_ms && uv_is_active((uv_handle_t *)&g->wake))
         return;
@@ -87,7 +87,7 @@ bool io_gossip_waits(const struct shell *shell)
     return shell->gossip != NULL && shell->gossip->calls != NULL;
 }
 
-/* --- what the replication asks for ---------------------------------------------------------- */
+/* --- actions for the replication -------------------------------------------------------------- */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)
@@ -113,8 +113,8 @@ static int on_call(void *context, uint32_t id, const struct gossip_address *to, 
     return io_calls_begin(context, id, to, kind, request);
 }
 
-/* node/cluster names the events. This table has the level of each, and the names of its member,
- * value and detail in the log line. NULL: it has none. */
+/* node/cluster names the events. This table has each event's level, and the names of member, value
+ * and detail in the log line. NULL: none. */
 static const struct event_line {
     enum log_level level;
     const char *member, *value, *detail;
@@ -186,7 +186,8 @@ static void close_now(struct io_gossip *g, uv_handle_t *handle)
     (void)uv_run(g->loop, UV_RUN_NOWAIT);
 }
 
-/* UDP and TCP on the same number. Where the kernel chooses it for one, the other may be taken. */
+/* Binds UDP and TCP to the same number. A number chosen by the kernel for one may be in use for the
+ * other. */
 static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
 {
     uint16_t wanted = port_of(at);
@@ -203,7 +204,7 @@ static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
         }
         err = io_calls_open(g, (struct sockaddr *)at);
         if (err == 0)
-            err = io_calls_start(g); /* libuv tells only here that the port is taken */
+            err = io_calls_start(g); /* only here libuv reports a port in use */
         if (err == 0)
             return 0;
         close_now(g, (uv_handle_t *)&g->tcp);
@@ -290,7 +291,7 @@ static bool is_any(const char *host)
            (uv_ip6_addr(host, 0, &v6) == 0 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
 }
 
-/* The first address of the name, and the first of the other family that it has. */
+/* Finds the name's first address, and the first of the other family. */
 static int resolve_both(struct io_gossip *g, const struct node_address *address,
                         struct gossip_address *out, struct gossip_address *also)
 {
@@ -314,7 +315,7 @@ static int resolve_both(struct io_gossip *g, const struct node_address *address,
     return 0;
 }
 
-/* Where peers reach this node; port 0: they take the source of its packets. */
+/* Finds the addresses where peers reach this node; port 0: peers take the source of its packets. */
 static int own_addresses(struct io_gossip *g, struct gossip_address *out,
                          struct gossip_address *also)
 {
@@ -336,7 +337,7 @@ static int own_addresses(struct io_gossip *g, struct gossip_address *out,
     return ERR_UNREACHABLE;
 }
 
-/* What FUTURE_SPEAKS says. */
+/* Reads FUTURE_SPEAKS. */
 static void speak(struct gossip_versions *out)
 {
     const char *text = getenv("FUTURE_SPEAKS");
@@ -366,7 +367,7 @@ int io_gossip_config(struct io_gossip *g, struct node_config *config,
     return own_addresses(g, &gossip->address, &gossip->address_also);
 }
 
-/* Told to the others, for people. */
+/* Publishes the admin address to the others, for people. */
 static void describe_admin(struct io_gossip *g)
 {
     struct node_address at = g->shell->listeners[PROXY_PORT_ADMIN].bound;

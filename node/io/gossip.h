@@ -1,17 +1,16 @@
-/* The shell of the gossip: its UDP socket, its TCP port for calls, the names of the routers to
- * join, the key file, and the clock that drives node/cluster/replication.h.
+/* The gossip's shell: the UDP socket, the TCP port for calls, the names of the routers to join, the
+ * key file, and the clock that drives node/cluster/replication.h.
  *
  *   gossip.c        life: start, clock, leave, close
  *   gossip_udp.c    datagrams, and addresses as the kernel has them
  *   gossip_calls.c  calls: streamed answers over TCP, both sides
- *   gossip_seeds.c  the names of --join, looked up again and again
+ *   gossip_seeds.c  the names of --join, looked up repeatedly
  *   gossip_keys.c   the key file, watched, and SIGHUP
  *
- * The news of one turn of the loop is flushed once, before the loop sleeps: so news leaves in the
- * turn in which it was made, and a burst of requests shares its packets.
+ * The news of a turn of the loop is flushed once, before the loop sleeps. News thus leaves in the
+ * turn that made it, and a burst of requests shares its packets.
  *
- * A router that runs alone has none of this (shell->gossip is NULL).
- */
+ * A router that runs alone has none of this (shell->gossip is NULL). */
 #ifndef NODE_IO_GOSSIP_H
 #define NODE_IO_GOSSIP_H
 
@@ -23,44 +22,44 @@
 
 struct io_gossip;
 
-/* Reads the key file that the options name, or takes the keys of --insecure-gossip. On an error
- * `message` (IO_FILE_MESSAGE bytes) says what is wrong. Warns of a file that others may read. */
+/* Reads the key file named in the options, or takes the keys of --insecure-gossip. After an error
+ * `message` (IO_FILE_MESSAGE bytes) is the reason. Warns of a file that others may read. */
 MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                                  struct log *log, char *message);
 
-/* Opens both sockets, so that the name of the router is settled (it may have the port in it); NULL
- * where the options want no gossip. `keyring` is borrowed, and changed by a reload. Logs what is
- * wrong. ERR_UNREACHABLE, ERR_NOMEM. */
+/* Opens both sockets, which fixes the router's name (it may contain the port); NULL if the options
+ * do not ask for gossip. `keyring` is borrowed, and changed by a reload. Logs errors.
+ * ERR_UNREACHABLE, ERR_NOMEM. */
 MUST_USE int io_gossip_open(struct io_gossip **out, uv_loop_t *loop,
                             const struct node_options *options, struct gossip_keyring *keyring,
                             struct log *log);
 const char *io_gossip_name(const struct io_gossip *g);
-/* Puts keys, name and address into the configuration, and how to send into `io`. Logs what is
- * wrong. ERR_UNREACHABLE. */
+/* Puts keys, name and address into the configuration, and the sending functions into `io`. Logs
+ * errors. ERR_UNREACHABLE. */
 MUST_USE int io_gossip_config(struct io_gossip *g, struct node_config *config,
                               struct node_replication_io *io);
-/* Joins, if shell->gossip is there. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
+/* Joins, if shell->gossip exists. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
  * each with a line in the log. */
 MUST_USE int io_gossip_start(struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
-/* Calls are open, whose time is limited: the tick is needed soon. */
+/* True if calls with time limits are open: the tick is needed soon. */
 bool io_gossip_waits(const struct shell *shell);
-/* Reads the key file again. False: there is none. */
+/* Reads the key file again. Returns false if there is none. */
 bool io_gossip_ask(struct shell *shell);
-/* Whether that is still to come. */
+/* True until that reading is done. */
 bool io_gossip_is_asked(const struct shell *shell);
-/* Tells the others that it drains; nobody where it runs alone. */
+/* Announces the drain to the other routers, if any. */
 void io_gossip_draining(struct shell *shell);
-/* Announces that this router leaves; `done` is called when all members have that, or after a moment
- * (IO_GOSSIP_LEAVE_US). At once where there is nothing to leave. */
+/* Announces that this router leaves. Calls `done` when all members know, or after
+ * IO_GOSSIP_LEAVE_US; at once if there is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
-/* After the loop has ended: closes handles (the loop has to run once more), then frees. */
+/* Called after the loop has ended: closes handles (the loop has to run once more), then frees. */
 void io_gossip_stop(struct shell *shell);
 void io_gossip_free(struct shell *shell);
 
-/* Metrics of the sockets, and of the replication. */
+/* Writes metrics of the sockets and the replication. */
 void io_gossip_metrics(const struct shell *shell, struct prometheus *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* Calls over TCP (gossip/call.h): bytes in, bytes out, and time limits. The server makes the next
- * part of an answer when the last one is written, so a slow reader costs no memory. */
+ * part of an answer after the last one is written, so a slow reader costs no memory. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -19,12 +19,12 @@ struct io_call {
     struct deadline deadline;
     struct gossip_call *call;
     struct node_serve *serve; /* server: the answer being made */
-    struct buf sending;       /* what the write under way holds */
+    struct buf sending;       /* buffer of the write under way */
     uint32_t id;              /* client */
     bool client;
     bool connected;
     bool writing;
-    bool ended; /* server: the last part is made */
+    bool ended; /* server: the last part was made */
     bool closing;
 };
 
@@ -56,7 +56,7 @@ static void drop(struct io_call *c)
     uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-/* The end of a call, with an answer or without. Nobody hears why a server closes. */
+/* Ends a call, with an answer or without. A server closes without giving a reason. */
 static void end(struct io_call *c, int err)
 {
     struct io_gossip *g = c->gossip;
@@ -113,7 +113,7 @@ static void on_written(uv_write_t *request, int status)
         end(c, 0);
 }
 
-/* Sends what the call has made. */
+/* Sends the call's output. */
 static int flush(struct io_call *c)
 {
     struct buf *out = gossip_call_out(c->call);
@@ -168,7 +168,7 @@ static int serve(struct io_call *c, uint8_t kind, struct slice request)
     return gossip_call_refuse(c->call, err);
 }
 
-/* Returns an error, 0, or 1 when the client's answer is whole. */
+/* Returns an error, 0, or 1 when the client's answer is complete. */
 static int step(struct io_call *c)
 {
     for (;;) {
@@ -227,7 +227,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         end(c, err > 0 ? 0 : err);
         return;
     }
-    if (asked || c->serve != NULL) /* the handshake has its time as a whole */
+    if (asked || c->serve != NULL) /* the handshake has a total time limit */
         deadline_set(&g->call_idle, &c->deadline, shell_now_ms(g->shell));
 }
 
@@ -238,8 +238,8 @@ static struct gossip_versions speaks(const struct io_gossip *g)
 
 /* --- the two sides -------------------------------------------------------------------------- */
 
-/* Connections without a key must not keep members out: the oldest that has proved nothing yet makes
- * room. False: all are being answered. */
+/* Connections without a key must not keep members out: closes the oldest one without a proven key.
+ * Returns false if all are being answered. */
 static bool make_room(struct io_gossip *g)
 {
     struct io_call *oldest = NULL;
@@ -262,7 +262,7 @@ static void on_connection(uv_stream_t *stream, int status)
     bool room = g->served < IO_CALLS_SERVED_MAX || make_room(g);
     struct io_call *c = new_call(g, false);
     if (c == NULL)
-        return; /* no memory: it waits, and libuv with it */
+        return; /* no memory: the connection waits, and libuv with it */
     uint8_t random[32];
     io_random_bytes(random, sizeof random);
     if (uv_accept(stream, (uv_stream_t *)&c->tcp) != 0 || !room) {

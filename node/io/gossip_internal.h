@@ -1,4 +1,4 @@
-/* What the files of the gossip's shell share among themselves (node/io/gossip.h). */
+/* Shared by the files of the gossip's shell (node/io/gossip.h). */
 #ifndef NODE_IO_GOSSIP_INTERNAL_H
 #define NODE_IO_GOSSIP_INTERNAL_H
 
@@ -8,22 +8,24 @@
 #include "node/io/watch_file.h"
 
 enum {
-    IO_GOSSIP_LATE_US = 50000,        /* the loop was late by this or more: gossip_late() */
-    IO_GOSSIP_LEAVE_US = 500000,      /* at most, to announce that it leaves */
-    IO_UDP_BUFFER_BYTES = 4 << 20,    /* wanted of the kernel, each way */
-    IO_UDP_DATAGRAMS = 20,            /* received at once: as many as libuv takes */
-    IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a kernel that is full; beyond, dropped */
-    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, one that has proved no key is closed */
+    IO_GOSSIP_LATE_US = 50000,        /* a loop late by at least this: gossip_late() */
+    IO_GOSSIP_LEAVE_US = 500000,      /* limit for announcing the leave */
+    IO_UDP_BUFFER_BYTES = 4 << 20,    /* requested from the kernel, each way */
+    IO_UDP_DATAGRAMS = 20,            /* received at once: libuv's limit */
+    IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a full kernel; more are dropped */
+    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, a connection without a proven key is
+                                       * closed */
     IO_CALL_CONNECT_MS = 3000,        /* client */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* without a byte */
     IO_CALL_ROUND_BYTES = 128 * 1024, /* made in one turn of the loop, */
-    IO_CALL_ROUND_CHUNKS = 8,         /* in at most so many chunks: a small one may take long */
-    IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while nobody is there */
-    IO_SEEDS_JOINED_MS = 30000,       /* and later: names move */
-    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two lines about names that do not help */
-    IO_SEEDS_ANSWER_MS = 3000,        /* from the start until an answer is missed */
-    IO_SEED_ADDRESSES_MAX = 64,       /* of one name */
+    IO_CALL_ROUND_CHUNKS = 8,         /* in at most so many chunks: even a small chunk may take
+                                       * long */
+    IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while no router is in reach */
+    IO_SEEDS_JOINED_MS = 30000,       /* and afterwards: names move */
+    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two log lines about useless names */
+    IO_SEEDS_ANSWER_MS = 3000,        /* from the start until the lack of an answer is logged */
+    IO_SEED_ADDRESSES_MAX = 64,       /* of a name */
 };
 
 struct io_call;
@@ -43,47 +45,47 @@ struct io_seed {
 struct io_gossip_stats {
     uint64_t send_errors;  /* the kernel refused: no route, forbidden, ... */
     uint64_t send_queued;  /* the kernel was full */
-    uint64_t send_dropped; /* and so was the queue, or there was no memory */
+    uint64_t send_dropped; /* the kernel and the queue were full, or out of memory */
     uint64_t receive_errors;
     uint64_t calls_made, calls_failed;
     uint64_t calls_served, calls_refused; /* refused: beyond the limit, or without the key */
-    uint64_t late;                        /* times that the loop was late */
+    uint64_t late;                        /* times the loop was late */
 };
 
 struct io_gossip {
     uv_loop_t *loop;
     const struct node_options *options;
     struct log *log;
-    struct shell *shell;                  /* NULL until it is started */
-    struct node_replication *replication; /* borrowed; NULL until it is started */
+    struct shell *shell;                  /* NULL until the start */
+    struct node_replication *replication; /* borrowed; NULL until the start */
     struct gossip_keyring *keyring;
     struct io_watch key_watch;
-    struct gossip_keyring fresh_keys; /* made of the file, and not taken yet */
+    struct gossip_keyring fresh_keys; /* parsed, but not in use yet */
     struct io_gossip_stats stats;
     struct node_address bound; /* with the port that the kernel chose */
     char name[GOSSIP_NAME_MAX + 1];
 
     uv_prepare_t prepare;
     uv_timer_t wake;
-    uint64_t wake_ms;  /* what it is set to */
-    uint64_t armed_us; /* when the loop should be awake again; 0: whenever */
+    uint64_t wake_ms;  /* the timer's setting */
+    uint64_t armed_us; /* when the loop should be awake again; 0: any time */
 
     uv_udp_t udp;
-    bool ipv6;            /* the socket's family; IPv4 peers are mapped then */
-    uint64_t queue_bytes; /* of datagrams that wait in libuv */
-    char *datagrams;      /* IO_UDP_DATAGRAMS of 64 KiB, of which a page each is used */
+    bool ipv6;            /* the socket's family; IPv4 peers are then mapped */
+    uint64_t queue_bytes; /* of datagrams waiting in libuv */
+    char *datagrams;      /* IO_UDP_DATAGRAMS of 64 KiB; only a page of each is used */
 
     uv_tcp_t tcp;
-    struct io_call *calls; /* all, both sides */
-    struct buf call_chunk; /* scratch for the duration of one callback */
+    struct io_call *calls; /* all calls, both sides */
+    struct buf call_chunk; /* scratch space within a callback */
     unsigned served;
     struct deadline_queue call_connect, call_handshake, call_idle;
 
     struct io_seed *seeds;
     unsigned seed_count;
-    uint64_t unanswered_ms; /* when the log is to say next that nobody answers */
+    uint64_t unanswered_ms; /* when to log next that no seed answers */
 
-    void (*left)(struct shell *shell); /* to be called when all know that this router leaves */
+    void (*left)(struct shell *shell); /* to call when all members know that this router leaves */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;
@@ -96,26 +98,27 @@ static inline uint64_t io_now_us(void)
 
 /* --- addresses (gossip_udp.c) --------------------------------------------------------------- */
 
-/* IPv4 that was mapped into IPv6 becomes IPv4 again. False for other families. */
+/* Converts; IPv4 mapped into IPv6 becomes IPv4 again. Returns false for other families. */
 bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
-/* For a socket of that family. False: it cannot reach such an address. */
+/* Converts for a socket of that family. Returns false if the socket cannot reach such an
+ * address. */
 bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to, bool ipv6);
 
 /* --- datagrams ------------------------------------------------------------------------------ */
 
-/* Binds; 0 or a libuv error. */
+/* Binds; returns 0 or a libuv error. */
 MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
-/* From now on datagrams come in. */
+/* Starts receiving datagrams. */
 MUST_USE int io_udp_start(struct io_gossip *g);
 void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                  size_t len);
-/* The same from a port of its own, that is closed at once. */
+/* The same from a separate port, which is closed at once. */
 void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                   size_t len);
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
-/* Binds to the address of the UDP socket; 0 or a libuv error. */
+/* Binds to the UDP socket's address; returns 0 or a libuv error. */
 MUST_USE int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
 MUST_USE int io_calls_start(struct io_gossip *g);
 MUST_USE int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to,

@@ -33,7 +33,7 @@ static int parse(struct gossip_keyring *out, const struct node_options *options,
 
 enum { IDS_BYTES = GOSSIP_KEYS_MAX * 10 };
 
-/* The ids of all keys, to be compared by people. */
+/* Writes the ids of all keys, for comparison by people. */
 static void ids_text(const struct gossip_keyring *ring, char out[IDS_BYTES])
 {
     out[0] = '\0';
@@ -83,7 +83,7 @@ static bool same_keys(const struct gossip_keyring *a, const struct gossip_keyrin
     return same;
 }
 
-/* --- the file is watched ---------------------------------------------------------------------- */
+/* --- watching the file ------------------------------------------------------------------------ */
 
 static int make(void *context)
 {
@@ -127,7 +127,7 @@ void io_keys_start(struct io_gossip *g)
         .taken = take,
         .context = g,
     };
-    /* What comes through a pipe can be read once. */
+    /* A pipe can be read only once. */
     const char *path = w->files[0].path;
     if (!g->options->insecure_gossip && path != NULL && stat(path, &status) == 0 &&
         S_ISREG(status.st_mode))

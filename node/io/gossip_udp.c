@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "node/io/gossip_internal.h"
 
-enum { CHUNK_BYTES = 65536 }; /* libuv gives each datagram so much of the buffer */
+enum { CHUNK_BYTES = 65536 }; /* size of a datagram's part of the buffer in libuv */
 
 /* --- addresses ------------------------------------------------------------------------------ */
 
@@ -73,7 +73,7 @@ static void on_sent(uv_udp_send_t *request, int status)
     free(q);
 }
 
-/* The kernel is full: libuv waits for it with a copy. Gossip repairs what is dropped. */
+/* The kernel is full: libuv waits with a copy. Gossip repairs dropped datagrams. */
 static void enqueue(struct io_gossip *g, const struct sockaddr *to, const uint8_t *bytes,
                     size_t len)
 {
@@ -126,7 +126,7 @@ void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const ui
     if (g->stopped || !io_address_to(&at, to, g->ipv6) ||
         uv_udp_getsockname(&g->udp, (struct sockaddr *)&from, &name_len) != 0)
         return;
-    /* From the address that this router listens on, so that it is dialled there. */
+    /* Uses this router's listening address, so that peers dial the router there. */
     if (from.ss_family == AF_INET6)
         ((struct sockaddr_in6 *)&from)->sin6_port = 0;
     else
@@ -159,12 +159,12 @@ static void on_datagram(uv_udp_t *udp, ssize_t n, const uv_buf_t *bytes,
     if (n < 0)
         g->stats.receive_errors++;
     if (n <= 0 || from == NULL || (flags & UV_UDP_PARTIAL) != 0 || !io_address_from(&address, from))
-        return; /* also the end of a batch */
+        return; /* also at the end of a batch */
     node_replication_datagram(g->replication, &address, (const uint8_t *)bytes->base, (size_t)n,
                               io_now_us());
 }
 
-/* What one flush of many peers brings at once must fit, or gaps have to be repaired. */
+/* A flush from many peers at once must fit, or gaps need repair. */
 static void enlarge(struct io_gossip *g, bool receive)
 {
     int wanted = IO_UDP_BUFFER_BYTES;

@@ -11,16 +11,16 @@
 #include "base/check.h"
 
 enum {
-    PARTS_MAX = 4, /* of a message; a topic in a replay */
+    PARTS_MAX = 4, /* of a message; a replay may have a topic */
     RETRY_MS = 100,
-    RETRY_MAX_MS = 5000,  /* a connection that lasted so long was a good one */
-    HEARTBEAT_MS = 10000, /* without an answer the connection ends, and so does an attempt */
+    RETRY_MAX_MS = 5000,  /* a connection that lasted this long was a good one */
+    HEARTBEAT_MS = 10000, /* without an answer the connection, or the attempt, ends */
     ENDED = ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
 };
 
-/* One of libzmq's sockets in the loop. Its descriptor tells changes, not states: so all is read
- * until nothing is left, and after each call that may have changed something. */
+/* A libzmq socket in the loop. Its descriptor signals changes, not states: so all is read until
+ * nothing is left, also after each call that may have changed something. */
 struct socket {
     struct io_kv_feed *feed;
     void *zmq;
@@ -33,21 +33,22 @@ struct io_kv_feed {
     void *context; /* of libzmq */
     const struct io_kv_feed_user *user;
     struct socket *subscription, *monitor, *replay; /* NULL: closed */
-    uv_idle_t again;                                /* more is there than was read at once */
-    uv_timer_t retry;                               /* to subscribe anew */
-    uint64_t retry_ms, connected_ms;                /* how long it waits; when it succeeded last */
-    bool ended;                                     /* the subscription, and it waits */
+    uv_idle_t again;                                /* more is waiting than was read at once */
+    uv_timer_t retry;                               /* for the next subscription */
+    uint64_t retry_ms, connected_ms;                /* present delay; time of the last success */
+    bool ended;                                     /* the subscription has ended, and waits for the
+                                                     * retry */
     bool closed;
     unsigned open; /* handles that libuv still has */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
-    struct slice topic; /* of its copy */
+    struct slice topic; /* of the copy below */
     char topic_bytes[IO_KV_TOPIC_MAX];
     struct io_kv_feed_stats stats;
 };
 
 /* --- libzmq's calls --------------------------------------------------------------------------- */
 
-/* A signal may interrupt any of them before it has done anything. */
+/* A signal may interrupt any call before it has done anything. */
 #define AGAIN(rc, call)                                                                            \
     do                                                                                             \
         (rc) = (call);                                                                             \
@@ -140,15 +141,15 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
-/* Of a name that cannot be looked up libzmq says nothing. */
+/* libzmq does not report a name that cannot be resolved. */
 static void await_answer(struct io_kv_feed *f)
 {
     f->ended = false;
     CHECK(uv_timer_start(&f->retry, on_retry, HEARTBEAT_MS, 0) == 0);
 }
 
-/* libzmq connects again by itself after some failures, and not after others: a message that is too
- * large ends the subscription for good. So it never does, and all is opened anew here. */
+/* libzmq reconnects after some failures, but not after others: a message that is too large ends the
+ * subscription for good. So its reconnecting is off, and everything is opened again here. */
 static void retry(struct io_kv_feed *f)
 {
     if (f->ended)
@@ -161,7 +162,8 @@ static void retry(struct io_kv_feed *f)
     CHECK(uv_timer_start(&f->retry, on_retry, f->retry_ms, 0) == 0);
 }
 
-/* Of libzmq's monitor: an event of two bytes and a value of four in host order, then an address. */
+/* Handles an event of libzmq's monitor: two bytes of event and four of value in host order, then an
+ * address. */
 static void on_monitor(struct io_kv_feed *f, const struct slice *parts, unsigned count)
 {
     uint16_t event = 0;
@@ -179,7 +181,7 @@ static void on_monitor(struct io_kv_feed *f, const struct slice *parts, unsigned
     f->user->connected(f->user->context);
 }
 
-/* One message, whole. False: none is there. */
+/* Receives a whole message. Returns false if there is none. */
 static bool receive(struct socket *s)
 {
     zmq_msg_t parts[PARTS_MAX], rest;
@@ -215,7 +217,8 @@ static bool receive(struct socket *s)
 
 static void on_again(uv_idle_t *idle);
 
-/* False: more is there. The user may close or replace the socket meanwhile. */
+/* Reads messages. Returns false if more are waiting. The user may close or replace the socket
+ * meanwhile. */
 static bool read_all(struct io_kv_feed *f, struct socket **which)
 {
     uint64_t before = f->stats.bytes;
@@ -226,7 +229,7 @@ static bool read_all(struct io_kv_feed *f, struct socket **which)
     return false;
 }
 
-/* What is read here are all three: a call to one may take the descriptor's news of another. */
+/* Reads all three sockets: a call to one may consume the signal of another's descriptor. */
 static void read_sockets(struct io_kv_feed *f)
 {
     bool all = read_all(f, &f->monitor);
@@ -249,7 +252,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket *s = poll->data;
     (void)status, (void)events;
-    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once in each */
+    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once a turn */
     if (!s->feed->closed && !has_turn)
         read_sockets(s->feed);
 }
@@ -318,7 +321,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
     unsigned char number[8];
     for (unsigned i = 0; i < sizeof number; i++)
         number[i] = (unsigned char)(from >> (56 - 8 * i));
-    socket_close(&f->replay); /* what comes of the one before is of no use */
+    socket_close(&f->replay); /* results of the earlier replay are useless */
     int err = socket_open(f, ZMQ_DEALER, on_replay, &f->replay);
     if (err != ERR_OK)
         return err;
@@ -333,7 +336,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
 static int subscribe(struct io_kv_feed *f)
 {
     char inside[64];
-    /* No other monitor has this name, nor one that is still closing. */
+    /* Unique among all monitors, including one that is still closing. */
     (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%" PRIx64, (void *)f, uv_hrtime());
     int err = socket_open(f, ZMQ_SUB, on_live, &f->subscription);
     if (err == ERR_OK)

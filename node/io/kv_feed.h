@@ -1,15 +1,14 @@
-/* The sockets of one KV-event feed, by libzmq: a subscription, and replays that are asked for.
+/* The sockets of a KV-event feed, by libzmq: a subscription, and replays on request.
  *
- * The engine binds both (vLLM `endpoint` and `replay_endpoint`, a port of each rank; SGLang the
- * same). A subscription that ends is opened again, later each time. A message has a topic, a number
- * of eight bytes in network order, and a payload. Others are counted and dropped. Of a replay the
- * last part is the payload and the one before it the number, whether a topic stands in front (vLLM
- * from 0.25) or not (SGLang).
+ * The engine binds both (vLLM `endpoint` and `replay_endpoint`, a port for each rank; SGLang the
+ * same). A subscription that ends is opened again, with growing delays. A message has a topic, a
+ * number of eight bytes in network order, and a payload. Other messages are counted and dropped. In
+ * a replay the last part is the payload, after the number; a topic may come first (vLLM from 0.25)
+ * or not (SGLang).
  *
- * Strangers may send here, so all is bounded: IO_KV_MESSAGE_MAX bytes a message, IO_KV_QUEUED that
- * wait in this process (more wait at the engine), IO_KV_AT_ONCE that are read in one turn of the
- * loop, or as many as have IO_KV_BYTES_AT_ONCE. What the messages mean is node/kv's.
- */
+ * Strangers may send here, so everything is bounded: IO_KV_MESSAGE_MAX bytes a message, and
+ * IO_KV_QUEUED messages waiting in this process (further ones wait at the engine). A turn of the
+ * loop reads IO_KV_AT_ONCE messages, or IO_KV_BYTES_AT_ONCE. node/kv interprets the messages. */
 #ifndef NODE_IO_KV_FEED_H
 #define NODE_IO_KV_FEED_H
 
@@ -27,10 +26,12 @@ enum {
     IO_KV_TOPIC_MAX = 256,
 };
 
-/* Called from the loop, never from within a call of this header. Slices are valid for the call. */
+/* Called from the loop, never before a call of this header has returned. Slices are valid during
+ * the call. */
 struct io_kv_feed_user {
     void (*connected)(void *context); /* the subscription is open, for the first time or again */
-    void (*lost)(void *context);      /* it ended, or could not be opened: it is opened anew */
+    void (*lost)(void *context);      /* the subscription ended, or could not be opened, and is
+                                       * opened again */
     void (*live)(void *context, uint64_t number, struct slice payload);
     void (*replayed)(void *context, uint64_t number, struct slice payload);
     void (*replay_ended)(void *context);
@@ -43,20 +44,21 @@ struct io_kv_feed_stats {
 
 struct io_kv_feed;
 
-/* All feeds of a process share one; `zmq` is for io_kv_feed_open(). ERR_NOMEM. */
+/* Creates the context shared by all feeds of a process; pass `zmq` to io_kv_feed_open().
+ * ERR_NOMEM. */
 MUST_USE int io_kv_open(void **zmq);
-/* All feeds are closed, and the loop has run since. */
+/* Called when all feeds are closed and the loop has run since. */
 void io_kv_close(void *zmq);
 
-/* Endpoints as "tcp://host:port"; an empty one: nothing is subscribed to, and replays can be asked
- * for; an empty `replay`: there is none. `user` is borrowed.
- * ERR_SYNTAX if libzmq does not take an endpoint; ERR_NOMEM, also for want of files. */
+/* Opens a feed. Endpoints are "tcp://host:port". Without `endpoint` there is no subscription, only
+ * replays; without `replay` there are no replays. `user` is borrowed. ERR_SYNTAX if libzmq does not
+ * accept an endpoint; ERR_NOMEM, also if no file is left. */
 MUST_USE int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq,
                              struct slice endpoint, struct slice replay, struct slice topic,
                              const struct io_kv_feed_user *user);
-/* Nothing is called from now on. Memory goes when the loop has run. */
+/* Stops all callbacks. Memory is freed after the loop has run. */
 void io_kv_feed_close(struct io_kv_feed *f);
-/* Asks for messages from that number on; one that was asked for before is given up. ERR_NOMEM. */
+/* Requests messages from that number on, replacing an earlier request. ERR_NOMEM. */
 MUST_USE int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from);
 
 struct io_kv_feed_stats io_kv_feed_stats(const struct io_kv_feed *f);

@@ -12,7 +12,7 @@ enum { SPARE_FILES = 16 };
 
 struct feed {
     struct kv_feeds *all;
-    struct io_kv_feed *open; /* NULL: it is closed, or has no sockets */
+    struct io_kv_feed *open; /* NULL: closed, or without sockets */
 };
 
 struct kv_feeds {
@@ -23,7 +23,7 @@ struct kv_feeds {
     void *zmq; /* NULL: none was opened yet */
 };
 
-/* --- what comes ------------------------------------------------------------------------------ */
+/* --- callbacks -------------------------------------------------------------------------------- */
 
 static struct kv_readers *readers(const struct feed *f)
 {
@@ -72,7 +72,7 @@ static void on_replay_ended(void *context)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-/* libzmq aborts where it lacks a file in the wrong moment. */
+/* libzmq aborts if it runs out of files at the wrong moment. */
 static bool files_left(void)
 {
     int spare[SPARE_FILES], count = 0;
@@ -132,7 +132,7 @@ static uint64_t feed_malformed(void *context, unsigned feed)
 
 const struct kv_readers_shell *io_kv_feeds_shell(struct shell *shell)
 {
-    static struct kv_feeds all; /* of the process, as the shell */
+    static struct kv_feeds all; /* of the process, like the shell */
     shell->kv_feeds = &all;
     all.shell = shell;
     all.actions = (struct kv_readers_shell){.open = feed_open,

@@ -11,11 +11,11 @@
 
 enum {
     BACKLOG = 4096,
-    ACCEPTS_MAX = 64, /* in one turn of the loop: what others sent is read before more come in */
+    ACCEPTS_MAX = 64, /* in a turn of the loop: data of others is read before more come in */
     PAUSE_MS = 100,
     PAUSE_MAX_MS = 1000,
     PAUSE_LOG_MS = 60000,
-    HANDSHAKES_MS = 300, /* what a handshake may still take when new ones are dealt no more */
+    HANDSHAKES_MS = 300, /* time for present handshakes after new ones are refused */
 };
 
 static void on_connections(uv_poll_t *poll, int status, int events);
@@ -28,7 +28,7 @@ static void resume(struct listener *l)
     CHECK(uv_poll_start(&l->poll, UV_READABLE, on_connections) == 0);
 }
 
-/* How the port is called in logs, and its setting. */
+/* Names of the ports in logs, and their settings. */
 static const struct {
     const char *name, *setting;
 } ports[PROXY_PORTS] = {
@@ -56,7 +56,8 @@ static void pause_accepting(struct listener *l, const char *error)
               LOG_CSTR("error", error), LOG_UINT("connections", stats->connections_open));
 }
 
-/* What the error of accept() asks for; NULL: nothing, the next one may do. */
+/* Returns the text of an error of accept() that calls for a pause; NULL: the next accept() may
+ * succeed. */
 static const char *lasting(int error)
 {
     switch (error) {
@@ -68,11 +69,11 @@ static const char *lasting(int error)
     case EINVAL:
         return uv_strerror(uv_translate_sys_error(error));
     default:
-        return NULL; /* of that one connection */
+        return NULL; /* an error of that connection alone */
     }
 }
 
-/* False: no more now. */
+/* Accepts a connection. Returns false for no more now. */
 static bool accept_one(struct listener *l)
 {
     struct sockaddr_storage from;
@@ -85,8 +86,8 @@ static bool accept_one(struct listener *l)
             pause_accepting(l, error);
         return !none && error == NULL;
     }
-    /* The kernel gives the lowest number that is free: from here on files are for the admin port,
-     * for probes and for the other routers. */
+    /* The kernel assigns the lowest free number: from here on files are for the admin port, for
+     * probes and for the other routers. */
     bool gives_way = l->port == PROXY_PORT_CLIENT || l->port == PROXY_PORT_EVENTS;
     if (gives_way && (uint64_t)fd >= l->shell->files->client_max) {
         (void)close(fd);
@@ -109,8 +110,8 @@ static void accept_some(uv_check_t *check)
         i++;
 }
 
-/* They come in when all that waits in this turn of the loop was read. After a standstill a
- * connection whose request waits would pass for idle, and make room for them. */
+/* Accepts after everything that waits in this turn of the loop was read. After a standstill, a
+ * connection with an unread request would otherwise seem idle, and be closed to make room. */
 static void on_connections(uv_poll_t *poll, int status, int events)
 {
     (void)events;
@@ -128,8 +129,8 @@ void listener_tick(struct listener *l, uint64_t now_ms)
         resume(l);
 }
 
-/* Lets the kernel drop connections' first packets on their way to this socket: a client sends its
- * own again after a second, and finds another process's socket then. */
+/* Makes the kernel drop connections' first packets to this socket: a client sends its packet again
+ * after a second, and then reaches another process's socket. */
 static void refuse_handshakes(int fd)
 {
     enum { FLAGS_AT = 13, SYN = 0x02, ACK = 0x10 }; /* of a TCP header, RFC 9293, 3.1 */
@@ -173,9 +174,9 @@ void listener_close(struct listener *l)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* A descriptor that listens, or UV_E*. As libuv binds: IPv6 takes IPv4 too where it is all
- * addresses. `shared`: other processes of this user may listen there too, and the kernel deals
- * connections out among them. */
+/* Returns a listening descriptor, or UV_E*. Binds like libuv: IPv6 on all addresses accepts IPv4
+ * too. `shared`: other processes of this user may listen there too, and the kernel distributes the
+ * connections. */
 static int open_socket(const struct addrinfo *at, bool shared)
 {
     int on = 1, off = 0;
@@ -194,7 +195,7 @@ static int open_socket(const struct addrinfo *at, bool shared)
     return err;
 }
 
-/* 0, or UV_E*. */
+/* Returns 0 or UV_E*. */
 static int open_at(struct listener *l)
 {
     char number[8];

@@ -18,12 +18,12 @@
 
 enum {
     LAST_WAIT_MS = 1000,
-    REST_MS = 1, /* of the thread after each of its turns: it is woken so often at most */
+    REST_MS = 1, /* of the thread after each of its turns: limits how often it is woken */
     RECORDS_MAX = IO_LOG_HELD_MAX / 8 * 7,
     STACK_BYTES = 256 << 10, /* a few calls and PIPE_BUF, with room for a sanitizer's marks */
 };
 
-/* A pipe that can be written to takes PIPE_BUF bytes without blocking, and whole. */
+/* A writable pipe accepts PIPE_BUF bytes whole and without blocking. */
 _Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a line fits into one write");
 _Static_assert((IO_LOG_HELD_MAX & (IO_LOG_HELD_MAX - 1)) == 0, "positions wrap");
 
@@ -33,7 +33,7 @@ static void wait_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* --- writing: by the thread, while there is one ---------------------------------------------- */
+/* --- writing: by the thread, while it runs ---------------------------------------------------- */
 
 static bool can_write(const struct io_log_sink *s, int limit_ms)
 {
@@ -58,8 +58,8 @@ static ssize_t write_some(const struct io_log_sink *s, struct slice bytes, int l
     return n;
 }
 
-/* Whole lines. Those that are not taken whole are counted. A disk that is full may take half of a
- * line; that line is ended before another one follows. */
+/* Writes whole lines, and counts those not written whole. A full disk may accept half a line; that
+ * line is ended before the next one. */
 static void put(struct io_log_sink *s, struct slice lines, int limit_ms)
 {
     if (s->cut && write_some(s, SLICE("\n"), limit_ms) == 1)
@@ -74,7 +74,7 @@ static void put(struct io_log_sink *s, struct slice lines, int limit_ms)
     atomic_fetch_add(&s->dropped, lines_in(lines));
 }
 
-/* The lines that fit into one write, at least one, out of the ring. */
+/* Copies the lines that fit into a write, at least one, out of the ring. */
 static struct slice next_lines(const struct io_log_sink *s, char out[PIPE_BUF])
 {
     uint64_t tail = atomic_load(&s->tail), left = atomic_load(&s->head) - tail;
@@ -89,7 +89,7 @@ static struct slice next_lines(const struct io_log_sink *s, char out[PIPE_BUF])
     return slice_of(out, len);
 }
 
-/* What is there, as far as it is taken within the limit for each piece; -1: there is none. */
+/* Writes the ring's lines, waiting for each piece up to the limit; -1: no limit. */
 static void drain(struct io_log_sink *s, int limit_ms)
 {
     char room[PIPE_BUF];
@@ -101,8 +101,9 @@ static void drain(struct io_log_sink *s, int limit_ms)
     }
 }
 
-/* What a pipe or a socket takes without waiting; false: the rest would wait, or might. No kernel
- * says of a file that it would, and one before 6.4 says of none that it would not. */
+/* Writes as much as a pipe or a socket accepts without waiting. Returns false if the rest would
+ * wait, or might. No kernel reports that for a file, and kernels before 6.4 report it for
+ * nothing. */
 static bool drain_at_once(struct io_log_sink *s)
 {
     char room[PIPE_BUF];
@@ -123,9 +124,9 @@ static bool all_written(const struct io_log_sink *s)
     return atomic_load(&s->tail) == atomic_load(&s->head);
 }
 
-/* A table of open files of its own, which ends with the log's: while two threads share one, each
- * read and write of the loop counts the uses of its file, which costs 2 % of a request of 1 KB. A
- * kernel before 5.9 refuses, and they share it. */
+/* Gives the thread its own table of open files, which ends with the log's. While two threads share
+ * a table, each read and write of the loop counts the uses of its file: 2 % of a request of 1 KB.
+ * Kernels before 5.9 refuse, and the table stays shared. */
 static void leave_files(const struct io_log_sink *s)
 {
     (void)close_range((unsigned)s->fd + 1, UINT_MAX, CLOSE_RANGE_UNSHARE);
@@ -155,7 +156,7 @@ static bool start_thread(struct io_log_sink *s)
     sigset_t all, before;
     if (sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
         return false;
-    /* Signals are for the loop. */
+    /* The loop handles signals. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;
@@ -171,8 +172,8 @@ static void wake(struct io_log_sink *s)
         (void)sem_post(&s->wake);
 }
 
-/* What is appended is written: now, or by the thread soon. It begins when it is first needed:
- * beside a thread each call of the loop that may wait costs more (docs/adr/0056). */
+/* Has the new lines written: now, or soon by the thread. The thread starts when first needed: with
+ * a thread, each blocking call of the loop costs more (docs/adr/0056). */
 static void pass_on(struct io_log_sink *s)
 {
     if (!s->threaded && (s->started || s->ring == NULL || (s->may_thread && drain_at_once(s))))
@@ -216,7 +217,7 @@ static void sink_write(void *context, struct slice line)
     pass_on(s);
 }
 
-/* Lines were lost; while that goes on only /events and the page can say so. */
+/* Reports lost lines; while the loss goes on, only /events and the page can show the report. */
 static void tell(struct io_log_sink *s)
 {
     uint64_t held = atomic_load(&s->head) - atomic_load(&s->tail);
@@ -256,7 +257,7 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
 {
     memset(s, 0, sizeof *s);
     s->fd = STDERR_FILENO;
-    s->ring = malloc(IO_LOG_HELD_MAX); /* a page is touched when a line first comes to it */
+    s->ring = malloc(IO_LOG_HELD_MAX); /* pages are touched by the first lines written to them */
     log_init(&s->log, sink_write, sink_clock_ms, s);
     s->log.record = sink_record;
     bool terminal = isatty(s->fd) == 1;
@@ -265,10 +266,10 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-/* For a process that dies; NULL: all is written at once. */
+/* For a dying process; NULL: all lines were written at once. */
 static _Atomic(struct io_log_sink *) dying;
 
-/* The thread goes on while this one waits. The signal then does what it does without a handler. */
+/* Waits for the thread, which continues. Then the signal has its default effect. */
 static void on_fatal(int number)
 {
     (void)number;
@@ -284,7 +285,7 @@ static void on_fatal(int number)
 static void watch_faults(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    static const int faults[] = {SIGABRT}; /* the sanitizer reports the others */
+    static const int faults[] = {SIGABRT}; /* the sanitizer reports the other faults */
 #else
     static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 #endif
@@ -306,8 +307,8 @@ void io_log_sink_start(struct log *log)
     watch_faults();
 }
 
-/* False: it hangs in a write. Then it keeps its memory, and ends with the process. A time limit of
- * the semaphore would go by the wall clock, which may be set meanwhile. */
+/* Returns false if the thread hangs in a write. Then it keeps its memory, and ends with the
+ * process. The semaphore's own time limit would use the wall clock, which may be set meanwhile. */
 static bool end_thread(struct io_log_sink *s)
 {
     atomic_store(&s->ending, true);

@@ -26,7 +26,7 @@ static void forget(struct lookup_kind *k)
     k->count = 0;
 }
 
-/* False: no memory, and what was known stays. */
+/* Returns false if out of memory, keeping the old addresses. */
 static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigned count)
 {
     bool v6 = k == &k->lookup->kinds[LOOKUP_V6];
@@ -45,8 +45,8 @@ static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigne
     return true;
 }
 
-/* Whose failure says more: that nobody answered, rather than that there is none of the other kind.
- */
+/* Returns the kind with the more telling failure: no answer at all, rather than no address of the
+ * other kind. */
 static const struct lookup_kind *failed(const struct lookup *l)
 {
     const struct lookup_kind *v4 = &l->kinds[LOOKUP_V4], *v6 = &l->kinds[LOOKUP_V6];

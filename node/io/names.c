@@ -11,12 +11,12 @@
 #include "node/settings/address.h"
 
 struct name {
-    struct net_host host; /* first: what the proxy sees */
+    struct net_host host; /* first: the proxy's view */
     struct shell *shell;
     struct node_address address;
-    struct tls_host *tls; /* NULL: none is spoken there */
+    struct tls_host *tls; /* NULL: no TLS */
     struct lookup lookup;
-    unsigned count; /* of the addresses that the proxy knows */
+    unsigned count; /* of the addresses passed to the proxy */
     union lookup_address found[NET_ADDRESSES_MAX];
 };
 
@@ -34,7 +34,7 @@ static bool same(const union lookup_address *a, const union lookup_address *b)
                : memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
 }
 
-/* Where it is among `count` addresses; NET_ADDRESS_NEW: nowhere. */
+/* Returns the index of the address; NET_ADDRESS_NEW: not in the list. */
 static uint8_t find(const union lookup_address *list, unsigned count,
                     const union lookup_address *address)
 {
@@ -45,7 +45,8 @@ static uint8_t find(const union lookup_address *list, unsigned count,
     return NET_ADDRESS_NEW;
 }
 
-/* Of more addresses than are used, those stay that were used before: DNS servers turn the order. */
+/* Chooses addresses if there are too many: earlier ones stay, because DNS servers rotate the
+ * order. */
 static void keep(struct name *n, struct net_found *out)
 {
     union lookup_address list[NET_ADDRESSES_MAX];

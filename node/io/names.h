@@ -1,5 +1,5 @@
-/* Names of hosts and their addresses for the proxy (node/proxy/net.h), by DNS (node/io/lookup.h).
- */
+/* Names of hosts and their addresses for the proxy (node/proxy/net.h), by DNS
+ * (node/io/lookup.h). */
 #ifndef NODE_IO_NAMES_H
 #define NODE_IO_NAMES_H
 
@@ -17,9 +17,9 @@ bool names_resolve(struct net_host *host);
 void names_ip(const struct net_host *host, unsigned address, char out[NET_IP_BYTES]);
 void names_close(struct net_host *host);
 
-/* What is remembered of its TLS; NULL: none is spoken there. */
+/* Returns the host's TLS state; NULL: no TLS. */
 struct tls_host *names_tls(const struct net_host *host);
-/* One of its addresses. */
+/* Returns an address of the host. */
 const struct sockaddr *names_address(const struct net_host *host, unsigned address);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Once, before anything else. Aborts if the system has no randomness. */
+/* Called once, before anything else. Aborts if the system has no randomness. */
 void io_random_init(void);
 void io_random_bytes(void *out, size_t len);
 

@@ -17,7 +17,7 @@ int io_file_fail(const struct io_file *f, char *message, const char *what)
     return ERR_NOT_FOUND;
 }
 
-/* Room for so many bytes from `start` on. */
+/* Makes room for so many bytes from `start` on. */
 static int make_room(struct buf *out, size_t start, size_t bytes)
 {
     struct buf wider = {0};
@@ -35,10 +35,11 @@ static int make_room(struct buf *out, size_t start, size_t bytes)
 
 static int read_all(const struct io_file *f, int fd, size_t size, struct buf *out, char *message)
 {
-    size_t start = out->len, most = f->bytes_max + 1; /* one more shows that it is too long */
+    size_t start = out->len, most = f->bytes_max + 1; /* an extra byte shows that the file is too
+                                                       * long */
     size_t room = 0, wanted = size < ROOM_BYTES ? ROOM_BYTES : size + 1;
     for (;;) {
-        if (out->len - start == room) { /* at the start; or it grew, or is no regular file */
+        if (out->len - start == room) { /* at the start; or the file grew, or is not regular */
             room = wanted < most ? wanted : most;
             wanted = 2 * room;
             if (make_room(out, start, room) != 0)
@@ -85,8 +86,8 @@ int io_file_read_fd(const struct io_file *f, int fd, struct buf *out, bool *othe
 
 int io_file_read(const struct io_file *f, struct buf *out, bool *others_read, char *message)
 {
-    /* Opening a pipe for reading waits for a writer, unless told not to. Another process may have a
-     * lease on a file: it gives that up when somebody waits. */
+    /* Opening a pipe for reading blocks until there is a writer, hence O_NONBLOCK. Another process
+     * with a lease on the file gives the lease up when somebody waits. */
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | (f->pipes ? 0 : O_NONBLOCK));
     if (fd < 0 && errno == EWOULDBLOCK)
         fd = open(f->path, O_RDONLY | O_CLOEXEC);

@@ -20,15 +20,15 @@ struct reload {
     char *const *argv;
     char *const *environment;
     struct io_watch watch;
-    struct node_options fresh;  /* made, and not taken yet; all zero: none */
-    struct node_options wanted; /* what was loaded last; all zero: nothing since the start */
+    struct node_options fresh;  /* made, but not taken yet; all zero: none */
+    struct node_options wanted; /* loaded last; all zero: nothing since the start */
     struct shell *shell;
     bool began;       /* the first reading is over */
     unsigned waiting; /* settings that wait for a restart */
 };
 
-/* In the thread. Settings are made of what the file is by now: if that is not what was read, the
- * next reading finds it changed. */
+/* Runs in the thread. Loads the file's present text: if that differs from the text read, the next
+ * reading finds a change. */
 static int make(void *context)
 {
     struct reload *r = context;
@@ -63,7 +63,7 @@ static bool replicas_differ(const struct reload *r)
            !same;
 }
 
-/* The settings are loaded and right. */
+/* Applies loaded, valid settings. */
 static int follow(struct reload *r, struct node_options_changes *changes)
 {
     struct shell *shell = r->shell;
@@ -87,7 +87,7 @@ static int follow(struct reload *r, struct node_options_changes *changes)
     return 0;
 }
 
-/* What waits for a restart is shown by the admin port. */
+/* The admin port shows the settings that wait for a restart. */
 static void keep_wanted(struct reload *r)
 {
     node_options_free(&r->wanted);
@@ -111,13 +111,13 @@ static void take(void *context)
     struct reload *r = context;
     struct io_watch *w = &r->watch;
     struct node_options_changes changes = {.waiting = w->made ? 0 : r->waiting};
-    bool tells = r->began || w->answers; /* the first reading is what the start has read */
+    bool tells = r->began || w->answers; /* the first reading repeats the start's */
     if (w->made && (w->err = follow(r, &changes)) != 0)
         (void)snprintf(w->message, IO_FILE_MESSAGE, "%s", err_text(w->err));
     if (w->made)
         keep_wanted(r);
     r->began = true;
-    /* Shown until the file can be used again. */
+    /* Shown until the file is usable again. */
     admin_options_refused(r->shell->admin, w->err != 0 ? w->told : NULL);
     if (w->err != 0)
         return;

@@ -1,13 +1,12 @@
 /* Settings that change while the router runs: the file of --config is read again every second
  * (node/io/watch_file.h), and on SIGHUP.
  *
- * If it is new all settings are made anew as at the start, from the same flags and environment, so
- * a flag stays stronger than the file. If anything is wrong nothing
- * changes, and the log says what, with file and line. Else live settings take effect
- * (node/settings/change.h), and the others are named: they wait for a restart.
+ * A changed file causes a full load as at the start, with the same flags and environment: flags
+ * still override the file. After any error nothing changes, and the log has the reason, with file
+ * and line. Otherwise live settings take effect (node/settings/change.h), and the log names the
+ * others, which wait for a restart.
  *
- * A pipe (--config /dev/stdin) is read at the start alone.
- */
+ * A pipe (--config /dev/stdin) is only read at the start. */
 #ifndef NODE_IO_RELOAD_H
 #define NODE_IO_RELOAD_H
 
@@ -20,19 +19,19 @@
 struct shell;
 struct reload;
 
-/* Makes shell->reload, if there is a file. `in_force` is changed in place. All is borrowed until
+/* Creates shell->reload, if there is a file. `in_force` is changed in place. All is borrowed until
  * reload_free(). ERR_NOMEM. */
 MUST_USE int reload_open(struct shell *shell, struct node_options *in_force, int argc,
                          char *const *argv, char *const *environment);
-/* SIGHUP. False: there is no file to read. NULL: none. */
+/* Handles SIGHUP. Returns false if there is no file to read. Accepts NULL. */
 bool reload_ask(struct reload *r);
-/* Whether that is still to come. */
+/* True until that reading is done. */
 bool reload_is_asked(const struct reload *r);
-/* Whether the file as it was read last cannot be used: what was in force goes on. NULL: no file. */
+/* True if the last text of the file is unusable: earlier settings stay in force. NULL: no file. */
 bool reload_refused(const struct reload *r);
-/* How many settings of the file as it was last used wait for a restart. NULL: no file. */
+/* Returns the number of settings in the last usable file that wait for a restart. NULL: no file. */
 unsigned reload_waiting(const struct reload *r);
-/* The loop has ended, or never ran. NULL is fine. */
+/* Called after the loop has ended, or never ran. Accepts NULL. */
 void reload_free(struct reload *r);
 
 #endif

@@ -10,11 +10,11 @@
 
 enum { V4, V6, FAMILIES };
 
-/* The addresses of one host. */
+/* The addresses of a host. */
 struct found {
     struct dns_address *at; /* owned */
     unsigned count;
-    bool failed; /* nobody answered */
+    bool failed; /* no answer */
 };
 
 struct host {
@@ -29,19 +29,19 @@ struct hosts {
     unsigned count;
 };
 
-/* One --replica-dns. */
+/* A --replica-dns. */
 struct name {
     struct replica_dns *all;
     struct node_dns_option option; /* borrows from the options */
     unsigned source;
     uint64_t due_ms;
-    bool busy;   /* the questions of one round are under way */
-    bool asking; /* in the loop that asks them */
+    bool busy;   /* a round's questions are under way */
+    bool asking; /* within the loop that asks */
     bool listed;
-    unsigned next, open;              /* hosts to ask next, being asked */
-    char why[DISCOVER_WHY_MAX];       /* the last of this round that failed or found nothing */
-    char lacks[DISCOVER_WHY_MAX];     /* the first thing that is not in the list of this round */
-    struct hosts hosts, hosts_before; /* of this round, of the last one */
+    unsigned next, open;              /* next host to ask; hosts being asked */
+    char why[DISCOVER_WHY_MAX];       /* the last failure or empty answer of this round */
+    char lacks[DISCOVER_WHY_MAX];     /* the first thing missing in this round's list */
+    struct hosts hosts, hosts_before; /* of this round and the last */
 };
 
 struct replica_dns {
@@ -99,7 +99,7 @@ static void fail(struct name *n, const char *why)
     round_end(n, false);
 }
 
-/* What nobody answered this time is as it was. False: no memory. */
+/* Keeps the old addresses of a kind without an answer. Returns false if out of memory. */
 static bool keep(const struct name *n, struct host *h, unsigned family)
 {
     const struct hosts *before = &n->hosts_before;
@@ -137,7 +137,7 @@ static void list(struct name *n, unsigned count)
     bool filled = entries != NULL && names != NULL;
     discover_hint(n->all->discover, n->source, n->lacks[0] != '\0' ? n->lacks : n->why);
     discover_lacks(n->all->discover, n->source, n->lacks);
-    if (filled) /* what it refuses it logs */
+    if (filled) /* logs refusals */
         round_end(n, discover_list(n->all->discover, n->source, entries, count,
                                    uv_now(n->all->loop)) == ERR_OK);
     free(entries);
@@ -146,7 +146,7 @@ static void list(struct name *n, unsigned count)
         fail(n, err_text(ERR_NOMEM));
 }
 
-/* All questions are answered. */
+/* Ends a round after the last answer. */
 static void answered(struct name *n)
 {
     unsigned count = 0;
@@ -154,7 +154,7 @@ static void answered(struct name *n)
     for (unsigned i = 0; i < n->hosts.count; i++) {
         struct host *h = &n->hosts.at[i];
         for (unsigned f = 0; f < FAMILIES; f++) {
-            /* Without an answer for IPv4 "no IPv6" says nothing. */
+            /* Without an answer for IPv4, "no IPv6" proves nothing. */
             any = any || (!h->found[f].failed && (f == V4 || h->found[f].count > 0));
             if (h->found[f].failed && !keep(n, h, f)) {
                 fail(n, err_text(ERR_NOMEM));
@@ -173,7 +173,8 @@ static void answered(struct name *n)
 
 static void ask_more(struct name *n);
 
-/* An address of some machine: not 0.0.0.0 or ::, which are this one, nor one of many. */
+/* True for an address of a machine: not 0.0.0.0 or ::, which are this machine, nor a multicast
+ * address. */
 static bool of_a_machine(const char *text)
 {
     struct in_addr v4;
@@ -185,7 +186,7 @@ static bool of_a_machine(const char *text)
            !IN6_IS_ADDR_MULTICAST(&v6);
 }
 
-/* For people: the first one of a round will do. */
+/* Records the first thing missing in a round, for people. */
 static void lacks(struct name *n, const char *what, const char *which, const char *why)
 {
     if (n->lacks[0] == '\0')
@@ -230,8 +231,8 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
     ask_more(h->name);
 }
 
-/* IPv6 is asked of the name that was found. Where nobody answers for IPv4 it is asked all the
- * same: some servers fail for the kind that they have none of. */
+/* Asks for IPv6 under the name found. Without an answer for IPv4, IPv6 is still asked for: some
+ * servers fail for a kind that they have none of. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
@@ -239,13 +240,14 @@ static void on_v4(void *context, enum dns_status status, const char *why, const 
     char name[NODE_HOST_BYTES + 1];
     take(h, V4, status, why, found, count);
     dns_other_kind(name, h->host, full);
-    if (slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) /* one engine is not two */
+    if (slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) /* the engine must not count
+                                                                      * twice */
         on_v6(h, DNS_NONE, "", NULL, NULL, 0);
     else if (dns_addresses(h->name->all->dns, name, true, on_v6, h) == NULL)
         on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
-/* Answers may come at once: those that do are taken in by the loop that asked. */
+/* Answers may come before the call returns: the loop that asked handles them. */
 static void ask_more(struct name *n)
 {
     if (n->asking)

@@ -1,4 +1,4 @@
-/* One replica more in a list. */
+/* Adds a replica to a list. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@ struct replica_file {
     struct discover *discover; /* borrowed */
     unsigned source;
     struct io_watch watch;
-    struct replica_list list; /* made, and not taken yet */
+    struct replica_list list; /* made, but not taken yet */
 };
 
 static int make(void *context)
@@ -32,7 +32,7 @@ static void take(void *context)
         discover_failed(f->discover, f->source, w->message, w->all->now_ms);
     } else if (w->made) {
         discover_hint(f->discover, f->source, "the file lists no replica");
-        /* Errors are logged there. */
+        /* discover_list() logs errors. */
         DISCARD(
             discover_list(f->discover, f->source, f->list.entries, f->list.count, w->all->now_ms));
         replica_list_free(&f->list);
@@ -78,7 +78,7 @@ int replica_file_open(struct replica_file **out, const char *path, struct discov
     }
     f->discover = d;
     f->source = (unsigned)source;
-    DISCARD(io_watch_read(&f->watch)); /* what is wrong is the source's failure */
+    DISCARD(io_watch_read(&f->watch)); /* errors count as the source's failure */
     io_watch_start(&f->watch);
     *out = f;
     return ERR_OK;

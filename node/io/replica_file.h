@@ -1,9 +1,8 @@
-/* A --replica-file: a list of replicas (node/io/replica_list.h) that is read again as it changes.
+/* A --replica-file: a list of replicas (node/io/replica_list.h), read again after changes.
  *
- * It is read at the start and then every second (node/io/watch_file.h). A file that is not there or
- * not understood is a source that fails: its last list holds, and the log says once what is wrong,
- * with file and line.
- */
+ * The file is read at the start and then every second (node/io/watch_file.h). A missing or invalid
+ * file is a failing source: the last list holds, and the log has the reason once, with file and
+ * line. */
 #ifndef NODE_IO_REPLICA_FILE_H
 #define NODE_IO_REPLICA_FILE_H
 
@@ -17,10 +16,10 @@ struct replica_file;
  * replica_file_free(). ERR_FULL, ERR_NOMEM. */
 MUST_USE int replica_file_open(struct replica_file **out, const char *path, struct discover *d,
                                struct io_watches *all);
-/* The loop has ended, or never ran. NULL is fine. */
+/* Called after the loop has ended, or never ran. Accepts NULL. */
 void replica_file_free(struct replica_file *f);
 
-/* Reads and parses it once. ERR_* with a message of IO_FILE_MESSAGE bytes. */
+/* Reads and parses the file once. ERR_* with a message of IO_FILE_MESSAGE bytes. */
 MUST_USE int replica_file_check(const char *path, char *message);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { FOLDER_BYTES = 4096, PATH_BYTES = FOLDER_BYTES + 16, HOST_BYTES = 300 };
 
-/* One service. */
+/* A service. */
 struct source {
     struct replica_kubernetes *owner;
     struct discover_kubernetes *kubernetes;
@@ -28,10 +28,10 @@ struct replica_kubernetes {
     uv_loop_t *loop;
     struct discover *discover;
     struct log *log;
-    const char *folder;      /* of the service account */
+    const char *folder;      /* the service account's */
     char server[HOST_BYTES]; /* "https://10.96.0.1:443" */
     struct curl_loop curl;
-    uv_timer_t wake; /* the sources' */
+    uv_timer_t wake; /* for the sources */
     bool stopped;
     bool acting;
     unsigned count;
@@ -50,8 +50,8 @@ static void path_of(const struct replica_kubernetes *r, const char *name, char *
     (void)snprintf(out, PATH_BYTES, "%s/%s", r->folder, name);
 }
 
-/* A file of one line, without the white space at its end. Appended; `message` has
- * IO_FILE_MESSAGE bytes. */
+/* Appends a file of a single line, without trailing white space; `message` has IO_FILE_MESSAGE
+ * bytes. */
 static int read_line(const struct replica_kubernetes *r, const char *name, struct buf *out,
                      char *message)
 {
@@ -95,7 +95,7 @@ int replica_kubernetes_check(const char *folder, char *message)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* A blank line ends a head. */
+/* Handles a header line; a blank line ends the head. */
 static size_t on_header(char *line, size_t one, size_t len, void *context)
 {
     struct source *s = context;
@@ -134,7 +134,7 @@ static void drop_request(struct source *s)
     s->headers = NULL;
 }
 
-/* The token as a header, read anew: it is changed about once an hour. */
+/* Reads the token anew and makes a header: it changes about once an hour. */
 static int read_token(struct source *s)
 {
     char message[IO_FILE_MESSAGE];
@@ -170,10 +170,10 @@ static int set_up(struct source *s, const char *url, const char *ca)
     SET(CURLOPT_USERAGENT, "grapevine/" GRAPEVINE_VERSION);
     SET(CURLOPT_CAINFO, ca);
     SET(CURLOPT_CAPATH, NULL);
-    SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* else a new CA counts after a day */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* otherwise a new CA takes effect after a day */
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L); /* its look-ups are threads, which an end would wait for */
-    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* of a proxy */
+    SET(CURLOPT_QUICK_EXIT, 1L);               /* an exit would wait for its look-up threads */
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* from a proxy */
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_TCP_KEEPIDLE, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
     SET(CURLOPT_TCP_KEEPINTVL, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
@@ -214,9 +214,9 @@ static void ask(struct source *s)
                               now_of(r));
 }
 
-/* --- what a source wants -------------------------------------------------------------------- */
+/* --- the sources' actions --------------------------------------------------------------------- */
 
-/* Does what it wants now. Returns when it wants to be asked again. */
+/* Does what the source needs now. Returns when to call again. */
 static uint64_t act(struct source *s)
 {
     struct discover *d = s->owner->discover;
@@ -237,7 +237,8 @@ static uint64_t act(struct source *s)
         case DISCOVER_KUBERNETES_LISTED:
             entries = discover_kubernetes_entries(s->kubernetes, &count);
             discover_hint(d, (unsigned)s->number, discover_kubernetes_hint(s->kubernetes));
-            if (discover_list(d, (unsigned)s->number, entries, count, now) != 0) /* it logs */
+            if (discover_list(d, (unsigned)s->number, entries, count, now) != 0) /* logs the
+                                                                                  * reason */
                 discover_kubernetes_refused(s->kubernetes, now);
             break;
         case DISCOVER_KUBERNETES_SAME:
@@ -250,7 +251,7 @@ static uint64_t act(struct source *s)
     }
 }
 
-/* Never out of a callback of libcurl's: requests begin and end here. */
+/* Never called in a callback of libcurl: requests begin and end here. */
 static void act_all(struct replica_kubernetes *r);
 
 static void on_wake(uv_timer_t *timer)
@@ -273,7 +274,7 @@ static void act_all(struct replica_kubernetes *r)
     CHECK(uv_timer_start(&r->wake, on_wake, next > now ? next - now : 1, 0) == 0);
 }
 
-/* --- what libcurl says ----------------------------------------------------------------------- */
+/* --- results from libcurl --------------------------------------------------------------------- */
 
 static bool of_ca(CURLcode result)
 {
@@ -300,7 +301,7 @@ static void on_driven(void *context)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* The same service with its namespace and without. */
+/* Refuses a service listed with its namespace and without. */
 static int refuse_twice(const struct replica_kubernetes *r, const char *text)
 {
     log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("service", text),
@@ -383,7 +384,7 @@ int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t *loop,
     r->curl.ended = on_ended;
     r->curl.driven = on_driven;
     r->curl.context = r;
-    *out = r; /* from now on its owner frees it, after errors too */
+    *out = r; /* from now on the owner frees it, also after errors */
     int err = curl_loop_open(&r->curl, loop);
     if (err == 0)
         err = find_server(r);

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-/* Without white space at its ends, and without a comment. */
+/* Returns the line without surrounding white space and without comment. */
 static struct slice line_of(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -50,7 +50,7 @@ int replica_list_parse(struct slice text, struct replica_list *out, char *messag
         replica_list_free(out);
         return err;
     }
-    for (unsigned i = 0; i < out->count; i++) { /* the texts move no more */
+    for (unsigned i = 0; i < out->count; i++) { /* the texts stay in place from now on */
         out->entries[i].name = slice_of_cstr(out->texts[i].name);
         out->entries[i].labels.model = slice_of_cstr(out->texts[i].model);
         out->entries[i].labels.health = slice_of_cstr(out->texts[i].health);

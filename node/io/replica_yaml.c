@@ -1,4 +1,4 @@
-/* A list of replicas as YAML: a sequence of URLs, or of maps with url and labels. */
+/* Reads a list of replicas in YAML: a sequence of URLs, or of maps with url and labels. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -12,14 +12,14 @@ struct reading {
     char *message;
 };
 
-/* Owned copies of one map: events end with the next one. */
+/* Owned copies of a map's values: an event ends with the next. */
 struct map {
     struct node_labels labels;
     char url[NODE_VALUE_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
     char health[NODE_HEALTH_PATH_MAX + 1];
     char kv_events[KV_NAMED_MAX + 1];
-    char seen[128]; /* its keys, each with a space */
+    char seen[128]; /* keys seen, each followed by a space */
 };
 
 static int next(struct reading *r, yaml_event_t *event)
@@ -32,7 +32,7 @@ static int next(struct reading *r, yaml_event_t *event)
     return replica_list_fail(r->message, yaml_line_of_error(&r->parser), text);
 }
 
-/* A plain value; `event` is deleted by the caller. */
+/* Takes a plain value; the caller deletes `event`. */
 static int take_scalar(struct reading *r, const yaml_event_t *event, const char *want,
                        struct slice *out)
 {

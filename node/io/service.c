@@ -11,7 +11,8 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-/* "@name" is an abstract socket: its address begins with a zero and has none at its end. */
+/* Parses the socket's address. "@name" is an abstract socket: a zero in front of the name and none
+ * at the end. */
 static bool read_address(struct service *s, const char *path)
 {
     size_t len = path != NULL ? strlen(path) : 0;
@@ -25,7 +26,7 @@ static bool read_address(struct service *s, const char *path)
     return true;
 }
 
-/* The variable as a number; 0: it has none. */
+/* Returns the variable as a number; 0: not a number. */
 static uint64_t number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -89,7 +90,7 @@ static void write_status(const struct shell *shell, char *out)
         *c = *c == '\n' ? ' ' : *c;
 }
 
-/* True: it went, or will never go. */
+/* Returns true if the message was sent, or never can be. */
 static bool send_message(struct shell *shell, const char *message)
 {
     struct service *s = &shell->service;
@@ -104,7 +105,7 @@ static bool send_message(struct shell *shell, const char *message)
     return false;
 }
 
-/* RELOADING=1 and READY=1 are two messages: one is read as a whole. */
+/* Sends RELOADING=1 and READY=1 as two messages: each is read as a whole. */
 static void tell_reload(struct shell *shell)
 {
     struct service *s = &shell->service;

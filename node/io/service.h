@@ -1,25 +1,24 @@
-/* What the service manager that started this process hears of it, as sd_notify(3) of systemd says:
- * datagrams of text to the socket that NOTIFY_SOCKET names. Without that variable there are none.
+/* Messages to the service manager that started this process, following sd_notify(3) of systemd:
+ * datagrams of text to the socket in NOTIFY_SOCKET. Without the variable none are sent.
  *
- *   READY=1      the ports listen and the loop runs. Not that requests can be served: that is
- *                /readyz, which load balancers ask. A router whose engines are all down has started
- *                well; systemd would end it for not being ready, again and again, and each time it
- *                would lose what it knows.
- *   STATUS=      in words what /readyz says, for `systemctl status`
- *   RELOADING=1  SIGHUP came, with the time of it (MONOTONIC_USEC, as Type=notify-reload wants);
- *                READY=1 follows when the settings were read and what can change has. With that
- *                type (systemd 253) `systemctl reload` returns then
- *   WATCHDOG=1   from the tick, three times within WATCHDOG_USEC: a loop that hangs sends none, and
- *                is started again
- *   STOPPING=1   it drains; with it EXTEND_TIMEOUT_USEC, so that no TimeoutStopSec cuts answers
- *                that drain-delay and drain-timeout leave time for
+ *   READY=1      the ports listen and the loop runs. Readiness to serve requests is something
+ *                else: load balancers ask /readyz for that. A router without a single engine up
+ *                has started well; otherwise systemd would restart it again and again, and each
+ *                time the router would lose its knowledge.
+ *   STATUS=      the words of /readyz, for `systemctl status`
+ *   RELOADING=1  SIGHUP came, with the time (MONOTONIC_USEC, required by Type=notify-reload);
+ *                READY=1 follows after the settings were read and applied. With that type (systemd
+ *                253) `systemctl reload` returns then
+ *   WATCHDOG=1   from the tick, three times within WATCHDOG_USEC: a hanging loop sends none, and
+ *                systemd restarts the process
+ *   STOPPING=1   the router drains; with EXTEND_TIMEOUT_USEC, so that TimeoutStopSec cuts no
+ *                answers permitted by drain-delay and drain-timeout
  *
- * Own code, though libsystemd has this: the protocol is one datagram and stable by promise, and its
- * manual says to write it anew rather than to link for it alone. The library would bring five more
- * into the process (lzma, zstd, lz4, gcrypt, cap), which the container does without.
+ * Own code instead of libsystemd: the protocol is a single datagram and stable by promise, and its
+ * manual recommends reimplementing it over linking only for this. The library would load five more
+ * into the process (lzma, zstd, lz4, gcrypt, cap), which are missing in the container.
  *
- * What cannot be sent now is sent by a later tick; nothing here waits.
- */
+ * A later tick sends messages that cannot be sent now; nothing here waits. */
 #ifndef NODE_IO_SERVICE_H
 #define NODE_IO_SERVICE_H
 
@@ -32,43 +31,43 @@ struct shell;
 
 enum {
     SERVICE_STATUS_BYTES = 256,
-    SERVICE_STATUS_MS = 1000, /* between two statuses */
-    SERVICE_STOP_SPARE_MS =
-        10000 /* beyond the drain's limits, to announce that it leaves and end */
+    SERVICE_STATUS_MS = 1000,     /* between two statuses */
+    SERVICE_STOP_SPARE_MS = 10000 /* beyond the drain's limits, to announce the leave and exit */
 };
 
-/* What is to be told next of a reload, or was. */
+/* Progress of a reload: the next message, or the last. */
 enum service_reload {
     SERVICE_STEADY,
     SERVICE_RELOAD_DUE, /* RELOADING=1 */
-    SERVICE_RELOADING,  /* nothing, before it is over */
+    SERVICE_RELOADING,  /* none before the reload is over */
     SERVICE_RELOADED,   /* READY=1 */
 };
 
 struct service {
-    bool asked;      /* somebody listens */
-    bool complained; /* that it cannot be reached */
-    bool ready;      /* was sent, as were the next two */
+    bool asked;      /* NOTIFY_SOCKET is set */
+    bool complained; /* that the socket cannot be reached */
+    bool ready;      /* READY=1 was sent; likewise the next two */
     bool stopping;
     enum service_reload reload;
-    bool reload_over;   /* what was asked for is done, told or not */
-    uint64_t reload_us; /* when it was asked for */
+    bool reload_over;   /* the reload is done, reported or not */
+    uint64_t reload_us; /* time of the request */
     char status[SERVICE_STATUS_BYTES];
     int fd;
     struct sockaddr_un to;
     socklen_t to_len;
-    uint64_t watchdog_ms; /* between two signs of life; 0: none are wanted */
-    uint64_t alive_at_ms; /* when the next is due */
+    uint64_t watchdog_ms; /* between two signs of life; 0: none required */
+    uint64_t alive_at_ms; /* when the next sign of life is due */
     uint64_t status_at_ms;
 };
 
 /* Reads the environment: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */
 void service_open(struct service *s);
-/* From the loop that it vouches for. */
+/* Called from the loop under supervision. */
 void service_tick(struct shell *shell, uint64_t now_ms);
-/* Something could not be sent yet, or signs of life are wanted often: the tick is needed soon. */
+/* True if a message is pending, or signs of life are frequent: the tick is needed soon. */
 bool service_waits(const struct service *s);
-/* SIGHUP came, and is followed now. Each is followed by service_reloaded(). */
+/* Report that SIGHUP is being handled, and that the reload is over. Each first call is followed by
+ * a second. */
 void service_reloads(struct shell *shell);
 void service_reloaded(struct shell *shell);
 void service_close(struct service *s);

@@ -56,7 +56,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Something of the shell's own waits for a time that each tick looks at. */
+/* True if a part of the shell waits for a time checked in each tick. */
 static bool waits(const struct shell *shell)
 {
     bool any = shell->draining || shell->reads_again || tls_waits(shell->tls) ||
@@ -66,8 +66,8 @@ static bool waits(const struct shell *shell)
     return any;
 }
 
-/* The timer is moved forward only, never back: where there are replicas or requests it is set once
- * for each tick. */
+/* Sets the timer. The timer only moves forward: with replicas or requests it is set once for each
+ * tick. */
 static void arm_tick(struct shell *shell)
 {
     uint64_t soonest = shell->ticked_ms + PROXY_TICK_MS;
@@ -113,7 +113,7 @@ static void on_tick(uv_timer_t *timer)
     arm_tick(shell);
 }
 
-/* Once in each turn of the loop, before it sleeps; behind that of the gossip, which began later. */
+/* Runs once in each turn of the loop, before it sleeps; after the gossip's, which started later. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct shell *shell = handle->data;
@@ -126,7 +126,8 @@ static void on_prepare(uv_prepare_t *handle)
 
 /* --- listening ------------------------------------------------------------------------------ */
 
-/* What others may do on the admin port without a token; nothing to say if they do not reach it. */
+/* Logs what others may do on the admin port without a token; nothing if it is out of their
+ * reach. */
 static void judge_admin_port(struct shell *shell)
 {
     const struct listener *l = &shell->listeners[PROXY_PORT_ADMIN];
@@ -169,7 +170,7 @@ static void on_left(struct shell *shell)
     trace_export_flush(shell->trace_export, on_flushed, shell);
 }
 
-/* The other routers hear of it last: until then what is still under way here counts for them. */
+/* Leaves after the last request: until then its load counts at the other routers. */
 static void leave_if_drained(struct shell *shell)
 {
     bool served = proxy_clients_open(shell->proxy) == 0 || BUG(DRAIN_IMPATIENT);
@@ -218,7 +219,7 @@ void shell_drain(struct shell *shell, bool delayed)
     }
     uint64_t now = shell_now_ms(shell);
     uint64_t delay_ms = delayed && !shell->draining ? shell->options->drain_delay_ms : 0;
-    shell->drain_delay_at_ms = now + delay_ms; /* asked again: no delay */
+    shell->drain_delay_at_ms = now + delay_ms; /* second call: no delay */
     if (!shell->draining) {
         shell->draining = true;
         proxy_drain(shell->proxy, false, now);
@@ -232,7 +233,7 @@ void shell_drain(struct shell *shell, bool delayed)
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
-/* By SIGHUP; on_tick() sees when it is done. */
+/* Starts rereading after SIGHUP; on_tick() notices the end. */
 static void read_again(struct shell *shell)
 {
     service_reloads(shell);
@@ -255,7 +256,7 @@ static void on_signal(uv_signal_t *handle, int number)
         read_again(shell);
         return;
     }
-    shell_drain(shell, number == SIGTERM); /* who presses Ctrl-C wants it to end */
+    shell_drain(shell, number == SIGTERM); /* Ctrl-C means to end at once */
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -267,7 +268,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 
 void shell_close(struct shell *shell)
 {
-    /* Without its handler a late second SIGTERM would kill the process on its last steps. */
+    /* Without the handler a late second SIGTERM would kill the process in its last steps. */
     sigset_t late;
     (void)sigemptyset(&late);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
@@ -283,12 +284,12 @@ void shell_close(struct shell *shell)
         proxy_stop(shell->proxy, shell_now_ms(shell));
     io_kv_feeds_stop(shell);
     trace_export_stop(shell->trace_export);
-    if (shell->dns != NULL) /* behind all who ask */
+    if (shell->dns != NULL) /* after all its users */
         dns_stop(shell->dns);
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_close(&shell->listeners[i]);
     uv_walk(shell->loop, close_handle, NULL);
-    /* The mask is this thread's; those of libuv's pool would still take it. */
+    /* The mask covers only this thread; threads of libuv's pool would still receive the signal. */
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         (void)signal(signals[i], SIG_IGN);
     (void)uv_run(shell->loop, UV_RUN_DEFAULT);
@@ -300,7 +301,7 @@ void shell_close(struct shell *shell)
     service_close(&shell->service);
 }
 
-/* --- the beginning -------------------------------------------------------------------------- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 static void on_replica(void *context, unsigned replica, bool present)
 {
@@ -391,13 +392,13 @@ static void start_loop(struct shell *shell)
     CHECK(uv_prepare_start(&shell->prepare, on_prepare) == 0);
 }
 
-/* A port that need not be there. */
+/* Opens an optional port. */
 static int open_more(struct shell *shell, enum proxy_port port, const char *listen)
 {
     struct node_address at;
     if (listen[0] == '\0')
         return ERR_OK;
-    CHECK(node_address_parse(slice_of_cstr(listen), &at) == 0); /* it was checked when it was set */
+    CHECK(node_address_parse(slice_of_cstr(listen), &at) == 0); /* checked when it was set */
     return listener_open(&shell->listeners[port], shell, port, &at);
 }
 

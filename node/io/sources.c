@@ -11,14 +11,15 @@
 #include "node/io/shell.h"
 
 struct sources {
-    struct replica_dns *dns;               /* all --replica-dns; NULL: there are none */
-    struct replica_kubernetes *kubernetes; /* all --replica-kubernetes; NULL: there are none */
-    int settings;                          /* the source of all --replica; -1: there were none */
+    struct replica_dns *dns;               /* all --replica-dns; NULL: none */
+    struct replica_kubernetes *kubernetes; /* all --replica-kubernetes; NULL: none */
+    int settings;                          /* the source of all --replica; -1: none */
     unsigned file_count;
     struct replica_file *files[NODE_SOURCES_MAX];
 };
 
-/* Those of --replica. A name that is too long is refused here: it is no reason to refuse all. */
+/* Takes the replicas of --replica. Refuses a name that is too long here, as no reason to refuse
+ * all. */
 static int take_settings(struct shell *shell)
 {
     const struct node_strings *list = &shell->options->replica;
@@ -76,7 +77,7 @@ int sources_start(struct shell *shell)
         err = start_files(shell);
     if (err == ERR_OK && options->replica_dns.count > 0)
         err = replica_dns_open(&shell->sources->dns, shell->loop, options, shell->node->discover);
-    bool said = false; /* what is wrong is logged there */
+    bool said = false; /* the reason is already logged */
     if (err == ERR_OK && options->replica_kubernetes.count > 0) {
         err = replica_kubernetes_open(&shell->sources->kubernetes, shell->loop, options,
                                       shell->node->discover, shell->log);

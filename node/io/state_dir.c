@@ -19,15 +19,15 @@ static const char name_whole[] = "state", name_new[] = "state.new", name_last[] 
                   name_refused[] = "state.refused";
 
 enum {
-    CHUNK_BYTES = 1 << 16, /* for one write, */
-    CHUNK_US = 500,        /* or what was made in so long */
+    CHUNK_BYTES = 1 << 16, /* for a write, */
+    CHUNK_US = 500,        /* or the amount made in so long */
 };
 
-/* One file on its way. What the pool's thread has is its own until it is done. */
+/* A file being written. The pool's thread owns its parts until it is done. */
 struct writing {
     const char *name;
     int folder, fd;
-    bool last; /* no more comes: it takes its place */
+    bool last; /* no more follows: rename the file */
     int error; /* errno; 0: none so far */
     struct buf chunk;
     uint64_t bytes;
@@ -37,20 +37,21 @@ struct state_dir {
     const char *path;
     struct log *log;
     int folder;
-    struct buf file; /* that was read */
+    struct buf file; /* as read */
     struct node_kept kept;
     bool has_kept;
-    /* --- the next one --- */
+    /* --- the next file --- */
     uv_work_t work;
     struct shell *shell;
     bool busy;
     struct node_keep *keep;
     struct writing writing;
     uint64_t next_ms, began_ms, loop_ns;
-    uv_mutex_t ending; /* of the pool's thread and the last write: whose file stands last */
+    uv_mutex_t ending; /* of the pool's thread and the last write: decides which file is renamed
+                        * last */
     bool ended;
-    /* --- what is to be seen --- */
-    bool failed; /* the last time */
+    /* --- for metrics --- */
+    bool failed; /* at the last attempt */
     uint64_t files, failures, bytes, written_ms, all_loop_ns;
 };
 
@@ -97,7 +98,7 @@ static int folder_open(const char *path)
 int state_dir_check(const char *path, char *message)
 {
     int folder = folder_open(path);
-    if (folder < 0 && errno == ENOENT) /* it is made at the start */
+    if (folder < 0 && errno == ENOENT) /* created at the start */
         return ERR_OK;
     int err = folder_check(path, folder, message);
     if (folder >= 0)
@@ -245,7 +246,7 @@ static void chunk_put(struct writing *w)
     buf_clear(&w->chunk);
 }
 
-/* The file is closed, and takes its place or goes. */
+/* Closes the file, and renames or removes it. */
 static void writing_end(struct writing *w, bool good)
 {
     if (w->fd >= 0)
@@ -273,7 +274,7 @@ static void note(struct state_dir *d, const struct writing *w, uint64_t now_ms)
     d->written_ms = now_ms > 0 ? now_ms : 1;
 }
 
-/* Whether the file is whole with this chunk; or why not. */
+/* Makes a chunk. Returns 1 for more to come, 0 for the last, or an error. */
 static int chunk_make(struct state_dir *d, struct buf *chunk)
 {
     uint64_t began = uv_hrtime();
@@ -330,7 +331,7 @@ static void on_worked(uv_work_t *work, int status)
         return;
     uint64_t now = shell_now_ms(d->shell), rate_ms = w->bytes * 1000 / STATE_DIR_BYTES_S;
     d->all_loop_ns += d->loop_ns;
-    if (w->error != ESTALE) /* its clock was set back: the next one is another state's */
+    if (w->error != ESTALE) /* the clock was set back: the next file has another state */
         note(d, w, now);
     d->next_ms = d->began_ms + (rate_ms > STATE_DIR_PAUSE_MS ? rate_ms : STATE_DIR_PAUSE_MS);
 }
@@ -363,7 +364,7 @@ void state_dir_stop(struct state_dir *d, struct shell *shell)
 {
     if (d == NULL || shell->node == NULL)
         return;
-    /* One that is under way takes no place any more. */
+    /* A file under way is not renamed any more. */
     uv_mutex_lock(&d->ending);
     d->ended = true;
     uv_mutex_unlock(&d->ending);

@@ -20,13 +20,12 @@ uint64_t tcp_round_trip_us(struct net_stream *stream);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
-/* Connections that this socket accepts from now on notice when their client's machine vanishes: the
- * kernel hands its settings on to each. A client may read nothing for `write_timeout_ms`, or (0)
- * for as long as it likes. */
+/* Makes connections accepted by this socket from now on notice when the client's machine vanishes:
+ * the kernel passes the settings on to each. A client may read nothing for `write_timeout_ms`, or
+ * (0) for any time. */
 void tcp_watch_clients(int listener, uint64_t write_timeout_ms);
 
-/* The system has handed over a connection of `from`: the proxy's from now on, or closed. ERR_NOMEM.
- */
+/* Takes a new connection from `from`: passed to the proxy, or closed. ERR_NOMEM. */
 MUST_USE int tcp_accepted(struct shell *shell, int fd, enum proxy_port port,
                           const struct sockaddr *from);
 

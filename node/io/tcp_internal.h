@@ -1,4 +1,4 @@
-/* A TCP stream, as tcp.c and the TLS on top of it (tls_stream.c) share it. */
+/* A TCP stream, shared by tcp.c and the TLS layer above (tls_stream.c). */
 #ifndef NODE_IO_TCP_INTERNAL_H
 #define NODE_IO_TCP_INTERNAL_H
 
@@ -10,13 +10,13 @@
 struct tls_stream;
 
 struct tcp_stream {
-    struct net_stream stream; /* first: what the proxy sees */
+    struct net_stream stream; /* first: the proxy's view */
     uv_tcp_t tcp;
     uv_connect_t connect;
     uv_write_t write;
     uv_shutdown_t shutdown;
     struct shell *shell;
-    struct tls_stream *tls; /* NULL: none is spoken */
+    struct tls_stream *tls; /* NULL: no TLS */
     bool closing;
 };
 

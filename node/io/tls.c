@@ -16,7 +16,7 @@ enum {
     FILES_TICKETS
 };
 
-/* --- what files say -------------------------------------------------------------------------- */
+/* --- contents of files ------------------------------------------------------------------------ */
 
 static void take_server(struct tls *t, enum proxy_port port, struct tls_server *server)
 {
@@ -119,7 +119,7 @@ static void name_files(struct tls *t, struct io_watches *all)
         f[i].watch.context = &f[i];
     }
     for (unsigned i = 0; i < o->tls_cert.count; i++) {
-        bool apart = o->tls_key.count > 0; /* else both are in one file */
+        bool apart = o->tls_key.count > 0; /* else both are in the same file */
         add(&f[FILES_CLIENTS], "tls-cert", o->tls_cert.at[i], false);
         add(&f[FILES_CLIENTS], apart ? "tls-key" : "tls-cert",
             apart ? o->tls_key.at[i] : o->tls_cert.at[i], true);
@@ -138,7 +138,7 @@ static void name_files(struct tls *t, struct io_watches *all)
         add(&f[FILES_TICKETS], "tls-ticket-key-file", o->tls_ticket_key_file, true);
 }
 
-/* --- OpenSSL reads from and writes to memory ------------------------------------------------- */
+/* --- OpenSSL's input and output in memory ----------------------------------------------------- */
 
 static int bio_read(BIO *bio, char *out, int len)
 {
@@ -279,7 +279,7 @@ static void write_counts(const struct tls *t, struct prometheus *p, const char *
     }
 }
 
-/* A family has a head only where it has a series. */
+/* Begins the family with the first series. */
 static void write_expiry(struct prometheus *p, const struct io_file *file, const SSL_CTX *ctx,
                          bool *any)
 {
@@ -304,7 +304,7 @@ static void write_expiries(const struct tls *t, struct prometheus *p)
         write_expiry(p, &f->watch.files[f->watch.count - 2], t->client, &any);
 }
 
-/* Two weeks: most issuers renew earlier, so then something failed. */
+/* Two weeks: most issuers renew earlier, so a renewal has failed. */
 enum { EXPIRES_SOON_DAYS = 14, DAY_S = 86400 };
 
 static void look_at_expiry(struct admin_attention_list *list, const struct io_file *file,

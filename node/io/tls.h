@@ -1,20 +1,19 @@
-/* TLS 1.2 and 1.3, by OpenSSL, between the proxy and TCP streams: the proxy sees a net_stream whose
- * bytes are plain (node/proxy/net.h), and does not know.
+/* TLS 1.2 and 1.3, by OpenSSL, between the proxy and TCP streams: the proxy sees a net_stream with
+ * plain bytes (node/proxy/net.h), and is unaware of TLS.
  *
- *   tls.c           the whole: opened, ticked, watched, measured; which files it is made of
- *   tls_stream.c    one stream: handshake, bytes in, bytes out, the end
- *   tls_seal.c      what goes out of it: records, and what the kernel did not take
- *   tls_due.c       what is to be done though nothing came
- *   tls_context.c   contexts of OpenSSL: what is accepted, certificates by name
- *   tls_pem.c       certificates and keys out of the text of files
+ *   tls.c           the whole: opened, ticked, watched, measured; its files
+ *   tls_stream.c    a stream: handshake, bytes in, bytes out, the end
+ *   tls_seal.c      outgoing data: records, and bytes that the kernel did not accept
+ *   tls_due.c       work that no network event triggers
+ *   tls_context.c   contexts of OpenSSL: accepted versions, certificates by name
+ *   tls_pem.c       certificates and keys from the text of files
  *   tls_tickets.c   keys of session tickets
- *   tls_host.c      a replica: its session, and what was last wrong with it
- *   tls_failures.c  why handshakes fail: counted, and said once a minute each
+ *   tls_host.c      a replica: session, and last failure
+ *   tls_failures.c  reasons of failed handshakes: counted, and logged once a minute each
  *
- * One loop, no locks: what is made of files is made in a thread of libuv's pool and handed over.
- * Handshakes are computed in the loop, TLS_TURN_NS of it a turn: what exceeds that waits for the
- * next turn, behind what other streams got meanwhile (docs/adr/0041-tls.md).
- */
+ * A single loop, no locks: a thread of libuv's pool parses files and hands the result over.
+ * Handshakes are computed in the loop, TLS_TURN_NS of them a turn: the rest waits for the next
+ * turn, after the events of other streams (docs/adr/0041-tls.md). */
 #ifndef NODE_IO_TLS_H
 #define NODE_IO_TLS_H
 
@@ -28,13 +27,13 @@
 #include "node/settings/options.h"
 
 enum {
-    TLS_TURN_NS = 200000, /* of handshakes in one turn of the loop, and then no more begins */
-    TLS_FILE_BYTES_MAX = 1 << 20, /* of one file; that of CAs may be TLS_CA_BYTES_MAX */
+    TLS_TURN_NS = 200000,         /* of handshakes in a turn of the loop; then no more begin */
+    TLS_FILE_BYTES_MAX = 1 << 20, /* of a file; a file of CAs may have TLS_CA_BYTES_MAX */
     TLS_CA_BYTES_MAX = 4 << 20,
     TLS_TICKET_KEYS_MAX = 16,    /* in the file of ticket keys */
-    TLS_SESSION_S = 7200,        /* a session may be taken up again for so long */
-    TLS_REPLICA_SLOW_MS = 1000,  /* a handshake that is given up after so long was too slow */
-    TLS_FAILURES_LOG_MS = 60000, /* between two lines of the log on one kind of failure */
+    TLS_SESSION_S = 7200,        /* lifetime of a session for resumption */
+    TLS_REPLICA_SLOW_MS = 1000,  /* a handshake abandoned after this time was too slow */
+    TLS_FAILURES_LOG_MS = 60000, /* between two log lines on the same kind of failure */
 };
 
 struct shell;
@@ -42,18 +41,18 @@ struct tcp_stream;
 struct tls;
 struct admin_attention_list;
 
-/* Reads what the settings name. ERR_NOT_FOUND or ERR_NOMEM with a message of IO_FILE_MESSAGE bytes.
- * `options` and `all` are borrowed until tls_free(). */
+/* Reads the files in the settings. ERR_NOT_FOUND or ERR_NOMEM with a message of IO_FILE_MESSAGE
+ * bytes. `options` and `all` are borrowed until tls_free(). */
 MUST_USE int tls_open(struct tls **out, const struct node_options *options, struct io_watches *all,
                       char *message);
-/* The shell's loop is there; the shell is borrowed until tls_free(). */
+/* Called when the shell's loop exists; the shell is borrowed until tls_free(). */
 void tls_start(struct tls *t, struct shell *shell);
 void tls_tick(struct tls *t, uint64_t now_ms);
-/* Clients' handshakes are under way: the tick is needed soon. */
+/* True while clients' handshakes are under way: the tick is needed soon. */
 bool tls_waits(const struct tls *t);
-/* The loop has ended, or never ran. NULL is fine. */
+/* Called after the loop has ended, or never ran. Accepts NULL. */
 void tls_free(struct tls *t);
-/* Sets of files that cannot be used as they are now. */
+/* Returns the number of sets of files that are unusable in their present state. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
 /* Adds certificates that have expired, or soon will. */
@@ -63,22 +62,22 @@ void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 struct tls_host;
 
-/* What is remembered of an https replica. ERR_NOMEM. */
+/* Creates the state of an https replica. ERR_NOMEM. */
 MUST_USE int tls_host_open(struct tls *t, const struct node_address *address,
                            struct tls_host **out);
-/* There are no open streams to it any more. NULL is fine. */
+/* Called when no stream to the replica is open. Accepts NULL. */
 void tls_host_free(struct tls_host *host);
 
 /* --- streams, for tcp.c ---------------------------------------------------------------------- */
 
-/* Whether that port speaks TLS. */
+/* True if that port uses TLS. */
 bool tls_on_port(const struct tls *t, enum proxy_port port);
-/* The stream was accepted there, and belongs to nobody yet. ERR_NOMEM. */
+/* Prepares a stream accepted on that port, still without owner. ERR_NOMEM. */
 MUST_USE int tls_accepted(struct tls *t, struct tcp_stream *s, enum proxy_port port);
-/* The stream will connect there. ERR_NOMEM. */
+/* Prepares a stream that will connect to that host. ERR_NOMEM. */
 MUST_USE int tls_connects(struct tls *t, struct tcp_stream *s, struct tls_host *host);
-/* Its owner is known: bytes may come. `after_header`: a PROXY header comes first, and is not
- * sealed. */
+/* Starts the stream, which now has an owner. `after_header`: a PROXY header comes first,
+ * unencrypted. */
 void tls_begin(struct tcp_stream *s, bool after_header);
 
 /* As the actions of struct net_actions. */
@@ -86,9 +85,9 @@ ptrdiff_t tls_write(struct tcp_stream *s, const struct slice *pieces, unsigned c
 MUST_USE int tls_queue(struct tcp_stream *s, const struct slice *pieces, unsigned count);
 void tls_read(struct tcp_stream *s, bool on);
 void tls_finish(struct tcp_stream *s);
-/* Before the stream is closed: says so to the peer, unless it is to be `cut`. */
+/* Called before the stream is closed: notifies the peer, unless `cut`. */
 void tls_closing(struct tcp_stream *s, bool cut);
-/* After it was closed. */
+/* Called after the stream was closed. */
 void tls_stream_free(struct tcp_stream *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Contexts of OpenSSL: what is spoken with clients and with replicas, and the choice of a
+/* Contexts of OpenSSL: the TLS spoken with clients and with replicas, and the choice of a
  * certificate by name. */
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-/* Forward secrecy and authenticated encryption alone; which of them, the client says. Those of TLS
- * 1.3 are so all. */
+/* Only forward secrecy and authenticated encryption; the client's preference decides among them.
+ * All ciphers of TLS 1.3 qualify. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 static const char groups[] = "X25519:P-256:P-384";
 static const unsigned char alpn[] = "\x08http/1.1";
@@ -43,11 +43,11 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A name that stands in a certificate comes before one that a wildcard covers. */
+/* A literal name in a certificate takes precedence over a wildcard. */
 static int choose_certificate(SSL *ssl, int *alert, void *context)
 {
     (void)context;
-    *alert = SSL_AD_UNRECOGNIZED_NAME; /* of a refusal, which there is none of */
+    *alert = SSL_AD_UNRECOGNIZED_NAME; /* for a refusal, which never happens */
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     const struct tls_server *server = tls_stream_of(ssl)->server;
     if (name == NULL || server->count < 2)
@@ -62,7 +62,7 @@ static int choose_certificate(SSL *ssl, int *alert, void *context)
             }
         }
     }
-    return SSL_TLSEXT_ERR_OK; /* the first */
+    return SSL_TLSEXT_ERR_OK; /* the first certificate */
 }
 
 static SSL_CTX *server_context(void)
@@ -76,7 +76,7 @@ static SSL_CTX *server_context(void)
         SSL_CTX_free(ctx);
         return NULL;
     }
-    (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets alone */
+    (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* only tickets */
     (void)SSL_CTX_set_num_tickets(ctx, 1);
     (void)SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, tls_tickets_key);
     (void)SSL_CTX_set_tlsext_servername_callback(ctx, choose_certificate);
@@ -102,11 +102,11 @@ void *tls_server_make(struct io_watch *w)
         if (ctx == NULL || !tls_pem_pair(ctx, &at[i], buf_slice(&texts[i]), &at[i + 1],
                                          buf_slice(&texts[i + 1]), message)) {
             tls_server_unref(server);
-            ERR_clear_error(); /* what is freed half made complains, too */
+            ERR_clear_error(); /* freeing a partial object leaves errors, too */
             return NULL;
         }
     }
-    ERR_clear_error(); /* of what OpenSSL went on without */
+    ERR_clear_error(); /* from optional steps of OpenSSL */
     return server;
 }
 
@@ -128,14 +128,14 @@ int64_t tls_context_expires_s(const SSL_CTX *ctx)
 
 /* --- replicas -------------------------------------------------------------------------------- */
 
-/* A session that may be taken up again. */
+/* Keeps a session for resumption. */
 static int on_session(SSL *ssl, SSL_SESSION *session)
 {
     const struct tls_stream *s = tls_stream_of(ssl);
     if (s->tcp->closing || SSL_get_SSL_CTX(ssl) != s->all->client)
         return 0;
     SSL_SESSION_free(s->host->session);
-    s->host->session = session; /* the host's from now on */
+    s->host->session = session; /* now owned by the host */
     s->host->version = s->all->client_version;
     return 1;
 }
@@ -177,7 +177,7 @@ void *tls_client_make(struct io_watch *w)
     SSL_CTX *ctx = client_context();
     if (ctx == NULL)
         return tls_pem_fail(&at[0], message, "OpenSSL cannot make a context for it");
-    bool cas = w->count % 2 == 1; /* they come before the pair, if there is one */
+    bool cas = w->count % 2 == 1; /* before the pair, if there is one */
     bool good = cas ? tls_pem_cas(ctx, &at[0], buf_slice(&texts[0]), message)
                     : SSL_CTX_set_default_verify_paths(ctx) == 1;
     unsigned pair = cas ? 1 : 0;

@@ -1,5 +1,5 @@
-/* What a TLS stream has to do that no event of the network brings: bytes that were held back, and
- * handshakes that wait for their turn. */
+/* Work of TLS streams that no network event triggers: bytes kept back, and handshakes waiting for
+ * their turn. */
 #include "base/check.h"
 #include "node/io/tls_internal.h"
 
@@ -40,7 +40,7 @@ static void on_prepare(uv_prepare_t *handle)
 
 static void on_idle(uv_idle_t *handle)
 {
-    enum { DUE_MAX = 64 }; /* in one turn of the loop */
+    enum { DUE_MAX = 64 }; /* in a turn of the loop */
     struct tls *t = handle->data;
     struct tls_stream *s;
     for (unsigned i = 0; i < DUE_MAX && (s = t->due.first) != NULL; i++) {

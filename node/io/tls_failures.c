@@ -1,4 +1,4 @@
-/* Why handshakes fail: told apart, counted, and said once a minute for each kind. */
+/* Reasons of failed handshakes: classified, counted, and logged once a minute for each kind. */
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static const struct {
     const char *name;
-    const char *of_client; /* what to do; NULL: nothing to say */
+    const char *of_client; /* advice; NULL: none */
     const char *of_replica;
 } kinds[TLS_FAILURES] = {
     [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the URL of whoever asks",
@@ -46,7 +46,7 @@ static enum tls_failure of_reason(int reason)
     switch (reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
-    case SSL_R_WRONG_VERSION_NUMBER: /* other bytes than TLS */
+    case SSL_R_WRONG_VERSION_NUMBER: /* bytes that are not TLS */
         return TLS_FAILURE_PLAINTEXT;
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_VERSION_TOO_LOW:
@@ -59,7 +59,7 @@ static enum tls_failure of_reason(int reason)
         return TLS_FAILURE_CIPHER;
     case SSL_R_NO_APPLICATION_PROTOCOL:
         return TLS_FAILURE_ALPN;
-    default: /* alerts of the peer: SSL_AD_REASON_OFFSET and its number */
+    default: /* alerts from the peer: SSL_AD_REASON_OFFSET plus the number */
         return reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256
                    ? TLS_FAILURE_ALERT
                    : TLS_FAILURE_MALFORMED;
@@ -77,7 +77,7 @@ enum tls_failure tls_failure_of(const struct tls_stream *s)
     return error == 0 ? TLS_FAILURE_CLOSED : of_reason(ERR_GET_REASON(error));
 }
 
-/* What OpenSSL says, in words. */
+/* Returns OpenSSL's reason, in words. */
 static const char *words(const struct tls_stream *s, enum tls_failure why)
 {
     if (why == TLS_FAILURE_NAME || why == TLS_FAILURE_CERTIFICATE)

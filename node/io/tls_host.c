@@ -1,5 +1,4 @@
-/* A replica that speaks TLS: whose name its certificate must have, and the session that may be
- * taken up again. */
+/* A replica with TLS: the name required in its certificate, and the session for resumption. */
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 
@@ -52,7 +51,7 @@ bool tls_host_prepare(struct tls_host *host, SSL *ssl)
     else
         good = SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    /* Who was trusted under other CAs is asked again. */
+    /* Trust under other CAs has to be checked again. */
     if (host->session != NULL && host->version != host->all->client_version)
         forget(host);
     if (good && host->session != NULL)

@@ -1,4 +1,4 @@
-/* What the files of TLS share. */
+/* Shared by the files of TLS. */
 #ifndef NODE_IO_TLS_INTERNAL_H
 #define NODE_IO_TLS_INTERNAL_H
 
@@ -15,7 +15,7 @@ _Static_assert((int)TLS_CLIENTS == (int)PROXY_PORT_CLIENT &&
                    (int)TLS_ADMIN == (int)PROXY_PORT_ADMIN,
                "the side of a port has its number");
 
-/* Why a stream failed; names and advice in tls_failures.c. */
+/* Reasons of a stream's failure; names and advice in tls_failures.c. */
 enum tls_failure {
     TLS_FAILURE_PLAINTEXT,
     TLS_FAILURE_TIMEOUT,
@@ -32,35 +32,36 @@ enum tls_failure {
 
 enum {
     TLS_RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
-    TLS_BATCH_RECORDS = 4, /* sealed before the kernel is asked */
+    TLS_BATCH_RECORDS = 4, /* sealed before the kernel is called */
     TLS_SEALED_BYTES = (TLS_BATCH_RECORDS + 1) * SSL3_RT_MAX_PACKET_SIZE,
 };
 
-/* --- what a port shows ----------------------------------------------------------------------- */
+/* --- a port's certificates -------------------------------------------------------------------- */
 
-/* Made of the files of a port, and never changed: others take its place. Each stream holds it. */
+/* Made from a port's files, and immutable: a new one replaces it. Each stream has a reference. */
 struct tls_server {
     unsigned refs;
     unsigned count;
     SSL_CTX *ctx[NODE_TLS_CERTS_MAX]; /* in the order of the settings */
 };
 
-/* Both in any thread; NULL with a message. Their files are in the order in which tls.c sets them:
- * a certificate and its key, again and again; CAs, certificate and key (or without one of both). */
+/* Both run in any thread; NULL with a message. The files are in the order set by tls.c: pairs of a
+ * certificate and its key; CAs, then certificate and key (or without either part). */
 void *tls_server_make(struct io_watch *w);
 void *tls_client_make(struct io_watch *w);
-/* For replicas, with the CAs of the system. */
+/* Makes a context for replicas, with the system's CAs. */
 SSL_CTX *tls_client_of_system(char *message);
-/* Counted in the loop. */
+/* Drops a reference; counted in the loop. */
 void tls_server_unref(struct tls_server *server);
-/* When its certificate ends, in seconds of Unix time. */
+/* Returns the expiry of the context's certificate, in seconds of Unix time. */
 int64_t tls_context_expires_s(const SSL_CTX *ctx);
 
-/* Puts certificate (with what stands behind it) and key into `ctx`. False with a message. */
+/* Loads a certificate (with the chain after it) and a key into `ctx`. Returns false with a
+ * message. */
 bool tls_pem_pair(SSL_CTX *ctx, const struct io_file *cert, struct slice cert_text,
                   const struct io_file *key, struct slice key_text, char *message);
 bool tls_pem_cas(SSL_CTX *ctx, const struct io_file *file, struct slice text, char *message);
-/* "SETTING "PATH": WHAT" into `message`. Returns NULL. */
+/* Writes "SETTING "PATH": WHAT" to `message`. Returns NULL. */
 void *tls_pem_fail(const struct io_file *file, char *message, const char *what);
 
 /* --- keys of session tickets (tls_tickets.c) ------------------------------------------------- */
@@ -72,7 +73,7 @@ struct tls_ticket_key {
 struct tls_tickets {
     unsigned count; /* the first seals, all open */
     struct tls_ticket_key keys[TLS_TICKET_KEYS_MAX];
-    bool own;            /* made up here, and changed every TLS_SESSION_S */
+    bool own;            /* random, and replaced every TLS_SESSION_S */
     uint64_t changed_ms; /* 0: not yet, by this clock */
     EVP_CIPHER *aes;
 };
@@ -83,20 +84,20 @@ void tls_tickets_drop(void *made);
 MUST_USE int tls_tickets_own(struct tls_tickets *tickets);
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms);
 void tls_tickets_free(struct tls_tickets *tickets);
-/* The callback of OpenSSL. */
+/* OpenSSL's callback. */
 MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
                              EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal);
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
-/* What is made of a set of files. */
+/* A set of files, and the object made from it. */
 struct tls_files {
     struct io_watch watch;
     void *(*make)(struct io_watch *w);       /* in any thread; NULL with a message */
-    void (*take)(void *context, void *made); /* in the loop: owns it from now on */
-    void (*drop)(void *made);                /* what nobody took */
+    void (*take)(void *context, void *made); /* in the loop: takes ownership */
+    void (*drop)(void *made);                /* frees an object that was not taken */
     void *context;
-    void *made; /* and not taken yet */
+    void *made; /* not taken yet */
 };
 
 struct tls_list {
@@ -109,7 +110,7 @@ struct tls_counts {
     uint64_t truncated; /* ended without close_notify */
 };
 
-struct tls_complaint {  /* on failures of one kind, on one side */
+struct tls_complaint {  /* on failures of a kind, on a side */
     uint64_t logged_ms; /* 0: never */
     uint64_t unlogged;
 };
@@ -119,29 +120,29 @@ struct tls {
     struct log *log;
     struct shell *shell;
     struct tls_server *server[PROXY_PORTS]; /* by enum proxy_port; NULL: plain */
-    SSL_CTX *client;                        /* towards replicas; NULL: not needed yet */
-    unsigned client_version;                /* rises with each */
+    SSL_CTX *client;                        /* for replicas; NULL: not needed yet */
+    unsigned client_version;                /* rises with each change */
     struct tls_tickets tickets;
     struct tls_files files[4]; /* of the ports, of replicas, of tickets */
     BIO_METHOD *bio;
 
-    void (*run)(struct tls_stream *s); /* what is due */
-    uv_idle_t idle;                    /* while anything is due */
+    void (*run)(struct tls_stream *s); /* runs a due stream */
+    uv_idle_t idle;                    /* while any stream is due */
     uv_prepare_t prepare;              /* each turn */
     bool idling, crowd_runs;
-    struct tls_list due;      /* have bytes to hand out, or something to say */
-    struct tls_list crowded;  /* handshakes that wait for the next turn */
-    struct tls_list shaking;  /* of clients: handshakes under way, the oldest first */
+    struct tls_list due;      /* have bytes to deliver, or something to report */
+    struct tls_list crowded;  /* handshakes waiting for the next turn */
+    struct tls_list shaking;  /* of clients: handshakes under way, oldest first */
     uint64_t turn_ns;         /* spent on handshakes in this turn */
     uint64_t handshake_ns;    /* since the start */
-    uint64_t handshakes_late; /* that had to wait */
-    uint64_t streams;         /* there now */
+    uint64_t handshakes_late; /* handshakes that had to wait */
+    uint64_t streams;         /* existing now */
     struct tls_counts counts[TLS_SIDES];
     struct tls_complaint complaints[TLS_SIDES][TLS_FAILURES];
 
-    char in[PROXY_READ_BYTES];     /* what the kernel gave, of one event */
-    char joined[TLS_RECORD_BYTES]; /* pieces that become one record */
-    char sealed[TLS_SEALED_BYTES]; /* what OpenSSL wrote, until the kernel gets it */
+    char in[PROXY_READ_BYTES];     /* the kernel's bytes, of an event */
+    char joined[TLS_RECORD_BYTES]; /* pieces joined into a record */
+    char sealed[TLS_SEALED_BYTES]; /* OpenSSL's output, until the kernel gets it */
     size_t sealed_len;
 };
 
@@ -151,40 +152,40 @@ enum tls_state {
     TLS_HEADER,  /* a PROXY header comes first */
     TLS_SHAKING, /* the handshake, or before it */
     TLS_OPEN,
-    TLS_REFUSED, /* it spoke plainly, heard so, and may read that */
+    TLS_REFUSED, /* was plaintext, got an answer, and may read that */
     TLS_BROKEN,
 };
 
 struct tls_link {
     struct tls_stream *next, *prev;
-    struct tls_list *in; /* NULL: in none */
+    struct tls_list *in; /* NULL: not in a list */
 };
 
 struct tls_stream {
     struct tls *all;
     struct tcp_stream *tcp;
     SSL *ssl;
-    struct tls_server *server; /* NULL: it connected to `host` */
-    struct tls_host *host;     /* borrowed; not looked at after it was closed */
+    struct tls_server *server; /* NULL: connected to `host` */
+    struct tls_host *host;     /* borrowed; not used after the stream is closed */
     enum tls_side side;
     enum tls_state state;
-    bool reading;   /* its owner takes bytes */
-    bool looked;    /* at its first byte; towards replicas: the handshake has begun */
-    bool peer_done; /* close_notify came */
-    bool finished;  /* tls_finish() */
+    bool reading;   /* the owner accepts bytes */
+    bool looked;    /* at the first byte; towards replicas: the handshake has begun */
+    bool peer_done; /* close_notify was received */
+    bool finished;  /* tls_finish() was called */
     bool flushing;  /* `flush` is under way */
-    bool telling;   /* `written` is owed for what was queued */
+    bool telling;   /* `written` is due for the queued pieces */
     struct tls_link due, shake;
     uint64_t since_ms;
 
-    struct slice in; /* of the present event: what OpenSSL reads */
-    struct buf held; /* what waits for its turn */
+    struct slice in; /* of the present event: OpenSSL's input */
+    struct buf held; /* input waiting for its turn */
 
-    /* Out of it. */
+    /* Output. */
     uv_write_t flush;
-    struct buf out;       /* under way to the kernel */
-    struct buf more;      /* goes next */
-    size_t ahead;         /* bytes that the owner will queue next, and that are sealed already */
+    struct buf out;       /* being written to the kernel */
+    struct buf more;      /* to write next */
+    size_t ahead;         /* bytes already sealed that the owner will queue next */
     struct slice *queued; /* the owner's pieces; NULL: none */
     unsigned queued_count, queued_at;
     size_t queued_offset;
@@ -192,27 +193,27 @@ struct tls_stream {
 
 void tls_link_add(struct tls_list *list, struct tls_stream *s, struct tls_link *link);
 void tls_link_remove(struct tls_stream *s, struct tls_link *link);
-/* The loop is there; `run` does what is due. */
+/* Starts with the loop; `run` handles a due stream. */
 void tls_due_start(struct tls *t, void (*run)(struct tls_stream *s));
-/* It has something to do that no event of the network brings: after this turn's events. */
+/* Schedules work that no network event triggers: after this turn's events. */
 void tls_due(struct tls_stream *s, bool crowded);
-/* What is due now. */
+/* Runs the due work. */
 void tls_stream_run(struct tls_stream *s);
-/* It ends, for that reason, and its owner hears so. `detail` goes into the log; NULL: what OpenSSL
- * says. */
+/* Ends the stream with that reason, and tells its owner. `detail` goes into the log; NULL:
+ * OpenSSL's reason. */
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail);
 
-/* tls_seal.c: hands what OpenSSL wrote to the kernel, behind what waits. */
+/* tls_seal.c: passes OpenSSL's output to the kernel, after waiting output. */
 void tls_seal_control(struct tls_stream *s);
-/* Goes on with what is queued. */
+/* Continues with queued pieces. */
 void tls_seal_pump(struct tls_stream *s);
-/* The `written` that is owed, if it is its time. */
+/* Reports `written`, if due. */
 void tls_seal_tell(struct tls_stream *s);
 void tls_seal_free(struct tls_stream *s);
 
-/* tls_failures.c: what OpenSSL's present error stands for. */
+/* tls_failures.c: classifies OpenSSL's present error. */
 enum tls_failure tls_failure_of(const struct tls_stream *s);
-/* Counts and logs it. */
+/* Counts and logs a failure. */
 void tls_failure_note(struct tls_stream *s, enum tls_failure why, const char *detail);
 const char *tls_failure_name(enum tls_failure why);
 
@@ -221,14 +222,14 @@ const char *tls_failure_name(enum tls_failure why);
 struct tls_host {
     struct tls *all;
     struct node_address address;
-    SSL_SESSION *session; /* NULL: none to take up again */
-    unsigned version;     /* of `all->client` when it began */
-    bool failing;         /* its last handshake failed, */
-    enum tls_failure why; /* for that reason, */
-    uint64_t logged_ms;   /* which the log has */
+    SSL_SESSION *session; /* NULL: none to resume */
+    unsigned version;     /* of `all->client` at the session's start */
+    bool failing;         /* the last handshake failed, */
+    enum tls_failure why; /* for this reason, */
+    uint64_t logged_ms;   /* logged then */
 };
 
-/* Sets the names and the session of a connection to it. False: no memory. */
+/* Sets the names and the session of a connection to the host. Returns false if out of memory. */
 bool tls_host_prepare(struct tls_host *host, SSL *ssl);
 
 static inline struct tls_stream *tls_stream_of(const SSL *ssl)

@@ -1,11 +1,11 @@
-/* Certificates and keys out of the text of files. */
+/* Certificates and keys from the text of files. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <stdio.h>
 
 #include "node/io/tls_internal.h"
 
-/* Whether that is why something failed: then the file may be good. */
+/* True if memory caused the failure: then the file may be valid. */
 static bool is_out_of_memory(void)
 {
     return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
@@ -21,7 +21,7 @@ void *tls_pem_fail(const struct io_file *file, char *message, const char *what)
     return NULL;
 }
 
-/* The same with what OpenSSL says. */
+/* The same with OpenSSL's reason. */
 static void fail_openssl(const struct io_file *file, char *message, const char *what)
 {
     char text[256];
@@ -45,7 +45,7 @@ static bool is_end_of_pem(void)
     return ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
 }
 
-/* The certificate that is shown, and those between it and the CA. */
+/* Loads the server certificate, and the certificates between it and the CA. */
 static bool use_chain(SSL_CTX *ctx, const struct io_file *file, struct slice text, char *message)
 {
     BIO *in = BIO_new_mem_buf(text.at, (int)text.len);

@@ -1,6 +1,7 @@
-/* What goes out of a TLS stream. The proxy learns what the kernel took, as of a plain stream: bytes
- * that are sealed but did not fit are `ahead`, count as not taken, and are skipped when their owner
- * queues them. So what the proxy takes for sent is sent, and no more is held than one batch. */
+/* Output of a TLS stream. The proxy learns what the kernel accepted, as with a plain stream. Bytes
+ * that are sealed but did not fit are `ahead`: they count as not taken, and are skipped when the
+ * owner queues them. So bytes that the proxy counts as sent are sent, and at most a batch is
+ * buffered. */
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-/* Pieces on their way into records. */
+/* Position in the pieces being made into records. */
 struct cursor {
     const struct slice *pieces;
     unsigned count, at;
@@ -26,7 +27,7 @@ struct batch {
 
 static void on_flushed(uv_write_t *request, int status);
 
-/* Sends what is in `out`. False: the stream is broken. */
+/* Sends the bytes in `out`. Returns false if the stream is broken. */
 static bool flush(struct tls_stream *s)
 {
     uv_buf_t buf = uv_buf_init(s->out.at, (unsigned)s->out.len);
@@ -60,8 +61,8 @@ static void on_flushed(uv_write_t *request, int status)
         (void)uv_shutdown(&s->tcp->shutdown, tcp_uv_of(s->tcp), NULL);
 }
 
-/* What is in `sealed`, as far as the kernel takes it at once; the rest follows. Returns how much it
- * took, or ERR_CLOSED. */
+/* Sends as much of `sealed` as the kernel accepts at once; the rest follows. Returns the number of
+ * bytes accepted, or ERR_CLOSED. */
 static ptrdiff_t send_sealed(struct tls_stream *s)
 {
     struct tls *t = s->all;
@@ -89,12 +90,12 @@ static ptrdiff_t send_sealed(struct tls_stream *s)
 
 void tls_seal_control(struct tls_stream *s)
 {
-    (void)send_sealed(s); /* a stream that breaks shows at its next use */
+    (void)send_sealed(s); /* a broken stream shows at its next use */
 }
 
-/* --- into records ---------------------------------------------------------------------------- */
+/* --- records ---------------------------------------------------------------------------------- */
 
-/* The bytes of the next record; empty: there are none. They stay until the next one. */
+/* Returns the bytes of the next record; empty: none. Valid until the next call. */
 static struct slice next_record(struct tls *t, struct cursor *c)
 {
     size_t len = 0;
@@ -118,7 +119,7 @@ static struct slice next_record(struct tls *t, struct cursor *c)
     return slice_of(t->joined, len);
 }
 
-/* Seals a batch into `sealed`. False: the stream is broken. */
+/* Seals a batch into `sealed`. Returns false if the stream is broken. */
 static bool seal(struct tls_stream *s, struct cursor *c, struct batch *b)
 {
     struct tls *t = s->all;
@@ -174,9 +175,9 @@ ptrdiff_t tls_write(struct tcp_stream *tcp, const struct slice *pieces, unsigned
     return (ptrdiff_t)done;
 }
 
-/* --- what is queued -------------------------------------------------------------------------- */
+/* --- queued pieces ---------------------------------------------------------------------------- */
 
-/* Passes over what is sealed already. */
+/* Skips bytes already sealed. */
 static void skip_ahead(struct tls_stream *s)
 {
     while (s->ahead > 0 && s->queued_at < s->queued_count) {
@@ -238,7 +239,7 @@ void tls_seal_pump(struct tls_stream *s)
 void tls_seal_tell(struct tls_stream *s)
 {
     bool broken = s->state == TLS_BROKEN;
-    /* The kernel may have it all before libuv says so. */
+    /* The kernel may have all bytes before libuv reports it. */
     bool gone = !s->flushing ||
                 (s->more.len == 0 && uv_stream_get_write_queue_size(tcp_uv_of(s->tcp)) == 0);
     bool done = gone && s->queued_at == s->queued_count && s->state == TLS_OPEN;

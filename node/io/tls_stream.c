@@ -1,4 +1,4 @@
-/* One TLS stream: its handshake, what comes in, its end. */
+/* A TLS stream: its handshake, its input, its end. */
 #include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ void tls_closing(struct tcp_stream *tcp, bool cut)
     (void)SSL_shutdown(s->ssl);
     uv_buf_t buf = uv_buf_init(s->all->sealed, (unsigned)s->all->sealed_len);
     s->all->sealed_len = 0;
-    if (buf.len > 0) /* a kernel that is full has a peer that does not read */
+    if (buf.len > 0) /* with a full kernel the peer does not read anyway */
         (void)uv_try_write(tcp_uv_of(tcp), &buf, 1);
 }
 
@@ -107,7 +107,7 @@ void tls_stream_free(struct tcp_stream *tcp)
     struct tls_stream *s = tcp->tls;
     tls_seal_free(s);
     buf_free(&s->held);
-    /* Else OpenSSL takes the session for spoiled. */
+    /* Otherwise OpenSSL treats the session as damaged. */
     SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(s->ssl);
     tls_server_unref(s->server);
@@ -136,7 +136,7 @@ static int error_of_replica(enum tls_failure why)
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail)
 {
     bool shaking = s->state == TLS_SHAKING;
-    bool told = s->state == TLS_REFUSED; /* in the log already */
+    bool told = s->state == TLS_REFUSED; /* already logged */
     const struct net_events *events = s->tcp->stream.events;
     void *owner = s->tcp->stream.owner;
     tls_link_remove(s, &s->shake);
@@ -156,7 +156,8 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
         tls_seal_tell(s);
 }
 
-/* HTTP on a port for TLS hears so; its bytes are dropped until it leaves or its time is up. */
+/* Answers HTTP on a TLS port with an error; drops its bytes until the client leaves or the time is
+ * up. */
 static void refuse_plaintext(struct tls_stream *s)
 {
     char body[256], answer[512];
@@ -182,9 +183,9 @@ static void refuse_plaintext(struct tls_stream *s)
     (void)uv_shutdown(&s->tcp->shutdown, tcp_uv_of(s->tcp), NULL);
 }
 
-/* --- what comes in --------------------------------------------------------------------------- */
+/* --- input ------------------------------------------------------------------------------------ */
 
-/* As the balancer sent it, to the owner; what follows is TLS. */
+/* Passes the balancer's header to the owner; TLS follows. */
 static void take_header(struct tls_stream *s)
 {
     struct http_proxy_header header;
@@ -257,7 +258,7 @@ static void shake(struct tls_stream *s)
         tls_stream_fail(s, tls_failure_of(s), NULL);
 }
 
-/* As SSL_get_error() would, which looks at errors of others too. */
+/* Like SSL_get_error(), but ignoring errors of other streams. */
 static int why_not_read(struct tls_stream *s, int answer)
 {
     if (SSL_want_read(s->ssl))
@@ -267,7 +268,8 @@ static int why_not_read(struct tls_stream *s, int answer)
     return SSL_get_error(s->ssl, answer);
 }
 
-/* As much as is there and fits. What stopped it, as SSL_get_error() says: NONE is the room. */
+/* Reads as much as is available and fits. Returns the reason for stopping, as SSL_get_error(): NONE
+ * if the room is full. */
 static int fill(struct tls_stream *s, char *to, size_t room, size_t *len)
 {
     *len = 0;
@@ -281,7 +283,7 @@ static int fill(struct tls_stream *s, char *to, size_t room, size_t *len)
     return *len == room ? SSL_ERROR_NONE : SSL_ERROR_WANT_READ;
 }
 
-/* Hands out what came. False: no more for now. */
+/* Delivers received data. Returns false for no more at present. */
 static bool take_data(struct tls_stream *s)
 {
     const struct net_events *events = s->tcp->stream.events;
@@ -294,7 +296,7 @@ static bool take_data(struct tls_stream *s)
     size_t len;
     int why = fill(s, (char *)room.at, room.len, &len);
     uint64_t now = shell_now_ms(s->tcp->shell);
-    tls_seal_control(s); /* what OpenSSL answers by itself: a new key */
+    tls_seal_control(s); /* OpenSSL's own answers: a key update */
     if (len > 0)
         events->received(owner, slice_of(room.at, len), now);
     if (why == SSL_ERROR_NONE || s->tcp->closing || s->state != TLS_OPEN)
@@ -309,11 +311,11 @@ static bool take_data(struct tls_stream *s)
     return false;
 }
 
-/* Works off `in`; what is not taken now is held, and no more is read meanwhile. */
+/* Processes `in`; the rest is kept, and no more is read meanwhile. */
 static void take(struct tls_stream *s)
 {
     bool more = true;
-    if (s->telling) /* before the answer to what was written */
+    if (s->telling) /* before the answer to written data */
         tls_seal_tell(s);
     if (s->state == TLS_HEADER)
         take_header(s);

@@ -1,4 +1,5 @@
-/* Keys of session tickets: from a file that routers share, or made up and changed by this one. */
+/* Keys of session tickets: from a file that routers share, or random and replaced by this
+ * router. */
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -12,7 +13,7 @@
 enum { KEY_BYTES = sizeof(struct tls_ticket_key), TEXT_BYTES = 108 };
 _Static_assert((int)KEY_BYTES == 80 && (int)TEXT_BYTES == (KEY_BYTES + 2) / 3 * 4, "base64");
 
-/* --- a file of them -------------------------------------------------------------------------- */
+/* --- keys from a file ------------------------------------------------------------------------- */
 
 static bool read_key(struct slice line, struct tls_ticket_key *out)
 {
@@ -66,7 +67,7 @@ void tls_tickets_take(void *context, void *made)
     tls_tickets_drop(made);
 }
 
-/* --- own ones -------------------------------------------------------------------------------- */
+/* --- own keys --------------------------------------------------------------------------------- */
 
 int tls_tickets_own(struct tls_tickets *tickets)
 {
@@ -75,7 +76,7 @@ int tls_tickets_own(struct tls_tickets *tickets)
     return RAND_priv_bytes((unsigned char *)tickets->keys, KEY_BYTES) == 1 ? 0 : ERR_NOMEM;
 }
 
-/* The one before still opens what it sealed, for as long as that counts. */
+/* The former key still opens its tickets, for their lifetime. */
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms)
 {
     if (tickets->changed_ms == 0)
@@ -115,7 +116,7 @@ int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
     const struct tls_tickets *tickets = &tls_stream_of(ssl)->all->tickets;
     const struct tls_ticket_key *key = seal ? &tickets->keys[0] : find(tickets, name);
     if (key == NULL)
-        return 0; /* a whole handshake */
+        return 0; /* a full handshake */
     if (seal) {
         memcpy(name, key->name, sizeof key->name);
         if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(tickets->aes)) != 1)
@@ -130,5 +131,5 @@ int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
     if (EVP_MAC_CTX_set_params(mac, how) != 1 ||
         EVP_CipherInit_ex2(cipher, tickets->aes, key->aes, iv, seal, NULL) != 1)
         return -1;
-    return seal || key == &tickets->keys[0] ? 1 : 2; /* 2: a new one is sent */
+    return seal || key == &tickets->keys[0] ? 1 : 2; /* 2: a new ticket is sent */
 }

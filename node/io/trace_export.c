@@ -7,13 +7,13 @@
 #include "base/version.h"
 #include "node/io/curl_loop.h"
 
-enum { UPLOAD_BYTES = 512 << 10 }; /* a batch in few writes: each is a turn of the loop */
+enum { UPLOAD_BYTES = 512 << 10 }; /* a batch in few writes: each takes a turn of the loop */
 
 struct trace_export {
     struct trace *trace;
     struct log *log;
     struct curl_loop curl;
-    CURL *request; /* used again and again, with its connection */
+    CURL *request; /* reused, with its connection */
     struct curl_slist *headers;
     struct buf url;
     bool posting;
@@ -24,7 +24,7 @@ struct trace_export {
     char error[CURL_ERROR_SIZE];
 };
 
-/* What a collector answers is not read, but for its status. */
+/* Ignores the collector's answer except for the status. */
 static size_t on_body(const char *bytes, size_t one, size_t len, void *context)
 {
     struct trace_export *e = context;
@@ -127,7 +127,7 @@ void trace_export_flush(struct trace_export *e, void (*done)(void *context), voi
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* A URL without a path has that of the specification. */
+/* A URL without a path gets the specification's. */
 static int write_url(struct trace_export *e, struct slice endpoint)
 {
     struct slice rest = slice_skip(endpoint, endpoint.len > 8 ? 8 : endpoint.len); /* "https://" */
@@ -160,7 +160,7 @@ static int set_up(struct trace_export *e)
     SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
     SET(CURLOPT_TIMEOUT_MS, (long)TRACE_POST_MS);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L); /* its look-ups are threads, which an end would wait for */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* an exit would wait for its look-up threads */
     SET(CURLOPT_ERRORBUFFER, e->error);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, e);
@@ -174,7 +174,7 @@ int trace_export_open(struct trace_export **out, uv_loop_t *loop,
     struct trace_export *e = calloc(1, sizeof *e);
     if (e == NULL)
         return ERR_NOMEM;
-    *out = e; /* from now on its owner frees it, after errors too */
+    *out = e; /* from now on the owner frees it, also after errors */
     e->trace = t;
     e->log = log;
     e->curl.ended = on_ended;
@@ -188,7 +188,7 @@ int trace_export_open(struct trace_export **out, uv_loop_t *loop,
     if (err == 0)
         err = add_header(e, "Content-Type: application/json");
     if (err == 0)
-        err = add_header(e, "Expect:"); /* else libcurl waits for a 100 before long bodies */
+        err = add_header(e, "Expect:"); /* otherwise libcurl waits for a 100 before long bodies */
     e->request = err == 0 ? curl_easy_init() : NULL;
     return e->request != NULL ? set_up(e) : ERR_NOMEM;
 }

@@ -11,7 +11,7 @@ static void wipe(struct io_watch *w)
         buf_free_wiped(&w->texts[i]);
 }
 
-/* Of all texts, or of what is wrong. */
+/* Returns the digest of all texts, or of the error. */
 static struct access_digest digest_of(const struct io_watch *w)
 {
     struct access_digest each[IO_WATCH_FILES_MAX];
@@ -22,7 +22,7 @@ static struct access_digest digest_of(const struct io_watch *w)
     return access_digest_of(slice_of((const char *)each, w->count * sizeof each[0]));
 }
 
-/* One reading, in any thread. `counts`: it need not be seen twice. */
+/* Reads once, in any thread. `counts`: need not be seen twice. */
 static void reading(struct io_watch *w, bool counts)
 {
     w->err = 0;
@@ -49,7 +49,7 @@ static void reading(struct io_watch *w, bool counts)
     }
 }
 
-/* `says`: what is wrong is logged. */
+/* `says`: log errors. */
 static void take(struct io_watch *w, bool says)
 {
     if (w->exposed != NULL && w->readable != NULL && !w->warned)

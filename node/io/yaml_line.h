@@ -11,8 +11,8 @@ static inline unsigned yaml_line_of(yaml_mark_t mark)
     return (unsigned)mark.line + 1;
 }
 
-/* Where the error is. What was never ended, a quotation or a name without its colon, is noticed
- * lines later: its own line is that where it began. */
+/* Returns the line of the error. Something unterminated, a quotation or a name without its colon,
+ * is noticed lines later: reports the line where it began. */
 static inline unsigned yaml_line_of_error(const yaml_parser_t *parser)
 {
     const char *problem = parser->problem;
