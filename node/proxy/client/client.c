@@ -7,13 +7,14 @@
 #include "base/err.h"
 #include "http/proxy_header.h"
 
-/* A body that comes in pieces of at least this size is read straight into its segments. */
+/* A body piece of at least this size is read straight into the body's segments. */
 enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* A port that listens to [::] has IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). They
- * are the same clients as at a port of 0.0.0.0: in X-Forwarded-For, logs, limits, allow lists. */
+/* A port that listens on [::] sees IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). In
+ * X-Forwarded-For, logs, limits and allow lists they are the same clients as at a port of
+ * 0.0.0.0. */
 static void set_peer(struct client *c, const char *peer)
 {
     uint8_t ip[IP_BYTES];
@@ -116,7 +117,7 @@ void client_close(struct client *c, bool reset)
     c->proxy->config.net->close(c->stream, reset);
 }
 
-/* The same on the admin port and the probe port. */
+/* Returns the limit's counterpart on the admin port and the probe port. */
 static enum proxy_limit admin_limit(enum proxy_limit limit)
 {
     switch (limit) {
@@ -137,12 +138,12 @@ static void arm(struct client *c, enum proxy_limit limit)
     proxy_arm(c->proxy, c->port == PROXY_PORT_CLIENT ? limit : admin_limit(limit), &c->deadline);
 }
 
-/* FIN after what is queued, then the peer may finish talking: closing with unread bytes would be
- * answered by a reset that can overtake our answer (RFC 9112, section 9.6). Many clients read
- * nothing before all of their body is sent. */
+/* Sends FIN after the queued bytes, then lets the peer finish sending. Closing with unread bytes
+ * would cause a reset, which can overtake the answer (RFC 9112, section 9.6). Many clients read
+ * nothing before they have sent their whole body. */
 static void linger(struct client *c)
 {
-    if (c->half_closed) { /* it has finished talking */
+    if (c->half_closed) { /* the peer has finished sending */
         client_close(c, false);
         return;
     }
@@ -160,8 +161,8 @@ bool client_linger(struct client *c, size_t bytes)
     return c->lingered <= PROXY_LINGER_BYTES_MAX;
 }
 
-/* Of a connection on which nothing is under way. The port is closed: a request may be all the same,
- * sent before the peer heard of it. */
+/* Returns the limit of a connection without a request under way. If the port is closed, a request
+ * may still arrive: the peer sent it before the close became visible. */
 static enum proxy_limit idle_limit(const struct client *c)
 {
     if (!c->proxy->closed)
@@ -169,7 +170,8 @@ static enum proxy_limit idle_limit(const struct client *c)
     return c->asked ? PROXY_CLIENT_PARTING : PROXY_CLIENT_FRESH;
 }
 
-/* What the peer must read has its limit from when it was queued, whatever else the peer sends. */
+/* Bytes for the peer have their limit from the time they were queued, whatever else the peer
+ * sends. */
 void client_arm(struct client *c)
 {
     bool waits = c->deadline.next != NULL;
@@ -199,14 +201,14 @@ void client_drain(struct client *c)
         arm(c, PROXY_CLIENT_SHORT);
 }
 
-/* --- requests out of its bytes --------------------------------------------------------------- */
+/* --- requests from the client's bytes -------------------------------------------------------- */
 
 void client_feed(struct client *c, struct slice bytes)
 {
     CHECK(!c->taking);
     c->taking = true;
     c->window = bytes;
-    c->begun = c->in.len > 0; /* the head limit runs from its first byte, not from its last */
+    c->begun = c->in.len > 0; /* the head's limit runs from the first byte, not from the last */
     if (!c->begun)
         return;
     c->held = c->in;
@@ -229,7 +231,7 @@ static void advance(struct client *c, size_t bytes)
     c->begun = false;
 }
 
-/* Takes a PROXY header. False: more is needed. */
+/* Takes a PROXY header. Returns false if more bytes are needed. */
 static bool take_header(struct client *c, struct client_input *out)
 {
     struct http_proxy_header h;
@@ -250,7 +252,7 @@ static bool take_header(struct client *c, struct client_input *out)
     return true;
 }
 
-/* Takes one head. False: more is needed. */
+/* Takes one head. Returns false if more bytes are needed. */
 static bool take_head(struct client *c, struct client_input *out)
 {
     struct proxy *p = c->proxy;
@@ -282,7 +284,7 @@ static bool take_head(struct client *c, struct client_input *out)
     return true;
 }
 
-/* Takes a piece of the present body. False: nothing is there. */
+/* Takes a piece of the present body. Returns false if there is none. */
 static bool take_body(struct client *c, struct client_input *out)
 {
     if (c->framing == HTTP_BODY_LENGTH) {
@@ -331,7 +333,7 @@ bool client_rest(struct client *c)
         err = buf_append_slice(&c->in, rest);
         CHECK(err == 0 || err == ERR_NOMEM); /* the limits leave room for a read */
         if (c->state != CLIENT_HEAD && c->in.len > c->proxy->limits.head_bytes_max)
-            set_reading(c, false); /* a pipeline long enough: the kernel keeps the rest */
+            set_reading(c, false); /* a long pipeline: the kernel keeps the rest */
     }
     buf_free(&c->held);
     if (c->state == CLIENT_HEAD && !c->ended) {
@@ -380,15 +382,15 @@ void client_resume_body(struct client *c)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* The read side hears of it next, or the write under way does; if nothing is read now (a long
- * pipeline), the time limit does. */
+/* The break shows at the next read, or when the current write ends. If nothing is being read (a
+ * long pipeline), the time limit ends the connection. */
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;
     arm(c, PROXY_CLIENT_SHORT);
 }
 
-/* One queued segment at a time is with the network. */
+/* The network has one queued segment at a time. */
 static void send_queued(struct client *c)
 {
     if (c->writing || c->out_first == NULL)
@@ -402,7 +404,8 @@ static void send_queued(struct client *c)
     c->writing = true;
 }
 
-/* Copies what the kernel did not take behind the queue. A segment under way is not appended to. */
+/* Copies bytes the kernel did not accept to the end of the queue. A segment under way is not
+ * extended. */
 static int queue_bytes(struct client *c, struct slice bytes)
 {
     while (bytes.len > 0) {
@@ -447,7 +450,7 @@ void client_write(struct client *c, const struct slice *pieces, unsigned count)
         struct slice rest = slice_skip(pieces[i], skip);
         skip -= pieces[i].len - rest.len;
         stats->bytes_out += rest.len;
-        if (queue_bytes(c, rest) != 0) { /* no memory for a slow reader: it loses its connection */
+        if (queue_bytes(c, rest) != 0) { /* no memory for a slow reader: close the connection */
             broke(c, CLIENT_END_NO_MEMORY);
             return;
         }
@@ -458,7 +461,7 @@ void client_write(struct client *c, const struct slice *pieces, unsigned count)
     }
 }
 
-/* All of an ended answer is with the kernel: on to the next request, or close. */
+/* The kernel has the whole answer: continues with the next request, or closes. */
 static void after_answer(struct client *c)
 {
     c->ended = false;
@@ -467,7 +470,7 @@ static void after_answer(struct client *c)
         return;
     }
     if (c->last) {
-        /* A pipeline that will not be answered: more may come. */
+        /* The pipeline will not be answered, and more of it may arrive. */
         if (c->lingering || c->in.len > 0 || c->window.len > 0)
             linger(c);
         else
@@ -477,7 +480,7 @@ static void after_answer(struct client *c)
     c->state = CLIENT_HEAD;
     set_reading(c, true);
     if (c->taking)
-        return; /* client_next() goes on */
+        return; /* client_next() continues */
     if (c->in.len == 0 && c->half_closed) {
         client_close(c, false);
     } else if (c->in.len == 0) {
@@ -497,7 +500,7 @@ void client_written(struct client *c)
         c->out_last = NULL;
     segment_release(&c->proxy->segments, s);
     deadline_clear(&c->deadline);
-    client_arm(c); /* a body may still be on its way */
+    client_arm(c); /* a body may still be arriving */
     if (c->out_bytes > 0)
         send_queued(c);
     else if (c->ended)
@@ -514,7 +517,7 @@ void client_answered(struct client *c)
         client_close(c, true);
         return;
     }
-    if (c->state == CLIENT_BODY) { /* answered before its body was read: no way to go on */
+    if (c->state == CLIENT_BODY) { /* answered before the body was read: close after the answer */
         c->last = true;
         c->lingering = true;
     }

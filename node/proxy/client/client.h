@@ -1,16 +1,15 @@
-/* One accepted connection, on the client port or the admin port: takes requests from its bytes one
- * after the other, gathers and writes answers, and knows when its peer is slow or gone.
+/* A connection on the client port or the admin port. It takes requests from the received bytes one
+ * by one, gathers and writes answers, and detects a slow or vanished peer.
  *
- *   HEAD ──> BODY ──> ANSWER ──> HEAD ...        requests of a pipeline wait in `in`
+ *   HEAD ──> BODY ──> ANSWER ──> HEAD ...        pipelined requests wait in `in`
  *     └────────┴────────┴──> LINGER ──> closed   after an error the peer may still be sending
  *
- * One exchange at a time. Bytes that come while an answer is on its way (a pipeline) are held up to
- * one head's limit; beyond that the stream is not read. Reading goes on while an answer is awaited,
- * because that is how a client that went away is noticed.
+ * There is one exchange at a time. Bytes that arrive during an answer (a pipeline) are stored, up
+ * to the limit of one head; beyond that the stream is not read. Reading continues while an answer
+ * is awaited, because only a read shows that the client has left.
  *
- * It does not know what an exchange does: proxy.c takes requests out of it for the exchange, which
- * writes its answer into it.
- */
+ * The connection does not follow an exchange: proxy.c takes requests from the connection for the
+ * exchange, which writes the answer back. */
 #ifndef NODE_PROXY_CLIENT_CLIENT_H
 #define NODE_PROXY_CLIENT_CLIENT_H
 
@@ -33,78 +32,80 @@ struct client {
     struct deadline deadline;
     enum proxy_port port;
     enum client_state state;
-    enum proxy_limit armed; /* the limit that `deadline` waits for, while it does */
+    enum proxy_limit armed; /* the limit of an armed `deadline` */
     bool reading;
     bool writing;
-    bool waiting;           /* it stands in proxy->clients.waiting */
-    bool asked;             /* a request came, so it is known what the client did last */
-    bool taking;            /* between client_feed() and client_rest() */
-    bool begun;             /* `window` began with a part of a head */
-    bool too_large;         /* what came does not fit behind what is held */
-    bool last;              /* close after the present answer */
-    bool surplus;           /* refused at the door: its answer says so and counts as no request */
+    bool waiting;   /* in proxy->clients.waiting */
+    bool asked;     /* a request arrived on this connection */
+    bool taking;    /* between client_feed() and client_rest() */
+    bool begun;     /* `window` began with a part of a head */
+    bool too_large; /* the received bytes do not fit behind `held` */
+    bool last;      /* close after the present answer */
+    /* Refused at the door: the answer says so and does not count as a request. */
+    bool surplus;
     bool awaits_header;     /* a PROXY header comes first (http/proxy_header.h) */
-    bool lingering;         /* the answer is an error: let the peer finish talking */
-    bool ended;             /* the present answer is complete, but not all of it is written */
-    bool reset_at_end;      /* the answer was cut and only a reset can tell */
-    bool half_closed;       /* it sends no more, and gets the answers to what it has sent */
-    enum client_end broken; /* writing is over, for that reason; DONE: it is not */
+    bool lingering;         /* the answer is an error: let the peer finish sending */
+    bool ended;             /* the present answer is complete, but not yet fully written */
+    bool reset_at_end;      /* the answer was cut, which only a reset can show */
+    bool half_closed;       /* the peer sends no more, and gets the answers to complete requests */
+    enum client_end broken; /* the reason why writing has ended; DONE: it has not */
 
-    struct buf in;       /* unparsed: part of a head, or a pipeline */
-    struct buf held;     /* the same while it is taken from: `window` is in it */
-    struct slice window; /* what is left to take */
+    struct buf in; /* unparsed: part of a head, or a pipeline */
+    /* `in`, while client_next() takes from it: `window` points into this buffer. */
+    struct buf held;
+    struct slice window; /* the bytes left to take */
     struct http_progress progress;
-    bool parsed_once; /* of the head in `in`: look for its end before parsing again */
+    bool parsed_once; /* the head in `in`: look for the end before parsing again */
     enum client_standing standing;
-    struct peers_client *from; /* whose connection it is counted as; NULL: nobody's */
-    uint64_t lingered;         /* bytes that came in state LINGER */
+    struct peers_client *from; /* the address for which the connection counts; NULL: none */
+    uint64_t lingered;         /* bytes received in state LINGER */
     struct exchange *exchange;
-    enum http_framing framing; /* of the body being read */
+    enum http_framing framing; /* of the present body */
     uint64_t remaining;
     struct http_chunked chunked;
-    const char *room;     /* memory that the network reads a body into; NULL: none */
-    struct upload upload; /* how the body arrives, if not with its head */
+    const char *room;     /* memory into which the network reads a body; NULL: none */
+    struct upload upload; /* the body's pace, if not received with the head */
 
-    struct segment *out_first; /* what the kernel did not take yet */
+    struct segment *out_first; /* bytes the kernel has not accepted yet */
     struct segment *out_last;
     size_t out_bytes;
 
     char peer[48]; /* IP address as text */
 };
 
-/* NULL without memory. */
+/* NULL: no memory. */
 struct client *client_new(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer);
-/* After the stream's last event. */
+/* Called after the stream's last event. */
 void client_free(struct client *c);
-/* Its next request is looked at: it stands in proxy->clients.waiting no more. */
+/* Takes the client off proxy->clients.waiting, because the next request is handled now. */
 void client_stop_waiting(struct client *c);
-/* Arms the limit that the present state asks for. */
+/* Arms the limit of the present state. */
 void client_arm(struct client *c);
 
-/* --- requests out of its bytes --------------------------------------------------------------- */
+/* --- requests from the client's bytes -------------------------------------------------------- */
 
-/* What client_next() took: a head, a piece of a body, the end of the request; all that are there,
- * in this order. */
+/* A result of client_next(): a head, a piece of a body, the end of the request. All that are
+ * present come in this order. */
 struct client_input {
-    const struct http_head *head; /* of a new request, good for the call; NULL: none */
+    const struct http_head *head; /* of a new request, valid for the call; NULL: none */
     bool has_body;                /* with `head` */
     struct slice body;
     bool end;
-    bool header;      /* nothing but a PROXY header, */
-    bool identified;  /* which says who the client is */
-    bool stranger;    /* no PROXY header where one must be */
-    unsigned refused; /* status for what cannot be taken; 0: all is well */
+    bool header;      /* only a PROXY header, */
+    bool identified;  /* which names the client */
+    bool stranger;    /* a PROXY header is required and missing */
+    unsigned refused; /* status of the refusal; 0: not refused */
     const char *refusal;
-    const char *limit; /* the setting that it comes from; NULL: none */
+    const char *limit; /* the setting that caused the refusal; NULL: none */
 };
 
-/* New bytes, borrowed until client_rest(); or none, to look at those that are held. */
+/* Adds new bytes, borrowed until client_rest(). Without bytes, the stored ones are read again. */
 void client_feed(struct client *c, struct slice bytes);
-/* Takes the next piece; false: there is none, or it is not its turn. The caller says
- * client_body_ended() when it has taken notice of `end`. */
+/* Takes the next piece. Returns false if there is none, or if the client must wait. The caller
+ * calls client_body_ended() after handling `end`. */
 bool client_next(struct client *c, struct client_input *out);
-/* Keeps what was not taken. False: there is no memory for it, close. */
+/* Keeps the bytes not taken. False: no memory; the caller closes. */
 bool client_rest(struct client *c);
 
 static inline void client_body_ended(struct client *c)
@@ -112,23 +113,23 @@ static inline void client_body_ended(struct client *c)
     c->state = CLIENT_ANSWER;
     upload_end(&c->upload);
     if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_SHORT)
-        deadline_clear(&c->deadline); /* what is on its way out (100 Continue) stays timed */
+        deadline_clear(&c->deadline); /* a pending write (100 Continue) keeps its limit */
 }
 
-/* The client closed its half of the connection. True: it gets the answers to the requests that it
- * sent whole (client-half-close). */
+/* The client closed its half of the connection. Returns true if complete requests are still
+ * answered (client-half-close). */
 bool client_half_close(struct client *c);
 
-/* How much of a body may be read straight to where it belongs; 0: none. */
+/* Returns how many body bytes may be read straight into their segments; 0: none. */
 uint64_t client_direct_bytes(const struct client *c);
-/* Body reading is held back, and may go on. */
+/* Stop and continue reading the body. */
 void client_hold_body(struct client *c);
 void client_resume_body(struct client *c);
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-/* Gathers the head of an answer, and pieces of its body, for one client_flush() at the end of the
- * event. What is gathered is borrowed until then. */
+/* Gather an answer's head, and pieces of the body, for client_flush() at the event's end. The
+ * pieces are borrowed until then. */
 void client_gather_head(struct client *c, const struct http_head *head,
                         const struct http_forward_response *how);
 void client_gather(struct client *c, struct slice bytes);
@@ -140,48 +141,49 @@ static inline bool client_has_gathered(const struct client *c)
 {
     return c->proxy->clients.gathered.owner == c;
 }
-/* Writes what is gathered, as one chunk of a `chunked` body, whose end follows if it is the `last`
- * time. Returns how many bytes that were. */
+/* Writes the gathered bytes, as one chunk if the body is `chunked`. With `last`, the end of the
+ * chunked body follows. Returns the number of bytes. */
 size_t client_flush(struct client *c, bool chunked, bool last);
 static inline size_t client_gathered_bytes(const struct client *c)
 {
     return client_has_gathered(c) ? c->proxy->clients.gathered.bytes : 0;
 }
-/* Moves what is gathered behind `out`; `*head_bytes` grows by the head's. ERR_NOMEM: it is as it
- * was. */
+/* Moves the gathered bytes to the end of `out`; `*head_bytes` grows by the head's size. After
+ * ERR_NOMEM nothing has changed. */
 MUST_USE int client_gather_keep(struct client *c, struct buf *out, size_t *head_bytes);
-/* Puts a head (empty: none) and a piece of the body before what is gathered. */
+/* Puts a head (empty: none) and a piece of the body before the gathered pieces. */
 void client_gather_front(struct client *c, struct slice head, struct slice body);
-/* Nothing of what is gathered goes out. */
+/* Drops the gathered bytes. */
 void client_discard(struct client *c);
 
-/* Writes now what the kernel takes and queues the rest. An error closes later. */
+/* Writes as much as the kernel accepts and queues the rest. After an error the connection closes
+ * later. */
 void client_write(struct client *c, const struct slice *pieces, unsigned count);
-/* What was queued has gone out. */
+/* The queued bytes are written. */
 void client_written(struct client *c);
-/* More is queued than a peer should let pile up: stop producing. */
+/* Returns true if too many bytes are queued for the peer: stop producing. */
 static inline bool client_congested(const struct client *c)
 {
     return c->out_bytes > PROXY_OUT_BYTES_HIGH;
 }
 
-/* Bytes of a peer that has its answer are dropped. False: they are too many, close. */
+/* Counts dropped bytes of a peer with an answer. False: too many; close. */
 bool client_linger(struct client *c, size_t bytes);
 
-/* The exchange has given its whole answer and is gone. */
+/* The exchange is gone after a whole answer. */
 void client_answered(struct client *c);
-/* The exchange is gone and its answer is cut: what is queued still goes out, then the connection
- * closes, by a reset where its end would pass for the end of the answer. */
+/* The exchange is gone after a cut answer. The queued bytes are still written, then the connection
+ * closes. `by_reset`: the connection's plain end would pass for the end of the answer. */
 void client_answer_cut(struct client *c, bool by_reset);
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Closes now; there is no exchange any more. `reset`: where the end of the connection would pass
- * for the end of the answer. */
+/* Closes now; there is no exchange any more. `reset`: the connection's plain end would pass for the
+ * end of the answer. */
 void client_close(struct client *c, bool reset);
-/* The client port is closed. Where nothing is under way a request may be, sent before the peer
- * heard of the end: it has PROXY_PARTING_MS, and on a connection that was just accepted
- * PROXY_FRESH_MS. */
+/* The client port is closed. On an idle connection a request may still arrive, sent before the
+ * close became visible to the peer. The router waits PROXY_PARTING_MS for such a request, and
+ * PROXY_FRESH_MS on a new connection. */
 void client_drain(struct client *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* What of an answer is gathered for one write at the end of an event. */
+/* Gathers an answer's bytes for a single write at the end of an event. */
 #include "node/proxy/client/client.h"
 
 #include "base/bug.h"
@@ -73,7 +73,8 @@ void client_discard(struct client *c)
     g->bytes = 0;
 }
 
-/* One piece of memory, where copying is cheaper than a list of pieces for the kernel. */
+/* Copies small pieces into one buffer, where copying is cheaper than a list of pieces for the
+ * kernel. */
 static unsigned join(struct proxy *p, struct slice *pieces, unsigned count, size_t total)
 {
     if (count <= 1 || total > sizeof p->joined)

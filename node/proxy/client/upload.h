@@ -1,8 +1,8 @@
-/* How a body arrives: its pace, so that the slow ones are known. Time in which we hold the client
- * back does not count. All uploads that are not whole stand in one list, in the order in which they
- * began: the queue of PROXY_CLIENT_BODY_TOTAL. A body that comes with its head in one read is never
- * in it.
- */
+/* The pace of an arriving body. Time in which the router does not read from the client does not
+ * count.
+ *
+ * All incomplete uploads are in one list, in the order of their start: the queue of
+ * PROXY_CLIENT_BODY_TOTAL. A body in the same read as its head is never in the list. */
 #ifndef NODE_PROXY_CLIENT_UPLOAD_H
 #define NODE_PROXY_CLIENT_UPLOAD_H
 
@@ -12,11 +12,11 @@
 #include "base/deadline.h"
 
 enum {
-    UPLOAD_RATE_MS = 30000, /* client-body-rate-min is averaged over so long, at least */
+    UPLOAD_RATE_MS = 30000, /* the shortest time over which client-body-rate-min is averaged */
     UPLOAD_PACE_MS = 5000,  /* the present pace: over one or two of these */
 };
 
-/* Bytes since then. */
+/* The bytes since a time. */
 struct upload_window {
     uint64_t since_ms;
     uint64_t bytes;
@@ -24,12 +24,12 @@ struct upload_window {
 
 struct upload {
     struct deadline total; /* in the list while it is armed */
-    uint64_t since_ms;     /* when it began; moved on by the time in which it was held */
-    uint64_t held_ms;      /* since when it is held back; 0: it is not */
-    uint64_t last_ms;      /* when bytes came last; moved on likewise */
+    uint64_t since_ms;     /* start of the upload; moved on by the time of pauses */
+    uint64_t held_ms;      /* start of the present pause; 0: none */
+    uint64_t last_ms;      /* last arrival of bytes; moved on likewise */
     struct upload_window rate;
     struct upload_window pace;
-    struct upload_window pace_before; /* the one before it, both counted together */
+    struct upload_window pace_before; /* the previous window; both count together */
 };
 
 static inline bool upload_listed(const struct upload *u)
@@ -42,13 +42,13 @@ static inline void upload_end(struct upload *u)
 {
     deadline_clear(&u->total);
 }
-/* Bytes came. False: they come more slowly than `rate_min` bytes a second. */
+/* Bytes arrived. Returns false if they arrive more slowly than `rate_min` bytes a second. */
 bool upload_add(struct upload *u, uint64_t bytes, uint64_t rate_min, uint64_t now_ms);
-/* We hold it back, or go on. */
+/* The router stops reading (`held`), or continues. */
 void upload_hold(struct upload *u, bool held, uint64_t now_ms);
-/* Nobody ran for so long. */
+/* The process did not run for so long. */
 void upload_shift(struct upload *u, uint64_t by_ms);
-/* How long it would take at its present pace to send so many bytes, in milliseconds. */
+/* Returns how long so many bytes would take at the present pace, in milliseconds. */
 uint64_t upload_takes_ms(const struct upload *u, uint64_t bytes, uint64_t now_ms);
 
 #endif
