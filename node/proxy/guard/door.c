@@ -7,8 +7,7 @@
 #include "node/proxy/exchange/drive.h"
 #include "node/proxy/guard/slow.h"
 
-/* --- who speaks for others ----------------------------------------------------------------------
- */
+/* --- connections from balancers ------------------------------------------------------------- */
 
 int door_init(struct proxy *p)
 {
@@ -47,8 +46,7 @@ static bool sends_header(const struct client *c)
     return d->balancer_count == 0;
 }
 
-/* --- who comes in --------------------------------------------------------------------------------
- */
+/* --- incoming connections ------------------------------------------------------------------- */
 
 static void stand(struct client *c, enum client_standing standing)
 {
@@ -58,8 +56,8 @@ static void stand(struct client *c, enum client_standing standing)
     c->standing = standing;
 }
 
-/* The one that has been idle longest. A request may be on its way to one that has just come, or was
- * just answered. NULL: none but those. */
+/* Returns the longest idle connection; NULL: none. Connections accepted or answered just now do not
+ * count, because a request may be on its way. */
 static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit limit)
 {
     const struct deadline_queue *idle = &p->limit[limit];
@@ -68,8 +66,8 @@ static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit lim
     return rests ? d : NULL;
 }
 
-/* A client far away is idle for more than a trip before its first byte: a crowd goes before it.
- * False: there is none to go. */
+/* Closes a connection for the newcomer. A distant client is idle for more than a round trip before
+ * its first byte, so a crowd goes first. Returns false if no connection can be closed. */
 static bool evict(const struct client *newcomer)
 {
     struct proxy *p = newcomer->proxy;
@@ -95,7 +93,7 @@ static enum refusal turn_away(struct client *c, enum refusal why)
     else
         c->proxy->stats.client_connections_refused++;
     c->surplus = true;
-    if (c->from != NULL) /* what is refused does not keep its client out */
+    if (c->from != NULL) /* a refused connection must not keep its client out */
         peers_leave(&d->peers, c->from);
     c->from = NULL;
     stand(c, CLIENT_SURPLUS);
@@ -127,8 +125,8 @@ static enum refusal enter(struct client *c)
     return REFUSED_NONE;
 }
 
-/* What a stranger sends there costs him nothing, so nothing keeps a connection but a whole request.
- * False: there is none to go. */
+/* Closes a connection for a newcomer on the admin port. Bytes cost a stranger nothing there, so
+ * only a whole request protects a connection. Returns false if no connection can be closed. */
 static bool evict_admin(struct proxy *p)
 {
     static const enum proxy_limit then[] = {PROXY_ADMIN_BODY, PROXY_ADMIN_WRITE, PROXY_ADMIN_IDLE};
@@ -154,9 +152,9 @@ static void enter_admin(struct client *c)
     client_close(c, true);
 }
 
-/* --- what they hear ------------------------------------------------------------------------- */
+/* --- answers at the door -------------------------------------------------------------------- */
 
-/* It came in, or hears why not, if there is room for an answer. */
+/* Answers a refused connection with the reason, if there is room for an answer. */
 static void judge(struct client *c, enum refusal why)
 {
     const struct client_door *d = &c->proxy->clients.door;

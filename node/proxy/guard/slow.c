@@ -8,7 +8,7 @@
 #include "base/ip.h"
 #include "node/proxy/exchange/drive.h"
 
-/* It gets no answer any more; the log has why. */
+/* Closes without an answer; the log has the reason. */
 static void drop_slow(struct client *c, enum refusal refusal, const char *limit)
 {
     if (c->exchange != NULL) {
@@ -18,8 +18,7 @@ static void drop_slow(struct client *c, enum refusal refusal, const char *limit)
     exchange_drop(c, CLIENT_END_SLOW, false);
 }
 
-/* --- heads, and clients that do not move at all --------------------------------------------------
- */
+/* --- heads, and clients without any progress ------------------------------------------------ */
 
 void slow_client_expired(struct deadline *d)
 {
@@ -43,10 +42,9 @@ void slow_client_expired(struct deadline *d)
         drop_slow(c, REFUSED_TIMEOUT, c->out_bytes > 0 ? "client-write-timeout" : NULL);
 }
 
-/* --- bodies -------------------------------------------------------------------------------------
- */
+/* --- bodies --------------------------------------------------------------------------------- */
 
-/* Where an answer is still possible it says why. */
+/* Refuses a slow upload, with the reason if an answer is still possible. */
 static void refuse_slow(struct client *c, const char *limit, bool short_of_memory)
 {
     char late[80];
@@ -72,7 +70,7 @@ void slow_upload_expired(struct deadline *d)
     struct client *c = CONTAINER_OF(u, struct client, upload);
     struct proxy *p = c->proxy;
     if (u->held_ms != 0 || p->now_ms - u->since_ms < p->limit[PROXY_CLIENT_BODY_TOTAL].wait_ms)
-        proxy_arm(p, PROXY_CLIENT_BODY_TOTAL, d); /* it was held back meanwhile */
+        proxy_arm(p, PROXY_CLIENT_BODY_TOTAL, d); /* the router had paused the upload */
     else
         refuse_slow(c, "client-body-total-timeout", false);
 }
@@ -91,9 +89,9 @@ void slow_follow(struct client *c, size_t bytes)
         refuse_slow(c, "client-body-rate-min", false);
 }
 
-/* The upload that needs longest, at its present pace, for what it holds; at least `least_ms`. Not
- * `newcomer`, which has just sent something, and none that streams through or is dropped. NULL:
- * none. */
+/* Returns the upload that would need longest, at the present pace, for its stored bytes; at least
+ * `least_ms`. `newcomer` does not count, as it has just sent something, nor do streamed and dropped
+ * bodies. NULL: none. */
 static struct client *slowest_upload(struct proxy *p, const struct client *newcomer,
                                      uint64_t least_ms)
 {
@@ -131,30 +129,29 @@ void slow_make_room(const struct client *newcomer)
     }
 }
 
-/* --- where connections are scarce
- * ------------------------------------------------------------------ */
+/* --- scarce connections --------------------------------------------------------------------- */
 
 enum { ADDRESS_SLOTS = 2 * PROXY_EVICT_LOOK_MAX, CROWD_SHARE = 8 };
 
-/* Clients at one address. Two that shared a slot would pass for one, and a bystander for one of the
- * crowd. */
+/* The number of clients at an address. If two addresses shared a slot they would count as one, and
+ * a bystander as a member of the crowd. */
 struct address {
     uint64_t id; /* 0: a free slot */
     unsigned count;
 };
 
-/* The search for one that is to go. */
+/* A search for a connection to close. */
 struct eviction {
-    uint64_t counts_ms; /* what stands so for less does not count */
+    uint64_t counts_ms; /* connections without progress for less do not count */
     struct address address[ADDRESS_SLOTS];
-    unsigned all, most; /* of one address */
+    unsigned all, most; /* `most`: of one address */
     bool crowd;
-    uint64_t still_ms;    /* what stands so for less stays */
+    uint64_t still_ms;    /* connections without progress for less stay */
     struct client *least; /* NULL: none yet */
-    double pace;          /* its own */
+    double pace;          /* of `least` */
 };
 
-/* Of IPv6 a client has a whole /64 (node/proxy/limit/peers.h). */
+/* An IPv6 client has a whole /64 (node/proxy/limit/peers.h). */
 static unsigned *count_of(struct eviction *e, const struct client *c)
 {
     uint8_t ip[IP_BYTES] = {0};
@@ -168,13 +165,14 @@ static unsigned *count_of(struct eviction *e, const struct client *c)
     return &e->address[at].count;
 }
 
-/* Bytes a second, and for how long it has stood so. */
+/* Bytes per second, and the time without progress. */
 struct progress {
     double pace;
-    uint64_t still_ms; /* a head: since its first byte; a body: since its last, or it is too slow */
+    uint64_t still_ms; /* a head: since its first byte; a body: since its last, or since its
+                          start if too slow */
 };
 
-/* One packet is a head, as a rule. */
+/* A head normally fits into one packet. */
 static bool head_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -184,7 +182,7 @@ static bool head_progress(const struct client *c, struct progress *out)
     return c->out_bytes == 0;
 }
 
-/* What we hold back is not slow. */
+/* A paused upload is not slow. */
 static bool body_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -201,16 +199,17 @@ static bool body_progress(const struct client *c, struct progress *out)
 
 static const struct evictable {
     enum proxy_limit list;
-    size_t offset; /* of its deadline in struct client */
-    bool (*progress)(const struct client *c, struct progress *out); /* false: it stays */
-    uint64_t still_ms;                                              /* that it has */
+    size_t offset; /* of the deadline in struct client */
+    bool (*progress)(const struct client *c, struct progress *out); /* false: the connection
+                                                                       stays */
+    uint64_t still_ms;                                              /* protected for this time */
 } evictables[] = {
     {PROXY_CLIENT_HEAD, offsetof(struct client, deadline), head_progress, PROXY_EVICT_IDLE_MS},
     {PROXY_CLIENT_BODY_TOTAL, offsetof(struct client, upload.total), body_progress,
      PROXY_EVICT_SILENT_MS},
 };
 
-/* Calls `each` of the oldest in the list. */
+/* Calls `each` for the oldest connections of the list. */
 static void evictables_each(struct proxy *p, const struct evictable *of,
                             void (*each)(struct eviction *e, struct client *c,
                                          const struct progress *progress),
@@ -246,8 +245,9 @@ static void weigh_one(struct eviction *e, struct client *c, const struct progres
     e->pace = pace;
 }
 
-/* A crowd: two or more on an eighth of all connections, or an address that has more of them than
- * the newcomer's. Of a crowd the one goes that stands still the longest. */
+/* Returns the connection with the least progress. A crowd is two or more on an eighth of all
+ * connections, or an address with more than the newcomer's. In a crowd, the longest time without
+ * progress decides. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
                                 const struct client *newcomer, bool crowd_alone)
 {

@@ -11,15 +11,16 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Whether the engine is to answer it with tokens, and has the request, or does not take it. */
+/* Returns true if the engine should answer with tokens, and has the request or does not accept
+ * it. */
 static bool wants_tokens(const struct upstream *u)
 {
     return u->state == UPSTREAM_BUSY && u->reading && (u->request_sent || u->writing) &&
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
-/* While this router lacks files or ports it cannot ask for a sign of life, and silence says
- * nothing. It does where a probe went out and has no answer: what hangs may use up the ports. */
+/* While this router lacks files or ports, probes cannot be sent, so silence says nothing. An
+ * unanswered probe does count: a hanging engine may use up the ports. */
 static void note_unasked(struct pool *pool, struct node_watched *w)
 {
     if (w->asked_ms == 0 && (pool->no_place || shortage_now(pool) != 0))
@@ -27,8 +28,8 @@ static void note_unasked(struct pool *pool, struct node_watched *w)
     w->unasked_ms = pool->unasked_ms;
 }
 
-/* Of a replica with its connections, or of a rank with those of its process, of which it looks at
- * its own. */
+/* Counts the requests at a replica, from its connections. For a rank the connections are those of
+ * its process; only the rank's own requests count. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {
     uint64_t now = p->now_ms;
@@ -68,9 +69,9 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Nothing came for a third of the time, or no token of ours for an eighth of it: then its metrics
- * are read often, for what counters show is dated by when they were read. A health check that costs
- * the engine a token comes after half of it, and not often. */
+/* Reads the metrics often after a third of the time limit without a byte, or an eighth without a
+ * token. The age of counters is the time of their reading. A health check that costs the engine a
+ * token follows after half of the limit, and rarely. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
@@ -108,9 +109,9 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
               LOG_CSTR("effect", "it is avoided; what has no token moves to others"));
 }
 
-/* --- what is stuck there -------------------------------------------------------------------- */
+/* --- stuck requests ------------------------------------------------------------------------- */
 
-/* Of its process, or of its rank alone. */
+/* Returns true if the process, or the rank alone, is stuck. */
 static bool is_stuck(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
@@ -118,14 +119,14 @@ static bool is_stuck(const struct proxy *p, unsigned replica)
            node_router_process(router, replica)->asleep;
 }
 
-/* Down, and nothing is heard of it: it may be a pause all the same. */
+/* Returns true if the replica is down and silent. That may still be a pause. */
 static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned server)
 {
     return node_router_replica_health(p->config.router, server) == NODE_HEALTH_DOWN &&
            p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
 }
 
-/* What has no token goes to another replica, if there is one that is well. */
+/* Moves a request without a token to another replica, if one is healthy. */
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -143,7 +144,7 @@ static void move(struct proxy *p, struct upstream *u)
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
 }
 
-/* What has begun cannot go elsewhere. */
+/* Cuts an answer in progress, which cannot move. */
 static void cut(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -157,14 +158,14 @@ static void cut(struct proxy *p, struct upstream *u)
         exchange_stall_cut(x);
 }
 
-/* Its process is gone. */
+/* Ends a request at a process that is gone. */
 static void end(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
         return;
-    /* What its port took later is at the next process, which may not be well yet. */
+    /* A connection accepted later belongs to the next process, which may not be healthy yet. */
     const struct node_replica *k = node_router_process(p->config.router, x->now.decision.server);
     if (!connecting && (!k->trouble.gone || u->began_ms > k->trouble.refused_ms))
         return;
@@ -180,13 +181,13 @@ static void walk(struct proxy *p, struct pool *pool,
                  void (*each)(struct proxy *, struct upstream *))
 {
     for (struct upstream *u = pool->all; u != NULL; u = pool->walked) {
-        pool->walked = u->all_next; /* moves on if that one closes */
+        pool->walked = u->all_next; /* moves on if `u` closes */
         each(p, u);
     }
     pool->walked = NULL;
 }
 
-/* Its port refuses, and no check has succeeded since. */
+/* Returns true if the port refuses, and no check has succeeded since. */
 static bool is_gone(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
@@ -194,7 +195,7 @@ static bool is_gone(const struct proxy *p, unsigned replica)
            node_router_process(router, replica)->trouble.gone;
 }
 
-/* Some answer that has begun there has been silent for that long. */
+/* Returns true if some answer has begun and then been silent for the time limit. */
 static bool is_due(const struct proxy *p, const struct pool *pool)
 {
     uint64_t limit =
@@ -233,7 +234,7 @@ static void watch_rank(struct proxy *p, unsigned rank)
         walk(p, &p->engines.pools[node_router_server(router, rank)], move);
 }
 
-/* It was removed, so that nothing of it is asked for any more. What it has goes on. */
+/* The replica was removed and is no longer probed. Its requests continue. */
 static void watch_rest(struct proxy *p, struct pool *pool, unsigned replica)
 {
     if (pool->all == NULL)

@@ -1,22 +1,21 @@
-/* The watchdog: what hangs is noticed, and what is stuck there moves.
+/* The watchdog: detects hanging replicas and moves their requests.
  *
- * Ten times a second it counts, for each replica, what is under way there and when it showed a
- * sign of life last (node/replica/health.h judges), asks the prober for a sign where none came for
- * a while, and goes through the connections. Two decisions have little to do with each other:
+ * Ten times a second the watchdog counts the requests at each replica, and finds the last sign of
+ * life (node/replica/health.h judges). After a silence the prober asks for such a sign. Then the
+ * watchdog walks the connections. Two decisions are largely independent:
  *
- *   what has no token   *moves* to another replica that is up and not avoided, when its own is
- *                       stalled or asleep, or down and silent for WATCH_DEAD_MS; where there is no
- *                       other it waits on
- *   what has begun      is *cut* when nothing shows that the engine works on: `stall-cut` without a
- *                       byte of it, and without a sign of work of whomever (node_signs_lost()). A
- *                       pause of an engine ends by itself more often than not
+ *   without a token   the request *moves* to another replica, up and not avoided, if its own is
+ *                     stalled or asleep, or down and silent for WATCH_DEAD_MS. If there is no
+ *                     other, the request waits on
+ *   begun             the answer is *cut* if nothing shows any work of the engine: no byte of the
+ *                     answer for `stall-cut`, and no sign of work on any request
+ *                     (node_signs_lost()). Most pauses of engines end by themselves
  *
- * Where the process is gone (its port refuses) neither is in doubt: what has no token moves, or
- * fails, after WATCH_DEAD_MS of silence, and what has begun ends after WATCH_SILENT_MS. A replica
- * that says that it is not well (a 503) finishes what it has, and so does one that was removed.
+ * If the process is gone (its port refuses), neither is in doubt. A request without a token moves,
+ * or fails, after WATCH_DEAD_MS of silence. An answer with tokens ends after WATCH_SILENT_MS. An
+ * unhealthy replica (a 503) finishes its requests, and so does a removed replica.
  *
- * A walk takes time in proportion to the connections of the replica.
- */
+ * A walk takes time in proportion to the replica's connections. */
 #ifndef NODE_PROXY_GUARD_WATCH_H
 #define NODE_PROXY_GUARD_WATCH_H
 
@@ -24,8 +23,9 @@
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_DEAD_MS = 1000, /* of silence without a token, of one that is gone, or down and silent */
-    WATCH_SILENT_MS = 5000, /* of silence after a token, of one that is gone */
+    WATCH_DEAD_MS = 1000,   /* silence without a token, if the replica is gone, or down and
+                               silent */
+    WATCH_SILENT_MS = 5000, /* silence after a token, if the replica is gone */
 };
 
 /* Called by each tick. */

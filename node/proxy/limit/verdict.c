@@ -17,7 +17,7 @@ const char *verdict_reason_name(enum verdict_reason reason)
     return names[reason];
 }
 
-/* SGLang says a full queue as a 400 there ("503: The request queue is full."). */
+/* SGLang reports a full queue as a 400 there ("503: The request queue is full."). */
 bool verdict_needs_body(unsigned status, bool stored_responses)
 {
     return (status >= 500 &&
@@ -30,7 +30,7 @@ static bool says(struct slice message, const char *words)
     return message.len > 0 && memmem(message.at, message.len, words, strlen(words)) != NULL;
 }
 
-/* vLLM, after its core has died. */
+/* vLLM after the death of the engine's core. */
 static bool core_is_dead(struct slice message)
 {
     return says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
@@ -43,8 +43,8 @@ bool verdict_rank_is_unknown(struct slice message)
     return says(message, "_rank") && says(message, "out of range [0, ");
 }
 
-/* Any of these words. A request can be made so that an engine repeats them: it is then tried once
- * more, and that is all. */
+/* Returns true if the message contains any of the words. A request can make an engine repeat such
+ * words; the only effect is another attempt. */
 static bool says_any(struct slice message, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -59,10 +59,10 @@ bool verdict_context_is_short(struct slice message)
     static const char *const words[] = {
         /* vLLM 0.9 to 0.33, OpenAI; SGLang ("Requested token count exceeds the model's ...") */
         "maximum context length",
-        "longer than the maximum model length",   /* vLLM, of a prompt alone */
-        "max_model_len",                          /* vLLM, of max_tokens, and in /v1/responses */
-        "longer than the model's context length", /* SGLang, of a prompt alone */
-        "exceeds the maximum allowed length",     /* SGLang, where its cache is smaller */
+        "longer than the maximum model length",   /* vLLM, about a prompt alone */
+        "max_model_len",                          /* vLLM, about max_tokens, and in /v1/responses */
+        "longer than the model's context length", /* SGLang, about a prompt alone */
+        "exceeds the maximum allowed length",     /* SGLang, if the cache is smaller */
         "max_completion_tokens is too large",     /* SGLang; vLLM since 0.10 */
         "exceeds the available context size",     /* llama.cpp */
         "prompt is too long",                     /* Anthropic */
@@ -81,14 +81,14 @@ bool verdict_adapter_is_unknown(struct slice message)
     return says_any(message, words, sizeof words / sizeof words[0]);
 }
 
-/* vLLM while it drains: its /health stays 200 then. */
+/* vLLM during a drain: /health stays 200 then. */
 static bool engine_drains(struct slice message)
 {
     return says(message, "cannot schedule new futures after shutdown");
 }
 
-/* Any other 5xx, or an error event that names no status. What a client did wrong is not looked
- * into: an engine repeats there what the client wrote. */
+/* Judges any other 5xx, or an error event without a status. Client errors are not examined, because
+ * an engine repeats the client's text there. */
 static struct verdict_judgement judge_error(struct slice message)
 {
     struct verdict_judgement j = {VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR, false};

@@ -1,6 +1,5 @@
-/* Whose failure it is when a replica does not answer well, by what it said: the request's own,
- * which no other replica would answer better, or the replica's. Pure: it judges words and numbers.
- */
+/* Finds the guilty side if a replica does not answer well, from the replica's words: the request,
+ * which no other replica would answer better, or the replica. Pure: judges words and numbers. */
 #ifndef NODE_PROXY_LIMIT_VERDICT_H
 #define NODE_PROXY_LIMIT_VERDICT_H
 
@@ -12,54 +11,55 @@
 enum verdict {
     VERDICT_CLIENT,    /* the answer belongs to the client */
     VERDICT_ELSEWHERE, /* another replica may serve the request */
-    VERDICT_IN_DOUBT,  /* one try elsewhere decides: who fails alike fails by the request */
+    VERDICT_IN_DOUBT,  /* another attempt decides: if it fails alike, the request is guilty */
 };
 
-/* Why a request was sent again: the label of grapevine_retries_total. */
+/* The reason why a request was sent again: the label of grapevine_retries_total. */
 enum verdict_reason {
     RETRY_CONNECT,   /* refused, unreachable, connect timeout, no connection left */
     RETRY_BROKEN,    /* closed or reset before the first token */
-    RETRY_MALFORMED, /* no HTTP that can be trusted */
+    RETRY_MALFORMED, /* not valid HTTP */
     RETRY_TIMEOUT,   /* silent for too long */
     RETRY_BUSY,      /* 429, 503, a full queue */
-    RETRY_GATEWAY,   /* 502, 504: something between the router and the engine */
-    RETRY_ERROR,     /* 500 and its like, of an engine whose core has died, or in doubt */
-    RETRY_DRAINS,    /* 500 of an engine that was told to end: it refuses what is new */
+    RETRY_GATEWAY,   /* 502, 504: a proxy between the router and the engine */
+    RETRY_ERROR,     /* 500 and similar, of an engine with a dead core, or in doubt */
+    RETRY_DRAINS,    /* 500 of an engine during shutdown, which refuses new requests */
     RETRY_MODEL,     /* the replica does not know the model */
-    RETRY_STORED,    /* nor the stored response */
+    RETRY_STORED,    /* the replica does not have the stored response */
     RETRY_ABORTED,   /* the engine gave the request up (finish reason "abort") */
-    RETRY_CONTEXT,   /* its context is too short for the request */
-    RETRY_RANK,      /* it has no rank of the number that was asked for, any more */
-    RETRY_REJECTED,  /* 4xx that may be the replica's own fault */
+    RETRY_CONTEXT,   /* the replica's context is too short for the request */
+    RETRY_RANK,      /* the replica no longer has the requested rank */
+    RETRY_REJECTED,  /* 4xx that may be the replica's fault */
     RETRY_REASONS,
 };
-/* In a word: "connect", ... */
+/* The reason's name: "connect", ... */
 const char *verdict_reason_name(enum verdict_reason reason);
 
 struct verdict_judgement {
     enum verdict verdict;
-    enum node_outcome outcome; /* towards the replica, if the verdict stands */
+    enum node_outcome outcome; /* the outcome for the replica, if the verdict stays */
     enum verdict_reason reason;
-    bool core_dead; /* the engine said that its core has died */
+    bool core_dead; /* the engine reported a dead core */
 };
 
-/* Whether the status alone says enough; else the body of such an answer is worth waiting for. */
+/* Returns true if the status alone does not decide, so the answer's body is worth waiting for. */
 bool verdict_needs_body(unsigned status, bool stored_responses);
 
-/* Whether a 400 says that the engine has no data-parallel rank of the number that it was given. */
+/* Returns true if a 400 says the engine has no data-parallel rank of the given number. */
 bool verdict_rank_is_unknown(struct slice message);
 
-/* Whether an error (400) says that the request is longer than the engine's context. */
+/* Returns true if an error (400) says the request exceeds the engine's context. */
 bool verdict_context_is_short(struct slice message);
-/* Whether a 400 of SGLang says that it has not loaded the LoRA adapter. */
+/* Returns true if a 400 of SGLang says the LoRA adapter is not loaded. */
 bool verdict_adapter_is_unknown(struct slice message);
 
-/* Of an answer, or of an error event in place of one (then with the status that it names; 0: it
- * names none). `message`: what the engine says of it; empty: nothing. */
+/* Judges an answer, or an error event in place of an answer. `status` is then the event's; 0: none.
+ * `message`: the engine's explanation; empty: none. */
 struct verdict_judgement verdict_of_answer(unsigned status, struct slice message);
 
-/* Of an answer that finishes with "abort" and names no status. Its client did not ask for that: the
- * engine ends so what is under way when it is about to end, or when another part of it has died. */
+/* Judges an answer with the finish reason "abort" and without an error status. The client did not
+ * request the abort. An engine aborts its requests before a shutdown, or after another part of the
+ * engine died. */
 struct verdict_judgement verdict_of_abort(void);
 
 #endif
