@@ -1,4 +1,4 @@
-/* What /metrics says of the data path. */
+/* /metrics of the data path. */
 #include "base/check.h"
 #include "node/proxy/engine/feeds.h"
 #include "node/proxy/engine/publishers.h"
@@ -140,7 +140,7 @@ static const char *coding_name(unsigned coding)
     return http_coding_name((enum http_coding)coding);
 }
 
-/* Counters by a word, from the first number of the enumeration that is an event. */
+/* Writes counters by word, from the enumeration's first event. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
@@ -178,7 +178,7 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
     }
 }
 
-/* Series of settings: as many as the aliases have models. */
+/* Writes a series for each model of each alias. */
 static void write_aliases(const struct proxy *proxy, struct prometheus *p)
 {
     static const struct {

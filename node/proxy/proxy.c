@@ -1,4 +1,4 @@
-/* The events of the network, the clock and the router, each handed on to the one whose it is. */
+/* Passes each event of the network, the clock and the router to its client, upstream or replica. */
 #include "node/proxy/proxy.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "node/proxy/own/local.h"
 #include "node/proxy/own/models.h"
 
-/* --- from clients ---------------------------------------------------------------------------- */
+/* --- from clients --------------------------------------------------------------------------- */
 
 static void handle_input(struct client *c, const struct client_input *in)
 {
@@ -37,8 +37,8 @@ static void handle_input(struct client *c, const struct client_input *in)
     exchange_refuse_for(c, &why);
 }
 
-/* Works through what is held of the client followed by `bytes`, request after request, as far as
- * their order allows. */
+/* Handles the client's stored bytes, then `bytes`, request by request, as far as their order
+ * allows. */
 static void take_requests(struct client *c, struct slice bytes)
 {
     struct client_input in;
@@ -48,7 +48,7 @@ static void take_requests(struct client *c, struct slice bytes)
     if (!client_rest(c))
         exchange_drop(c, CLIENT_END_NO_MEMORY, false);
     else if (c->half_closed && (c->state == CLIENT_HEAD || c->state == CLIENT_BODY))
-        exchange_drop(c, CLIENT_END_GONE, false); /* the rest of its request will not come */
+        exchange_drop(c, CLIENT_END_GONE, false); /* the rest of the request will not come */
 }
 
 static struct slice client_room(void *owner)
@@ -103,7 +103,7 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
 
 static void take_held(struct upstream *u);
 
-/* What came of its answer and waited for it goes on. */
+/* Continues with the received part of an answer that waited for the client. */
 static void client_drained(struct exchange *x)
 {
     struct upstream *u = x->now.upstream;
@@ -173,7 +173,7 @@ const char *proxy_peer(const struct net_stream *stream)
     return c->peer;
 }
 
-/* --- from replicas --------------------------------------------------------------------------- */
+/* --- from replicas -------------------------------------------------------------------------- */
 
 static void fail_upstream(struct upstream *u, enum upstream_failure failure)
 {
@@ -206,8 +206,8 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
     exchange_push(u->exchange);
 }
 
-/* Takes the answer out of what came, and hands it on; what went to the client goes out at once.
- * `again`: out of what was held back. */
+/* Takes the answer from the received bytes and passes it on; output for the client is written at
+ * once. `again`: from bytes held back earlier. */
 static inline void take_answer(struct upstream *u, struct exchange *x, bool again)
 {
     struct client *c = x->client;
@@ -233,7 +233,7 @@ static void upstream_received(void *owner, struct slice bytes, uint64_t now_ms)
         CHECK(buf_append_slice(&u->in, bytes) == 0);
         return;
     }
-    if (u->state != UPSTREAM_BUSY) { /* an answer that nobody asked for */
+    if (u->state != UPSTREAM_BUSY) { /* an answer without a request */
         fail_upstream(u, UPSTREAM_MALFORMED);
         return;
     }
@@ -321,9 +321,9 @@ static void request_expired(struct deadline *d)
     exchange_late(CONTAINER_OF(d, struct exchange, request_deadline));
 }
 
-/* --- replicas come and go -------------------------------------------------------------------- */
+/* --- replicas come and go ------------------------------------------------------------------- */
 
-/* False: no memory. It is tried again by the tick. */
+/* Opens a replica's pool. Returns false without memory; the tick tries again. */
 static bool open_pool(struct proxy *p, unsigned replica, const struct node_address *address)
 {
     struct pool *pool = &p->engines.pools[replica];
@@ -334,13 +334,13 @@ static bool open_pool(struct proxy *p, unsigned replica, const struct node_addre
     return open;
 }
 
-/* Opens its pool and begins to probe it. One with a name that is no address is never probed; a
- * request that is sent there all the same finds the port refused. */
+/* Opens the replica's pool and begins to probe. Without a valid address a replica is never probed;
+ * a request sent there finds the port refused. */
 static void begin_replica(struct proxy *p, unsigned replica)
 {
     struct node_address address;
     if (node_router_rank(p->config.router, replica) >= 0)
-        return; /* its address has one for all ranks */
+        return; /* the address has a pool for all ranks */
     if (node_replica_address(node_router_replica_name(p->config.router, replica), &address) != 0)
         address = (struct node_address){.host = "0.0.0.0"};
     if (open_pool(p, replica, &address) && address.port != 0)
@@ -394,7 +394,7 @@ bool proxy_replica_forgotten(struct proxy *p, unsigned replica)
     return true;
 }
 
-/* --- time ------------------------------------------------------------------------------------ */
+/* --- time ----------------------------------------------------------------------------------- */
 
 void proxy_run(struct proxy *p, uint64_t now_ms)
 {
@@ -412,9 +412,9 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
         exchange_queue_run(p);
 }
 
-/* After a pause (a stopped process, a machine that slept) the answers that came meanwhile are still
- * to be read: nobody was slow, so all time limits move by the pause, and no check begins on a
- * connection that may be closed by now. A loop that is late time after time is only slow. */
+/* After a pause (a stopped process, a suspended machine) the answers that arrived meanwhile are
+ * still unread. Nobody was slow, so all time limits move by the pause. No check begins on a
+ * connection that may be closed by now. If the loop is late again and again, it is only slow. */
 void proxy_tick(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
@@ -442,14 +442,14 @@ void proxy_tick(struct proxy *p, uint64_t now_ms)
     }
 }
 
-/* --- the beginning and the end --------------------------------------------------------------- */
+/* --- the beginning and the end -------------------------------------------------------------- */
 
 int proxy_create(struct proxy **out, const struct proxy_config *config, uint64_t now_ms)
 {
     struct proxy *p = calloc(1, sizeof *p);
     if (p == NULL)
         return ERR_NOMEM;
-    /* Pages that no replica needs are never touched. */
+    /* Pages for unused replicas are never touched. */
     p->engines.pools = calloc(NODE_REPLICAS_MAX, sizeof p->engines.pools[0]);
     if (p->engines.pools == NULL) {
         free(p);
@@ -495,12 +495,12 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     p->closed |= closed;
     for (struct client *c = p->clients.all; news && c != NULL; c = c->next) {
         struct exchange *x = c->exchange;
-        /* A head that is made, with the client or held, says that another request may follow. */
+        /* A prepared head, sent or held, says that another request may follow. */
         bool promised = x != NULL && (x->now.status != 0 || x->alive);
         if (c->port == PROXY_PORT_CLIENT && x != NULL && !promised)
             c->last = true;
         else if (c->port == PROXY_PORT_CLIENT && x != NULL)
-            x->now.last_asked = true; /* if that answer is let go */
+            x->now.last_asked = true; /* if the answer is dropped */
         if (p->closed && BUG(DRAIN_CUTS) && c->exchange != NULL)
             exchange_drop(c, CLIENT_END_STOPPED, false);
         if (p->closed)

@@ -1,4 +1,4 @@
-/* What holds between events. */
+/* Asserts the invariants between events. */
 #include "base/check.h"
 #include "node/proxy/engine/publishers.h"
 #include "node/proxy/exchange/exchange.h"
@@ -9,11 +9,11 @@ static void upstream_check(const struct upstream *u)
     CHECK(u->exchange == NULL || u->exchange->now.upstream == u);
     if (u->state != UPSTREAM_BUSY)
         return;
-    /* It is held back only as long as its client is slow, or a part of it was not decoded yet. */
+    /* Held back only while the client is slow, or while a part is not decoded yet. */
     CHECK(u->reading || client_congested(u->exchange->client) || u->held_back);
     CHECK(!u->held_back || (!u->reading && u->exchange->now.unpack != NULL));
     CHECK(!u->held_back || (u->deadline.next == NULL) == client_congested(u->exchange->client));
-    /* What is not sent yet of what came is there. */
+    /* All unsent bytes are present. */
     const struct body *b = u->request->body;
     uint64_t held = 0;
     for (const struct segment *s = u->segment != NULL ? u->segment : b->first; s != NULL;
@@ -42,9 +42,9 @@ static void attempt_check(const struct exchange *x)
     CHECK(a->upstream == NULL || (a->upstream->exchange == x && a->upstream->in_body == begun));
     CHECK(a->phase != ATTEMPT_CHOSEN || x->deadline.next != NULL);
     CHECK(begun || a->booked == (a->phase != ATTEMPT_NONE));
-    /* An answer that says no passes unbooked, where no other replica could be booked. */
+    /* An error goes to the client unbooked if no other replica could be booked. */
     CHECK(!begun || a->booked || a->status >= 400 || a->error_counted);
-    /* Nothing is left of the attempt before. */
+    /* Nothing is left of the previous attempt. */
     CHECK(x->endless || begun == (a->status != 0));
     CHECK(begun || (!a->first_token && a->first_byte_ms == 0 && a->outcome == NODE_OUTCOME_OK &&
                     a->held.len == 0 && a->unpack == NULL));

@@ -1,16 +1,16 @@
-/* The limits of time and size, as the settings say them: at the start, and when settings change.
- * And when those of time end. */
+/* Time and size limits from the settings, at the start and after changes; the end of time
+ * limits. */
 #include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Of a queue that is kept even where the limit is off: for its order, or because the limit counts
- * for what is under way when it is set. */
+/* Returns the limit of a queue used even without a limit: for its order, or because a later limit
+ * applies to requests under way. */
 static uint64_t or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX / 4;
 }
 
-/* They were checked when they were loaded. Without memory they stay as they were. */
+/* Takes over the aliases, which were checked when loaded. Without memory the old ones stay. */
 static void take_aliases(struct proxy *p)
 {
     struct node_aliases fresh;
@@ -22,7 +22,7 @@ static void take_aliases(struct proxy *p)
     p->aliases = fresh;
 }
 
-/* What is kept of the settings in another form. All else reads them at each use. */
+/* Takes over the settings stored in another form. All others are read at each use. */
 static void take_settings(struct proxy *p)
 {
     const struct node_options *o = p->config.options;

@@ -1,4 +1,4 @@
-/* How long requests took, as their clients saw it: histograms of the answers that came whole. */
+/* Histograms of request times as clients see them, for complete answers. */
 #ifndef NODE_PROXY_TIMING_H
 #define NODE_PROXY_TIMING_H
 
@@ -6,16 +6,16 @@
 #include "base/prometheus.h"
 
 struct proxy_timing {
-    struct histogram first_token; /* of streams: from the head of the request to the first token */
-    struct histogram inter_token; /* of streams: the mean time between two tokens, once a stream */
+    struct histogram first_token; /* streams: from the request's head to the first token */
+    struct histogram inter_token; /* streams: the mean time between two tokens, once per stream */
     struct histogram total[2];    /* to the end; [1]: streamed */
 };
 
-/* An answer with tokens that came whole. */
+/* A complete answer with tokens. */
 struct proxy_timed {
     bool stream;
-    uint64_t begun_ms;       /* the head of its request */
-    uint64_t first_token_ms; /* of a stream; 0: none came */
+    uint64_t begun_ms;       /* the request's head */
+    uint64_t first_token_ms; /* of a stream; 0: none */
     uint64_t ended_ms;
     int64_t tokens;
 };

@@ -15,13 +15,13 @@ struct control_ask;
 
 enum { WHY_BYTES = NODE_NAME_MAX + 64 };
 
-/* One request at one replica, a row of the answer. A data-parallel rank has none. */
+/* A request at one replica, a row of the answer. A data-parallel rank has none. */
 struct asked {
     struct fetch fetch;
     struct control_ask *ask; /* NULL: free */
     unsigned replica;
-    unsigned era; /* of its name */
-    bool second;  /* a reset: it lacks the path of one engine, and is asked by the other's */
+    unsigned era; /* of the name */
+    bool second;  /* a reset: the first engine's path is missing, so the other's is tried */
     char name[NODE_REPLICA_NAME_BYTES];
 };
 
@@ -29,16 +29,16 @@ struct control_ask {
     struct exchange *x;
     struct proxy *proxy;
     const char *method;
-    struct buf target; /* empty: a reset, by the path of each engine */
+    struct buf target; /* empty: a reset, with the path of each engine */
     struct buf lines, body;
-    struct buf rows; /* JSON, so far */
+    struct buf rows; /* JSON */
     bool resets;     /* 2xx means that the cache is empty */
     struct node_replica_set todo;
-    unsigned next, open;   /* where todo goes on; rows that are under way */
-    unsigned count, good;  /* rows, and those with 2xx */
-    unsigned status;       /* the highest of the others, */
-    bool said;             /* which an engine answered */
-    unsigned resets_count; /* caches that were forgotten */
+    unsigned next, open;   /* `next`: where `todo` continues; `open`: rows under way */
+    unsigned count, good;  /* all rows, and rows with 2xx */
+    unsigned status;       /* the highest of the other rows, */
+    bool said;             /* and an engine answered with that status */
+    unsigned resets_count; /* caches reset and forgotten */
     struct asked asked[CONTROL_AT_ONCE];
 };
 
@@ -119,7 +119,7 @@ static int write_row(struct buf *rows, const struct asked *a, unsigned status, s
     return json_writer_finish(&w);
 }
 
-/* What engines that answer 200 to a reset that failed say with it. */
+/* Returns true if a 200 reports a failed reset, as some engines do. */
 static bool says_no(struct slice body)
 {
     static const char key[] = "\"success\"";
@@ -150,7 +150,7 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
         ask->resets_count++;
     }
     if (write_row(&ask->rows, a, status, body, error) != ERR_OK) {
-        ask->status = 503; /* there is no memory for the row */
+        ask->status = 503; /* no memory for the row */
         ask->said = false;
     }
 }
@@ -159,7 +159,7 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
 
 static void go_on(struct control_ask *ask);
 
-/* The path of a reset. An engine that has not shown its kind is asked by vLLM's first. */
+/* Returns the path of a reset. An engine of unknown type gets vLLM's path first. */
 static struct slice reset_path(const struct asked *a)
 {
     bool sglang =
@@ -187,7 +187,7 @@ static void on_answered(void *context, int err, bool refused, unsigned status, s
     const char *error = refused   ? "its port refuses connections"
                         : err < 0 ? fetch_error_text(err)
                                   : NULL;
-    fetch_cancel(&a->fetch); /* a deed is sent on a fresh connection */
+    fetch_cancel(&a->fetch); /* each control request has a fresh connection */
     bool absent = error == NULL && (status == 404 || status == 405);
     if (absent && ask->target.len == 0 && !a->second) {
         a->second = true;
@@ -237,7 +237,7 @@ static void answer(struct exchange *x, struct control_ask *ask)
     buf_free(&body);
 }
 
-/* Asks the next ones; answers when nobody is left. */
+/* Asks the next replicas; answers if none is left. */
 static void go_on(struct control_ask *ask)
 {
     for (unsigned i = 0; i < CONTROL_AT_ONCE; i++) {
@@ -255,9 +255,10 @@ static void go_on(struct control_ask *ask)
     ask_free(ask);
 }
 
-/* --- whom ------------------------------------------------------------------------------------ */
+/* --- the replicas of a request -------------------------------------------------------------- */
 
-/* A data-parallel rank is reached by its process, which is asked once. */
+/* Returns true if the request is for the replica. A data-parallel rank is reached through its
+ * process, which is asked once. */
 static bool is_meant(const struct proxy *p, unsigned replica, const struct control_whom *whom)
 {
     const struct node_router *r = p->config.router;
@@ -268,7 +269,7 @@ static bool is_meant(const struct proxy *p, unsigned replica, const struct contr
     return whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
 }
 
-/* Why nothing can be sent to one that is listed, in `room`; NULL: that is not so. */
+/* Returns the reason why a listed replica cannot be asked, in `room`; NULL: it can be. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct control_whom *whom, char room[WHY_BYTES])
 {
@@ -284,8 +285,8 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return router ? "it is a Grapevine router, no engine" : NULL;
 }
 
-/* The number of those that are asked. Of all others that are meant, and cannot be, there is a row
- * once somebody is asked. */
+/* Returns the number of replicas to ask. A replica to which nothing can be sent gets a row, which
+ * goes out if any other is asked. */
 static unsigned find(struct control_ask *ask, const struct control_whom *whom)
 {
     const struct node_router *r = ask->proxy->config.router;
@@ -301,7 +302,7 @@ static unsigned find(struct control_ask *ask, const struct control_whom *whom)
             found++;
         }
         if (why != NULL && write_left_out(&ask->rows, node_router_replica_name(r, i), why) != 0)
-            ask->status = 503; /* there is no memory for the row */
+            ask->status = 503; /* no memory for the row */
     }
     return found;
 }
@@ -329,7 +330,7 @@ static void answer_nobody(struct exchange *x, const struct control_whom *whom)
                               "No replica lists the model `%.*s`.", SLICE_ARG(wanted));
 }
 
-/* NULL: it was answered why not. */
+/* NULL: refused and answered. */
 static struct control_ask *ask_new(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -357,7 +358,7 @@ static void ask_all(struct control_ask *ask, const struct control_whom *whom)
     go_on(ask);
 }
 
-/* --- a control path of the client port ------------------------------------------------------- */
+/* --- control paths of the client port ------------------------------------------------------- */
 
 static int pass_line(struct buf *out, const struct http_head *head, const char *name)
 {
@@ -365,7 +366,7 @@ static int pass_line(struct buf *out, const struct http_head *head, const char *
     return value.at == NULL ? 0 : buf_printf(out, "%s: %.*s\r\n", name, SLICE_ARG(value));
 }
 
-/* The engines' own key, where clients have keys of the router's; else the client's. */
+/* Writes the engines' own key if clients have keys of the router, else the client's key. */
 static int write_key(struct control_ask *ask, const struct http_head *head)
 {
     const struct proxy *p = ask->proxy;
@@ -390,8 +391,8 @@ static int write_body(struct control_ask *ask, const struct body *body)
     return err;
 }
 
-/* The path with what of the query is not for the router. ERR_SYNTAX, ERR_LIMIT: a value cannot be
- * decoded, is empty or stands twice; ERR_NOMEM. */
+/* Writes the path, without the router's own parameters. ERR_SYNTAX, ERR_LIMIT: a value cannot be
+ * decoded, is empty or repeated; ERR_NOMEM. */
 static int write_target(struct buf *target, const struct http_head *head, char *decoded,
                         size_t size, struct control_whom *whom)
 {
@@ -405,12 +406,12 @@ static int write_target(struct buf *target, const struct http_head *head, char *
                             : slice_equal(name, SLICE("model")) ? &whom->model
                                                                 : NULL;
         if (own != NULL) {
-            if (own->len > 0 || value.len == 0) /* nothing is not everybody */
+            if (own->len > 0 || value.len == 0) /* an empty name does not mean all */
                 return ERR_SYNTAX;
             err = http_percent_decode(value, decoded, size, own);
             decoded += own->len;
             size -= own->len;
-            if (slice_starts_with(*own, SLICE("http://"))) /* as a setting may have it */
+            if (slice_starts_with(*own, SLICE("http://"))) /* as in a setting */
                 *own = slice_skip(*own, sizeof "http://" - 1);
             continue;
         }

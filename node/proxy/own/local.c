@@ -14,7 +14,7 @@ const char *proxy_not_ready(const struct proxy *p)
         return "joining: the state of the other routers is not here yet";
     if (!node_router_ready(p->config.router))
         return "no replica is up";
-    /* Who waits for it asks for the models next, or sends requests that name one. */
+    /* A client that waits for readiness then asks for the models, or names one in a request. */
     return prober_models_asked(p) ? NULL : "no replica has been asked for its models yet";
 }
 
@@ -30,10 +30,10 @@ static void answer_health(struct exchange *x)
 void local_answer(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    /* Not the proxy's other one: answers may be written while it is read. */
+    /* Not proxy->head: answers may be written while this one is read. */
     struct http_head *head = &p->local_head;
     int err = http_request_parse(head, x->request.head.at, x->request.head.len, &p->limits);
-    CHECK(err == 0); /* it was parsed before */
+    CHECK(err == 0); /* parsed before */
     if (x->client->port != PROXY_PORT_CLIENT) {
         p->config.admin(p->config.admin_context, x, head);
         return;
@@ -52,7 +52,7 @@ void local_answer(struct exchange *x)
     case HTTP_PATH_CONTROL:
         control_answer(x, head);
         return;
-    case HTTP_PATH_ROOT: /* it runs: no more is said to whoever asks, nor is it a health check */
+    case HTTP_PATH_ROOT: /* it runs: a stranger learns no more, and this is no health check */
         exchange_answer(x, 200, SLICE("text/plain"), SLICE("Grapevine is running.\n"), NULL, 0);
         return;
     case HTTP_PATH_SERVER: {

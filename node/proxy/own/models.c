@@ -10,7 +10,7 @@
 #include "node/proxy/engine/prober.h"
 #include "node/replica/model.h"
 
-/* What replicas told the router. */
+/* Merges the replicas' lists. */
 static int merge_told(const struct proxy *p, struct model_merge *m)
 {
     int err = 0;
@@ -29,7 +29,8 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.at);
 }
 
-/* No list has it. As for a request for the model, 404 would say that it never comes. */
+/* Answers for a model without a list. A 404 would mean that the model never comes, as for a
+ * request. */
 static void answer_not_listed(struct exchange *x, struct slice id)
 {
     bool allowed = x->key == NULL || access_key_allows(x->key, id);
@@ -41,8 +42,8 @@ static void answer_not_listed(struct exchange *x, struct slice id)
 
 /* --- aliases --------------------------------------------------------------------------------- */
 
-/* Whether a list names one of its models: else it could not be asked for now. `context` is the
- * shortest of those of its models that are known; 0: none is. */
+/* Returns true if a list names one of the alias's models; otherwise no request could be served.
+ * `context`: the shortest known context of those models; 0: none is known. */
 static bool alias_listed(const struct model_merge *m, const struct node_alias *a, uint32_t *context)
 {
     bool any = false;
@@ -59,7 +60,7 @@ static bool alias_listed(const struct model_merge *m, const struct node_alias *a
     return any;
 }
 
-/* As engines write their models; `root` is what stands behind the name. */
+/* Writes an alias as engines write a model; `root` is the real model. */
 static int put_alias(struct buf *out, const struct node_alias *a, uint32_t context)
 {
     char tokens[48] = "";
@@ -71,7 +72,8 @@ static int put_alias(struct buf *out, const struct node_alias *a, uint32_t conte
                       SLICE_ARG(a->name), SLICE_ARG(a->targets[0].model), tokens);
 }
 
-/* Behind the models, those that a list has under the same name aside. */
+/* Adds the aliases after the models. An alias is left out if a list has a model of the same
+ * name. */
 static int put_aliases(const struct exchange *x, const struct model_merge *m, bool first,
                        struct buf *out)
 {
@@ -102,7 +104,7 @@ static bool alias_away(const struct exchange *x, const struct node_alias *a)
     return false;
 }
 
-/* It is wanted alone. */
+/* Answers a request for the alias alone. */
 static void answer_alias(struct exchange *x, const struct model_merge *m,
                          const struct node_alias *a)
 {
@@ -123,7 +125,7 @@ static void answer_alias(struct exchange *x, const struct model_merge *m,
 
 /* --- the merged list ------------------------------------------------------------------------- */
 
-/* The list; of a key that is for certain models, those alone. */
+/* Writes the list; if the key is limited to certain models, only those. */
 static int write_list(const struct exchange *x, const struct model_merge *m, struct buf *out)
 {
     bool all = x->key == NULL || x->key->models == NULL;
@@ -182,8 +184,8 @@ static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted
     return NULL;
 }
 
-/* The merged list, made anew only when a replica's list has changed: a thousand lists are a
- * megabyte of JSON. NULL: no memory. */
+/* Returns the merged list, made anew only after a replica's list has changed: a thousand lists are
+ * a megabyte of JSON. NULL: no memory. */
 static const struct model_merge *merged(struct proxy *p)
 {
     uint64_t version = prober_models_version(p);
@@ -201,7 +203,7 @@ void models_forget(struct proxy *p)
     p->models = NULL;
 }
 
-/* One model; of so many that the merged list has not all of them, the lists must be looked at. */
+/* Answers for one model. If the merged list is cut, the replicas' lists are searched. */
 static void answer_one(struct exchange *x, const struct model_merge *m, struct slice wanted)
 {
     struct model_merge *found = NULL;
@@ -213,7 +215,7 @@ static void answer_one(struct exchange *x, const struct model_merge *m, struct s
 
 /* --- asking replicas for a client ------------------------------------------------------------ */
 
-/* One question to one replica. */
+/* A request to one replica. */
 struct asked {
     struct fetch fetch;
     struct model_ask *ask;
@@ -225,9 +227,9 @@ struct model_ask {
     struct proxy *proxy;
     struct buf lines; /* the client's authorization, as header lines */
     struct node_replica_set todo;
-    unsigned next;     /* none below it is to do */
-    unsigned open;     /* questions under way */
-    unsigned answered; /* lists that came */
+    unsigned next;     /* no bit of `todo` below is set */
+    unsigned open;     /* requests under way */
+    unsigned answered; /* lists received */
     unsigned refused;  /* status of the first refusal; 0: none */
     struct buf refusal;
     char wanted[NODE_MODEL_ID_MAX + 1];
@@ -236,8 +238,8 @@ struct model_ask {
     struct asked asked[MODELS_AT_ONCE];
 };
 
-/* It does not list its models to the router, and may answer a client. What gets the client's key
- * must be an engine that lives: a router in its place must not see it. */
+/* Returns true if the replica refuses its list to the router, but may give it to a client. The
+ * replica must be a live engine, because a router in its place must not see the client's key. */
 static bool wants_asking(const struct proxy *p, unsigned replica)
 {
     const struct node_router *r = p->config.router;
@@ -266,7 +268,7 @@ static void on_forget(void *context)
     ask_free(context);
 }
 
-/* The engine's own refusal, where every list is behind one; what is known, where there is any. */
+/* Answers with the known lists; if all replicas refused, with the engine's own refusal. */
 static void answer_asked(struct exchange *x, struct model_ask *ask)
 {
     if (ask->answered > 0 || ask->merge.list.count > 0) {
@@ -287,7 +289,7 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
 
 static void go_on(struct model_ask *ask);
 
-/* A list that a client may see tells the router who serves what. */
+/* Learns the replica's models from a list that the client may see. */
 static void learn(struct model_ask *ask, unsigned replica, struct slice body)
 {
     struct proxy *p = ask->proxy;
@@ -328,7 +330,7 @@ static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
     fetch_get(&a->fetch, SLICE("/v1/models"), buf_slice(&ask->lines), 0);
 }
 
-/* Asks the next ones; answers when nobody is left. */
+/* Asks the next replicas; answers if none is left. */
 static void go_on(struct model_ask *ask)
 {
     for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
@@ -346,7 +348,7 @@ static void go_on(struct model_ask *ask)
     ask_free(ask);
 }
 
-/* A header line of the client's, for the engines. */
+/* Copies a header line of the client for the engines. */
 static int pass_line(struct buf *out, const struct http_head *head, const char *name)
 {
     struct slice value = http_head_find(head, slice_of_cstr(name));
@@ -376,7 +378,7 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
     int err = pass_line(&ask->lines, head, "authorization");
     if (err == 0)
         err =
-            pass_line(&ask->lines, head, "x-api-key"); /* of Anthropic's clients; SGLang takes it */
+            pass_line(&ask->lines, head, "x-api-key"); /* Anthropic's clients; SGLang accepts it */
     if (err == 0)
         err = merge_told(p, &ask->merge);
     if (err != 0) {
@@ -394,7 +396,7 @@ static const char no_list[] =
     "No replica has listed its models to the router yet. Try again when an engine is up: "
     "`gvctl replicas` shows them.";
 
-/* A list may be empty. */
+/* Returns true if any replica has sent a list, even an empty one. */
 static bool any_told(const struct proxy *p)
 {
     for (unsigned i = 0; i < p->engines.pool_count; i++) {
@@ -417,7 +419,7 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     }
     struct proxy *p = x->proxy;
     bool must_ask = false;
-    /* A client's key that is for this router goes to no engine. */
+    /* With keys of this router, a client's key goes to no engine. */
     for (unsigned i = 0; i < p->engines.pool_count && !must_ask && p->config.access == NULL; i++)
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);

@@ -1,27 +1,26 @@
 /* GET /v1/models and /v1/models/{id} of the client port.
  *
- * The lists that replicas gave the router are merged. Replicas that refuse the router's own
- * question are asked with the client's authorization while it waits. Their answers go to this
- * client alone, and teach the router which replica serves what. If all that could answer refuse the
- * client too, it gets the engine's refusal.
- */
+ * The router merges the replicas' lists. Replicas that refuse the router's own request are asked
+ * with the client's authorization while the client waits. These answers go only to this client, and
+ * teach the router which replica serves which model. If all such replicas refuse the client too,
+ * the client gets the engine's refusal. */
 #ifndef NODE_PROXY_OWN_MODELS_H
 #define NODE_PROXY_OWN_MODELS_H
 
 #include "node/proxy/exchange/exchange.h"
 
 enum {
-    MODELS_AT_ONCE = 8,             /* replicas that are asked for one client at a time */
-    MODELS_ASKS_MAX = 64,           /* clients that are asked for at a time; then 503 */
-    MODELS_REFUSAL_BYTES_MAX = 4096 /* of an engine's refusal that is passed on */
+    MODELS_AT_ONCE = 8,             /* replicas asked for one client at a time */
+    MODELS_ASKS_MAX = 64,           /* clients with such requests at a time; beyond these 503 */
+    MODELS_REFUSAL_BYTES_MAX = 4096 /* of an engine's forwarded refusal */
 };
 
-/* Answers, now or when replicas have. `encoded_id` as it stands in the path, if only `one` model is
- * wanted. */
+/* Answers, now or after the replicas have answered. `encoded_id`: the path's text, if only `one`
+ * model is requested. */
 void models_answer(struct exchange *x, const struct http_head *head, struct slice encoded_id,
                    bool one);
 
-/* Lets go of the merged list. */
+/* Frees the merged list. */
 void models_forget(struct proxy *p);
 
 #endif
