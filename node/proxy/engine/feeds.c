@@ -13,42 +13,44 @@
 
 enum {
     LOOK_MS = 1000,
-    READERS = 2,       /* of one engine: one speaks, one stands by */
-    FAILED_MS = 10000, /* without a subscription: another router is to read it */
-    COVERS_MS = 10000, /* what is there, before that lifts one that stands by over another one */
-    KEPT_MS = 60000,   /* what is known of an engine that was connected to this router */
+    READERS = 2,       /* of an engine: the first speaks, the second stands by */
+    FAILED_MS = 10000, /* without a subscription for so long: another router takes over */
+    COVERS_MS = 10000, /* a reader that covers the cache for so long goes before the speaker */
+    KEPT_MS = 60000,   /* an engine's address is kept for so long after its connection ended */
 };
 
 struct feeds {
     struct kv_readers *readers;
     uint64_t looked_ms;
     struct feeds_of {
-        struct kv_source *sources; /* of a process, as it said; owned */
+        struct kv_source *sources; /* reported by a process; owned */
         uint16_t count;
-        uint64_t covers_ms; /* since when what is there is covered; 0: it is not */
-        uint64_t well_ms;   /* it was to be read, and was, or was not to be; 0: not looked at */
-        uint8_t reading;    /* as the log was told last, */
-        uint8_t trouble;    /* the same: enum feeds_trouble */
-        uint64_t heard;     /* subscriptions that stood and messages that came, */
-        uint64_t stored;    /* and how many answers had stored blocks at the last of them */
-        bool live;          /* and the router */
+        uint64_t covers_ms; /* start of the time in which the cache's contents are covered; 0:
+                               not covered */
+        uint64_t well_ms;   /* last time the feed was read, or did not have to be; 0: not checked
+                               yet */
+        uint8_t reading;    /* last logged kv_reading, */
+        uint8_t trouble;    /* and last logged enum feeds_trouble */
+        uint64_t heard;     /* subscriptions and messages so far, */
+        uint64_t stored;    /* and the answers with stored blocks at the last of them */
+        bool live;          /* as reported to node/route */
         bool held;          /* the engine is connected to this router, */
-        bool connects;      /* and is to be read so */
-        uint64_t left_ms;   /* since when it no longer is */
-        char from[NET_IP_BYTES]; /* from where it was last; "": it never was */
+        bool connects;      /* and the feed is read over that connection */
+        uint64_t left_ms;   /* the time when `held` ended */
+        char from[NET_IP_BYTES]; /* address of the last connection; "": none yet */
     } of[NODE_REPLICAS_MAX];
 };
 
-/* --- where it is ----------------------------------------------------------------------------- */
+/* --- endpoints ------------------------------------------------------------------------------ */
 
 struct endpoint {
     char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
-    bool connects; /* the engine does, from `at` */
-    bool named;    /* an operator says `at` */
+    bool connects; /* the engine connects, from `at` */
+    bool named;    /* an operator gave `at` */
 };
 
-/* False: there is no such port. */
+/* Writes an endpoint. Returns false if the port is invalid. */
 static bool write_at(char *out, struct slice host, unsigned port)
 {
     bool v6 = slice_find(host, ':') < host.len && host.at[0] != '[';
@@ -60,8 +62,8 @@ static bool write_at(char *out, struct slice host, unsigned port)
     return len < KV_ENDPOINT_BYTES;
 }
 
-/* Of a rank by its place in their order: of an engine on several machines each has the numbers of
- * its own ranks, which need not begin at 0. NULL: it did not say. */
+/* Returns a rank's source, by position: the ranks of an engine on several machines have their own
+ * numbers, which need not begin at 0. NULL: not reported. */
 static const struct kv_source *source_of(const struct feeds_of *of, const struct node_rank *rank)
 {
     if (!rank->is_one)
@@ -76,7 +78,7 @@ static const struct kv_source *source_of(const struct feeds_of *of, const struct
     return NULL;
 }
 
-/* The address where its HTTP port is. Empty: none is known yet. */
+/* Returns the address of the HTTP port. Empty: unknown so far. */
 static struct slice host_of(const struct proxy *p, unsigned server, char room[NET_IP_BYTES])
 {
     const struct pool *pool = &p->engines.pools[server];
@@ -91,12 +93,12 @@ static struct slice host_of(const struct proxy *p, unsigned server, char room[NE
     return slice_of_cstr(room);
 }
 
-/* False: no label says so. */
+/* Reads the label. Returns false if there is none. */
 static bool named_find(const struct proxy *p, const struct node_replica *k, struct kv_named *out)
 {
     struct slice said = node_router_replica(p->config.router, k->rank.server)->said.kv_events;
     if (said.len > 0)
-        CHECK(kv_named_parse(said, out) == NULL); /* it was checked */
+        CHECK(kv_named_parse(said, out) == NULL); /* checked before */
     return said.len > 0;
 }
 
@@ -118,7 +120,7 @@ static bool is_off_at(const struct proxy *p, unsigned slot)
            (named_find(p, node_router_replica(p->config.router, slot), &named) && named.off);
 }
 
-/* An engine that connects; `named` has more of it. */
+/* Finds an engine's connection; `named` has the topic and the replay port. */
 static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
                             struct endpoint *out)
 {
@@ -158,7 +160,7 @@ static bool endpoint_find(const struct proxy *p, const struct node_replica *k, s
     return write_at(out->at, host, source->port);
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------ */
+/* --- turns ---------------------------------------------------------------------------------- */
 
 static enum kv_role role_of(const struct proxy *p, unsigned slot, bool connects)
 {
@@ -172,7 +174,8 @@ static enum kv_role role_of(const struct proxy *p, unsigned slot, bool connects)
                    ? KV_ROLE_STANDS_BY
                    : KV_ROLE_NONE;
     bool up = server->health == NODE_HEALTH_UP, held = p->engines.feeds->of[slot].held;
-    if (connects) /* it publishes to nobody else, and may begin before it counts as up */
+    if (connects) /* the engine publishes only here, and may begin before the replica counts as
+                     up */
         return held && up && k->turn_events.ahead == 0 ? KV_ROLE_SPEAKS : KV_ROLE_STANDS_BY;
     if (!up || k->turn_events.ahead >= READERS)
         return KV_ROLE_NONE;
@@ -194,7 +197,7 @@ void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sourc
     size_t bytes = count * sizeof *sources;
     struct kv_source *own = count > 0 ? malloc(bytes) : NULL;
     if (count > 0 && own == NULL)
-        return; /* it is asked again */
+        return; /* asked again later */
     if (count > 0)
         memcpy(own, sources, bytes);
     free(of->sources);
@@ -211,7 +214,7 @@ void feeds_forget(struct proxy *p, unsigned replica)
     kv_readers_trust_anew(p->engines.feeds->readers, replica);
 }
 
-/* --- the tick -------------------------------------------------------------------------------- */
+/* --- the tick ------------------------------------------------------------------------------- */
 
 static double blocks_of(const struct node_replica *k)
 {
@@ -219,7 +222,7 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-/* It has handed over: that loses nothing. */
+/* Returns true if the feed was handed over, without a loss. */
 static bool others_read(const struct proxy *p, unsigned slot)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
@@ -244,7 +247,7 @@ static void log_change(const struct proxy *p, unsigned slot)
     feeds_log_reading(p, slot, now, from.at);
 }
 
-/* To all routers its events are live while this one speaks of them. */
+/* Reports the events to the router as live while this reader speaks. */
 static void tell_router(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -254,7 +257,8 @@ static void tell_router(const struct proxy *p, unsigned slot)
     f->of[slot].live = live;
 }
 
-/* One that speaks goes on, so that two which know the same do not take turns. */
+/* Returns true if this reader should go before the others. A speaker keeps the turn, so that two
+ * equal readers do not alternate. */
 static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -265,9 +269,10 @@ static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
     return of->covers_ms > 0 && (speaks || p->now_ms >= of->covers_ms + COVERS_MS);
 }
 
-/* The others count on this router, but where it is to read a feed and has no subscription for long:
- * then the next one moves up, while this one goes on trying. For an engine that connects they count
- * on the router that has its connection, for others on one that knows what is there. */
+/* Returns this router's part in the order of readers. The others rely on this router, unless it has
+ * been without a subscription for long: then the next router moves up, while this one keeps trying.
+ * If the engine connects, they rely on the router with the connection; otherwise a router with the
+ * whole cache goes first. */
 static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_role role)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -286,7 +291,7 @@ static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_ro
     return ahead ? NODE_READS_AHEAD : NODE_READS_TURN;
 }
 
-/* --- feeds of which nothing comes ------------------------------------------------------------ */
+/* --- feeds without messages ----------------------------------------------------------------- */
 
 static uint64_t stored_since(const struct proxy *p, unsigned slot)
 {
@@ -306,8 +311,8 @@ static void note_heard(const struct proxy *p, unsigned slot)
     of->stored = node_router_events_stored(p->config.router, slot);
 }
 
-/* Of a feed that this router is to read. Silent is one of which nothing came while the engine had
- * to tell of as many answers as events are judged by. */
+/* Returns the trouble of a feed which this router should read. A feed is silent if no message came
+ * while KV_TALLY_MEMORY answers stored blocks. */
 static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
 {
     const struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -323,7 +328,8 @@ static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
     }
 }
 
-/* That it is live again log_change() says, unless it was so all the time. */
+/* Logs trouble. When it ends, log_change() logs the live feed, unless the feed was live
+ * throughout. */
 static void log_trouble(const struct proxy *p, unsigned slot, const struct endpoint *from)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -341,9 +347,9 @@ static void log_trouble(const struct proxy *p, unsigned slot, const struct endpo
         feeds_log_reading(p, slot, KV_READING_LIVE, from->at);
 }
 
-/* --- the look of each second ----------------------------------------------------------------- */
+/* --- the check of each second --------------------------------------------------------------- */
 
-/* The engine is connected already when its feed is opened. */
+/* Passes on a connection older than its feed. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
     struct kv_readers *readers = p->engines.feeds->readers;
@@ -425,7 +431,7 @@ void feeds_tick(struct proxy *p)
     f->looked_ms = looks ? p->now_ms : f->looked_ms;
 }
 
-/* --- metrics --------------------------------------------------------------------------------- */
+/* --- metrics -------------------------------------------------------------------------------- */
 
 struct row {
     const char *name, *help;
@@ -521,7 +527,7 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
     }
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------------------------- */
 
 int feeds_open(struct proxy *p)
 {

@@ -1,15 +1,14 @@
-/* Which engines' KV events this router reads (node/kv/readers.h), and where they are.
+/* The KV-event feeds of this router (node/kv/readers.h), and their endpoints.
  *
- * An engine says where it publishes: vLLM by GET /kv_event_sources, SGLang in /server_info. Of that
- * only ports count; a label of the settings stands above it, and may name another host. Of all
- * routers that see the replica up the first one reads and speaks, the second one stands by
- * (node/replica/turn.h). One that is down is followed on, and nothing is said of it.
+ * An engine reports its ports: vLLM by GET /kv_event_sources, SGLang in /server_info. A label of
+ * the settings has precedence, and may name another host. Among the routers that see the replica
+ * up, the first reads and speaks, and the second stands by (node/replica/turn.h). If the replica is
+ * down, the feed is still read, but nothing is reported.
  *
- * Where the engine connects to the router (publishers.h), the router that has its connection reads
- * it, and no other one can. For a while it keeps what it knows of an engine whose connection ended.
+ * If the engine connects to the router (publishers.h), only the router with that connection can
+ * read the events. After the connection ends, the router keeps the engine's state for a while.
  *
- * Nothing of this is there without proxy_config.kv_readers.
- */
+ * All of this requires proxy_config.kv_readers. */
 #ifndef NODE_PROXY_ENGINE_FEEDS_H
 #define NODE_PROXY_ENGINE_FEEDS_H
 
@@ -23,19 +22,19 @@ void feeds_close(struct proxy *p);
 /* Called by each tick. */
 void feeds_tick(struct proxy *p);
 
-/* Whether this router is to read the feeds of a process, and does not know by a label where they
- * are: it is asked. */
+/* Returns true if the engine should be asked for endpoints: this router has a turn to read, and no
+ * label names them. */
 bool feeds_ask(const struct proxy *p, unsigned replica);
-/* It answered. */
+/* The engine answered. */
 void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sources, unsigned count);
-/* Its name is forgotten. */
+/* The replica's name is forgotten. */
 void feeds_forget(struct proxy *p, unsigned replica);
 
-/* The engine connected to this router, from that IP address; NULL: its connection ended. */
+/* The engine connected to this router, from an IP address; NULL: the connection ended. */
 void feeds_held(struct proxy *p, unsigned replica, const char *from);
-/* A message over that connection. False: it is not read. */
+/* Passes on a message of the connection. Returns false if the feed is not read. */
 MUST_USE bool feeds_live(struct proxy *p, unsigned replica, uint64_t number, struct slice payload);
-/* This router joins a cluster, and reads nothing yet. */
+/* Returns true while this router joins a cluster, and so reads nothing yet. */
 bool feeds_joins(const struct proxy *p);
 
 void feeds_metrics(const struct proxy *p, struct prometheus *out);

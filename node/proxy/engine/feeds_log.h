@@ -1,20 +1,21 @@
-/* What the log says of the KV events that this router reads (feeds.h). */
+/* Log lines about this router's KV-event feeds (feeds.h). */
 #ifndef NODE_PROXY_ENGINE_FEEDS_LOG_H
 #define NODE_PROXY_ENGINE_FEEDS_LOG_H
 
 #include "node/kv/readers.h"
 #include "node/proxy/proxy_internal.h"
 
-/* The replica's events are `now` of use or not; `from`: their endpoint, "" if none is known. */
+/* Logs the state `now` of the replica's events; `from`: their endpoint, "" if unknown. */
 void feeds_log_reading(const struct proxy *p, unsigned slot, enum kv_reading now, const char *from);
 
-/* Why nothing comes of a feed that this router is to read. */
+/* The reason why no events come from a feed. */
 enum feeds_trouble {
     FEEDS_TROUBLE_NONE,
-    FEEDS_TROUBLE_UNREACHABLE, /* it cannot be subscribed to */
+    FEEDS_TROUBLE_UNREACHABLE, /* the subscription fails */
     FEEDS_TROUBLE_SILENT,      /* no message comes, though the engine stores blocks */
 };
-/* `named`: by a label; otherwise the engine said so itself. `answers` stored blocks meanwhile. */
+/* Logs the trouble. `named`: the endpoint is from a label, else from the engine. `answers`: stored
+ * blocks meanwhile. */
 void feeds_log_trouble(const struct proxy *p, unsigned slot, enum feeds_trouble trouble,
                        const char *from, struct slice topic, bool named, uint64_t answers);
 

@@ -11,7 +11,7 @@
 #include "node/proxy/engine/probe.h"
 #include "node/proxy/engine/shortage.h"
 
-/* Outlives its fetch until the network has closed it. */
+/* A connection outlives the fetch until the network has closed the stream. */
 struct fetch_connection {
     struct proxy *proxy;
     struct net_stream *stream;
@@ -20,13 +20,13 @@ struct fetch_connection {
     struct buf in;       /* the head, then the body */
     struct buf body;     /* unchunked */
     bool connected;
-    bool writing;     /* `out` is queued with the network, which reads it */
-    uint64_t sent_ms; /* the question */
-    uint32_t address; /* of the pool's */
+    bool writing;     /* the network reads `out` */
+    uint64_t sent_ms; /* time of the request */
+    uint32_t address; /* an id of the pool's */
     bool in_body;
     bool keep_alive;
     unsigned status;
-    enum http_coding coding; /* of the body, though none is accepted */
+    enum http_coding coding; /* of the body; a proxy may compress unasked */
     enum http_framing framing;
     uint64_t remaining;
     struct http_chunked chunked;
@@ -80,8 +80,8 @@ static int decode(struct http_decoder *d, struct slice in, struct buf *out)
     return http_decoder_end(d);
 }
 
-/* Something before the engine may compress what it likes. What cannot be decoded stays as it came:
- * for a health check its status is all that counts. ERR_LIMIT: it is too large. */
+/* Decodes the body, because a proxy before the engine may compress it. An undecodable body stays as
+ * received: a health check needs only the status. ERR_LIMIT: too large. */
 static int unpack(struct fetch_connection *c)
 {
     struct http_decoder *d;
@@ -116,7 +116,7 @@ static void succeed(struct fetch_connection *c, bool leftover)
     c->in_body = false;
     f->busy = false;
     f->pool->fetches--;
-    /* `writing`: it answered before it had the question. */
+    /* `writing`: the answer came before the whole request was sent. */
     if (!c->keep_alive || leftover || c->writing || c->framing == HTTP_BODY_UNTIL_CLOSE)
         drop(f);
     f->done(f->context, 0, false, status, buf_slice(&body));
@@ -145,14 +145,14 @@ static enum proxy_limit limit_of(const struct fetch *f)
 static void arm(struct fetch *f)
 {
     if (BUG(PROBE_UNLIMITED))
-        deadline_clear(&f->deadline); /* that of the connection, too */
+        deadline_clear(&f->deadline); /* the connection's limit, too */
     else
         proxy_arm(f->pool->proxy, limit_of(f), &f->deadline);
 }
 
-/* --- the answer ------------------------------------------------------------------------------ */
+/* --- the answer ----------------------------------------------------------------------------- */
 
-/* Returns ERR_AGAIN, 0 when the body is whole (`*leftover`: bytes behind it), or an error. */
+/* Returns ERR_AGAIN, 0 when the body is complete (`*leftover`: more bytes follow), or an error. */
 static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover)
 {
     if (c->framing == HTTP_BODY_CHUNKED) {
@@ -178,14 +178,16 @@ static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover
     return c->remaining == 0 ? 0 : ERR_AGAIN;
 }
 
-/* A health check that makes the engine compute says nothing of the way to it. */
+/* Notes an answer's time. A health check that makes the engine compute says nothing about the
+ * network. */
 static void note_answer(const struct fetch_connection *c)
 {
     if ((c->fetch->pace & FETCH_SLOW) == 0)
         pool_answered(c->fetch->pool, c->proxy->now_ms - c->sent_ms);
 }
 
-/* As feed_body(). ERR_CLOSED: the server was about to close the connection (RFC 9110, 15.5.9). */
+/* Returns as feed_body(). ERR_CLOSED: the server was about to close the connection (RFC 9110,
+ * 15.5.9). */
 static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
 {
     if (c->in_body)
@@ -227,7 +229,7 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
     if (c->fetch == NULL)
         return;
     c->proxy->now_ms = c->fetch->pool->heard_ms = now_ms;
-    if (!c->fetch->busy) { /* nobody asked */
+    if (!c->fetch->busy) { /* no request is open */
         drop(c->fetch);
         return;
     }
@@ -260,7 +262,7 @@ static void on_closed(void *owner)
     free_connection(owner);
 }
 
-/* --- the question ---------------------------------------------------------------------------- */
+/* --- the request ---------------------------------------------------------------------------- */
 
 static void send_request(struct fetch_connection *c)
 {
@@ -293,7 +295,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
         fail(f, ERR_FULL);
         return;
     }
-    /* A name may have several addresses: the replica is unreachable when all of them are. */
+    /* A name may have several addresses: the replica is unreachable if all of them are. */
     f->refused = err == ERR_CLOSED;
     pool_address_failed(f->pool, c->address);
     if (++f->addresses >= f->pool->address_count) {
@@ -306,7 +308,7 @@ static void on_connected(void *owner, int err, uint64_t now_ms)
 static void on_written(void *owner, int err, uint64_t now_ms)
 {
     struct fetch_connection *c = owner;
-    (void)err, (void)now_ms; /* what failed ends the connection */
+    (void)err, (void)now_ms; /* a failed write ends the connection */
     c->writing = false;
 }
 
@@ -316,7 +318,7 @@ static const struct net_events events = {.connected = on_connected,
                                          .written = on_written,
                                          .closed = on_closed};
 
-/* It failed at once: `done` is called by the deadline, never from within this call. */
+/* Fails from the deadline, because `done` is never called within fetch_ask(). */
 static void fail_later(struct fetch *f, int err, bool refused)
 {
     f->failed = err;
@@ -336,7 +338,7 @@ static void connect_now(struct fetch *f)
     buf_init(&c->body, most);
     int err = pool_connect(f->pool, &c->stream);
     if (err != 0) {
-        bool ours = net_is_shortage(err); /* that is no failure of the address */
+        bool ours = net_is_shortage(err); /* a shortage here is no failure of the address */
         if (!ours)
             pool_address_failed(f->pool, c->address);
         fail_later(f, ours ? ERR_FULL : ERR_UNREACHABLE, err == ERR_CLOSED);
@@ -347,8 +349,8 @@ static void connect_now(struct fetch *f)
     arm(f);
 }
 
-/* On a fresh connection. The request goes along as a copy: until the other one is closed, the
- * network may read it there. */
+/* Repeats the request on a fresh connection. The request is copied, because the network may read
+ * the old buffer until the old connection is closed. */
 static void connect_again(struct fetch *f)
 {
     struct fetch_connection *c = calloc(1, sizeof *c);
@@ -378,7 +380,7 @@ static int write_request(struct fetch *f, const struct fetch_question *q)
     out->len = 0;
     int err = buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: identity\r\n%.*s",
                          q->method, SLICE_ARG(q->target), f->pool->authority, SLICE_ARG(q->lines));
-    if (err == 0 && (q->pace & FETCH_PATIENT) == 0) /* a probe: routers tell that they are none */
+    if (err == 0 && (q->pace & FETCH_PATIENT) == 0) /* a probe: routers identify themselves */
         err = buf_append_cstr(out, "User-Agent: " PROBE_USER_AGENT "\r\n");
     if (err == 0 && strcmp(q->method, "GET") != 0)
         err = buf_printf(out, "Content-Length: %zu\r\n", q->body.len);

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* There is room. */
+/* Copies the text; the caller has checked the room. */
 static struct slice text_add(struct model_list *list, struct slice text)
 {
     char *at = list->text + list->text_len;
@@ -12,7 +12,8 @@ static struct slice text_add(struct model_list *list, struct slice text)
     return slice_of(at, text.len);
 }
 
-/* Adapters stand together, of one base: its name is kept once. */
+/* Copies the parent's name. Adapters of one base are listed together, so the name is stored
+ * once. */
 static struct slice parent_add(struct model_list *list, struct slice parent)
 {
     if (parent.len == 0)
@@ -66,7 +67,7 @@ uint32_t model_list_context(const struct model_list *list)
     return context;
 }
 
-/* --- one merged list ------------------------------------------------------------------------- */
+/* --- a merged list -------------------------------------------------------------------------- */
 
 void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, struct slice wanted)
 {
@@ -77,7 +78,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, 
     memset(m->slots, 0, sizeof m->slots);
 }
 
-/* Where the id is, or would be. There is always a free slot. */
+/* Returns the id's slot, taken or free. There is always a free slot. */
 static unsigned slot_of(const struct model_merge *m, struct slice id)
 {
     enum { SLOTS = ARRAY_LEN(m->slots) };
@@ -103,7 +104,7 @@ struct slice model_merge_find(const struct model_merge *m, struct slice id)
     return slice_of(m->out.at + m->objects[number].at, m->objects[number].len);
 }
 
-/* ERR_NOMEM, or ERR_LIMIT: it does not fit. */
+/* ERR_NOMEM; ERR_LIMIT: too large. */
 static int object_put(struct model_merge *m, unsigned number, struct slice object)
 {
     int err = buf_append_slice(&m->out, object);
@@ -125,7 +126,7 @@ int model_merge_add(void *context, const struct node_listed *model)
     if (known && model->context_tokens <= m->list.contexts[number])
         return 0;
     int err = number < MODEL_LIST_MAX ? object_put(m, number, model->object) : ERR_LIMIT;
-    if (err != 0) { /* what does not fit stays as it is */
+    if (err != 0) { /* without room the list stays unchanged */
         m->list.cut |= !known;
         return err == ERR_LIMIT ? 0 : err;
     }

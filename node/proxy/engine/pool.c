@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
 
-/* The address in use stays in use, if the name still has it. */
+/* Takes over new addresses. The address in use stays in use, if still present. */
 static void take_addresses(struct pool *pool, unsigned count, const uint8_t *before)
 {
     uint32_t ids[NET_ADDRESSES_MAX];
@@ -32,7 +32,7 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     if (found->count > 0) {
         take_addresses(pool, found->count, found->before);
     } else if (pool->address_count == 0) {
-        char replica[NODE_HOST_BYTES + 16]; /* by its address: it may not be a replica yet */
+        char replica[NODE_HOST_BYTES + 16]; /* the address: a replica may not exist yet */
         (void)snprintf(replica, sizeof replica, "%s%s:%u", pool->address.tls ? "https://" : "",
                        pool->address.host, pool->address.port);
         pool->unresolved = found->err;
@@ -42,8 +42,9 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     }
 }
 
-/* The host that TLS asks for as well, so that a server of several names sees one and the same. The
- * scheme's own port is left out: some proxies compare Host with a name alone. NULL: no memory. */
+/* Returns the Host field. TLS uses the same host, so a server with several names sees one. The
+ * scheme's default port is left out, because some proxies compare Host with a bare name. NULL: no
+ * memory. */
 static char *authority_of(const struct node_address *address, const char *tls_name)
 {
     const char *host = address->tls && tls_name[0] != '\0' ? tls_name : address->host;
@@ -131,7 +132,7 @@ void pool_address_failed(struct pool *pool, uint32_t address)
 
 void pool_answered(struct pool *pool, uint64_t ms)
 {
-    uint64_t least = ms > 0 ? ms : 1; /* 0 says that there is none */
+    uint64_t least = ms > 0 ? ms : 1; /* 0 means none */
     uint64_t kept = least < POOL_ANSWER_MS_MAX ? least : POOL_ANSWER_MS_MAX;
     pool->answered_ms[pool->answered_at] = (uint16_t)kept;
     pool->answered_at = (pool->answered_at + 1) % POOL_ANSWERS;

@@ -11,14 +11,15 @@ enum {
     EVENTS_INTERVAL_MS = 300000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
-    AWAITED_MIN_MS = 250,  /* between two checks of one that is down, and as much more at random */
-    HELD_UP_MS = 500,      /* a probe that takes longer does not hold up the others */
-    ASKED_MIN_MS = 250,    /* between two of a kind: clients can make up names */
-    RANKS_MIN_MS = 1000,   /* the same for ranks: clients can have a pin refused, too */
-    HUNG_UP_MIN_MS = 1000, /* between two for models, of an engine that closes connections */
+    AWAITED_MIN_MS = 250,  /* between two checks of a down replica; and up to as much again at
+                              random */
+    HELD_UP_MS = 500,      /* a longer probe does not delay the others */
+    ASKED_MIN_MS = 250,    /* between two probes of a kind, because clients can invent names */
+    RANKS_MIN_MS = 1000,   /* the same for ranks, because clients can have a pin refused */
+    HUNG_UP_MIN_MS = 1000, /* between two model probes after closed connections */
 };
 
-/* The key that probes carry, and its version; 0: there is none. */
+/* Returns the probes' API key and the version; 0: no key. */
 static struct slice replica_key(const struct proxy *proxy, unsigned *version)
 {
     *version = 0;
@@ -27,7 +28,7 @@ static struct slice replica_key(const struct proxy *proxy, unsigned *version)
                : slice_of("", 0);
 }
 
-/* NULL: it is not probed. */
+/* NULL: not probed. */
 static struct prober_probe *probe_of(const struct proxy *proxy, unsigned replica)
 {
     struct prober *prober = proxy->engines.prober;
@@ -55,7 +56,7 @@ static uint64_t health_interval(const struct prober_probe *p)
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
-/* A probe that the engine does not answer, or that says nothing. */
+/* The interval of a useless or unanswered probe. */
 static const uint64_t never_ms = UINT64_MAX / 2;
 
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
@@ -83,8 +84,8 @@ static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
     }
 }
 
-/* Engines leave /health open, and it is asked of whatever is at the address: the key goes with it
- * only if it was refused. All else is asked only of what is healthy and no router. */
+/* Begins a probe. Engines leave /health open, and the probe goes to any server at the address, so
+ * the key is sent only after a refusal. All other probes go only to healthy engines. */
 static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
 {
     struct prober_probe *p = lane->probe;
@@ -107,20 +108,20 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
         struct slice key = replica_key(proxy, &version);
         if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
             buf_free_wiped(&lines);
-            return; /* no memory: when it is due again */
+            return; /* no memory: the probe waits until it is due again */
         }
     }
     fetch_get(&lane->fetch, prober_path(p, kind), buf_slice(&lines), pace);
     buf_free_wiped(&lines);
 }
 
-/* One that any live server answers in milliseconds. */
+/* Returns true if any live server answers the probe in milliseconds. */
 static bool is_quick(const struct prober_probe *p, enum node_probe kind)
 {
     return kind != NODE_PROBE_HEALTH || !is_sglang(p);
 }
 
-/* The wait for an answer goes on, as long as nothing is heard, when it is asked anew. */
+/* Notes a timeout. While nothing is heard, the wait continues through the next probe. */
 static void note_mute(const struct prober_lane *lane, int err)
 {
     struct prober_probe *p = lane->probe;
@@ -135,7 +136,7 @@ static void due_by(struct prober_probe *p, enum node_probe kind, uint64_t at_ms)
         p->due_ms[kind] = at_ms;
 }
 
-/* Now, or when it may be asked again. */
+/* Makes the probe due now, or as soon as allowed. */
 static void due_soon(struct prober_probe *p, enum node_probe kind)
 {
     uint64_t now = p->prober->proxy->now_ms, free_ms = p->begun_ms[kind] + ASKED_MIN_MS;
@@ -151,7 +152,7 @@ static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
     return false;
 }
 
-/* It is asked for its models now, or as soon as it can be; or whether it is back. */
+/* Returns true if the replica's model list will arrive soon, or news of a return. */
 static bool lists_soon(const struct prober_probe *p)
 {
     if (!p->active || !p->was_up)
@@ -160,7 +161,7 @@ static bool lists_soon(const struct prober_probe *p)
            p->due_ms[NODE_PROBE_MODELS] <= p->prober->proxy->now_ms + ASKED_MIN_MS;
 }
 
-/* Requests that wait for lists are looked at when all have come. */
+/* Wakes the requests waiting for lists after all lists have arrived. */
 static void note_lists(struct prober *prober)
 {
     struct proxy *proxy = prober->proxy;
@@ -186,7 +187,7 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         lists = true;
     }
     if (p->was_up && !was_up) {
-        /* It may have been started with other options, or be another engine. */
+        /* The engine may have other options now, or be another. */
         due_by(p, NODE_PROBE_SERVER_INFO, now);
         prober_events_soon(p);
         p->no_ping = false;
@@ -196,7 +197,7 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         note_lists(p->prober);
 }
 
-/* Those that refused are asked again at once. */
+/* Makes refused probes due at once. */
 static void key_changed(struct prober_probe *p)
 {
     unsigned refused =
@@ -207,7 +208,8 @@ static void key_changed(struct prober_probe *p)
     }
 }
 
-/* Frequent ones must not keep the others from ever being asked. NODE_PROBES: nothing is due. */
+/* Returns the probe that has been due longest, so that frequent probes do not starve the others.
+ * NODE_PROBES: none is due. */
 static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
@@ -218,14 +220,14 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
         if (kind == NODE_PROBE_METRICS && !p->wanted &&
             !node_scraped_due(node_router_replica(p->prober->proxy->config.router, p->replica),
                               interval(p, kind), now))
-            continue; /* another router does */
+            continue; /* another router reads them */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;
     }
     return longest;
 }
 
-/* The first one, or the second where that one is held up. */
+/* Returns the first lane, or the second if the first is held up. */
 static struct prober_lane *free_lane(struct prober_probe *p, uint64_t now)
 {
     if (!p->lanes[0].fetch.busy)
@@ -297,7 +299,7 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica)
     due_by(p, NODE_PROBE_SERVER_INFO, p->ranks_ms);
 }
 
-/* Before the tick, on whatever connection is free. */
+/* Begins a model probe before the tick, on any free lane. */
 static void begin_models(struct prober_probe *p)
 {
     for (unsigned i = 0; i < PROBER_LANES && !is_under_way(p, NODE_PROBE_MODELS); i++) {
@@ -324,7 +326,7 @@ void prober_ask_context(struct proxy *proxy, unsigned replica)
         due_soon(p, NODE_PROBE_SERVER_INFO);
 }
 
-/* Its port refused of late: it may be back, as another engine. */
+/* Asks for a replica's health after refused connections: another engine may be there now. */
 static void seek(struct prober_probe *p)
 {
     const struct proxy *proxy = p->prober->proxy;
@@ -350,7 +352,7 @@ bool prober_look(struct proxy *proxy)
             prober_ask_models(proxy, i);
         any |= lists_soon(p);
     }
-    for (unsigned i = 0; i < count && any; i++) { /* where none is up, what is down is tried */
+    for (unsigned i = 0; i < count && any; i++) { /* if none is up, down replicas are tried */
         if (prober->probes[i].active && !prober->probes[i].was_up)
             seek(&prober->probes[i]);
     }
@@ -407,7 +409,7 @@ void prober_begin(struct proxy *proxy, unsigned replica)
 {
     struct prober *prober = proxy->engines.prober;
     if (prober == NULL)
-        return; /* prober_start() begins with all */
+        return; /* prober_start() begins with all replicas */
     struct prober_probe *p = &prober->probes[replica];
     if (p->active)
         return;
@@ -444,7 +446,7 @@ int prober_start(struct proxy *proxy)
     for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
         bool good =
             proxy->engines.pools[i].proxy != NULL && proxy->engines.pools[i].address.port != 0;
-        /* What went before the probes began has a pool still, for as long as its slot is held. */
+        /* A replica removed before probing began keeps its pool as long as its slot. */
         if (good && node_router_replica_present(proxy->config.router, i))
             prober_begin(proxy, i);
     }

@@ -1,4 +1,4 @@
-/* What the answers to probes say of a replica. */
+/* Learns about a replica from the answers to probes. */
 #include "node/proxy/engine/prober_internal.h"
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 #include "node/replica/model.h"
 #include "node/settings/statuses.h"
 
-/* As fetch.h has it. */
+/* As in fetch.h. */
 struct answer {
     const struct prober_lane *lane;
     int err;
@@ -26,7 +26,7 @@ static struct slice name_of(const struct prober_probe *p)
 void prober_events_soon(struct prober_probe *p)
 {
     uint64_t begun_ms = p->begun_ms[NODE_PROBE_EVENTS], *due_ms = &p->due_ms[NODE_PROBE_EVENTS];
-    uint64_t soon_ms = begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* behind the others */
+    uint64_t soon_ms = begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* after the others */
     if (begun_ms == 0 || *due_ms > soon_ms)
         *due_ms = soon_ms;
 }
@@ -40,7 +40,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
     if (up && !p->was_up) {
         p->was_up = true;
         p->told_down = p->told_router = p->no_ping = false;
-        p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for it */
+        p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for the models */
         p->due_ms[NODE_PROBE_METRICS] = 1;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
         p->due_ms[NODE_PROBE_PING] = 2;
@@ -57,7 +57,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
     }
 }
 
-/* A router answered: requests would go in a circle. */
+/* Marks a router among the replicas: requests would go in a circle. */
 static void found_router(struct prober_probe *p, const struct prober_lane *lane)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -76,8 +76,8 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
         LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
 }
 
-/* A definite no takes it out of the choice at once: it drains, or its engine is dead. What runs
- * there goes on. */
+/* Logs a change of the health check's answer. After a definite no the replica is no longer chosen,
+ * because it drains, or the engine is dead. Requests there continue. */
 static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -95,7 +95,7 @@ static void log_leaving(struct prober_probe *p, unsigned status)
     }
 }
 
-/* Of a check that got no answer. */
+/* Returns the reason for a check without an answer. */
 static const char *silence_text(const struct pool *pool, int err, bool refused)
 {
     if (refused)
@@ -107,12 +107,12 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
-/* Of a health check. */
+/* Returns true for a good health status. */
 static bool is_good(const struct proxy *proxy, unsigned status)
 {
     struct node_statuses good;
     struct slice setting = slice_of_cstr(proxy->config.options->health_statuses);
-    CHECK(node_statuses_parse(setting, &good) == NULL); /* it was checked */
+    CHECK(node_statuses_parse(setting, &good) == NULL); /* checked before */
     return node_statuses_has(&good, status);
 }
 
@@ -122,9 +122,9 @@ static void health_done(struct prober_probe *p, const struct answer *a)
     struct node_router *router = proxy->config.router;
     struct pool *pool = &proxy->engines.pools[p->replica];
     if (a->err != 0)
-        p->health_wants_key = false; /* another may be there when it is back */
+        p->health_wants_key = false; /* another engine may answer next */
     if (a->err == ERR_TIMEOUT && pool->heard_ms > a->lane->begun_ms) {
-        proxy->stats.probes_vetoed++; /* it is slow, not dead */
+        proxy->stats.probes_vetoed++; /* slow, not dead */
         return;
     }
     bool ok = a->err == 0 && is_good(proxy, a->status);
@@ -150,12 +150,12 @@ static void health_done(struct prober_probe *p, const struct answer *a)
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }
 
-/* SGLang's other word for its health, which costs it nothing: 503 while it drains. */
+/* Reads SGLang's second health check, which costs nothing: 503 during a drain. */
 static void ping_done(struct prober_probe *p, const struct answer *a)
 {
     struct node_router *router = p->prober->proxy->config.router;
     if (a->err != 0)
-        return; /* health says what there is to say */
+        return; /* the health check reports the error */
     p->no_ping = a->status != 200 && a->status != 503;
     if (a->status == 503 && !node_router_process(router, p->replica)->signs.leaving) {
         node_router_health_no(router, p->replica);
@@ -184,7 +184,7 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
     }
 }
 
-/* Counts, and tells the log once. */
+/* Counts, and logs once. */
 static void too_large(struct prober_probe *p, enum node_probe kind)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -205,14 +205,13 @@ static int models_replace(struct prober_probe *p, struct slice body)
     return buf_append_slice(&p->models, body);
 }
 
-/* Whether it lets the router ask. The log has one line for each change, and for each new key that
- * is refused as well. An answer that is no refusal tells nothing of the paths that were refused
- * before: they are asked again. */
+/* Notes if the replica refuses probes. The log has a line for each change, and for each refused new
+ * key. A successful answer says nothing about paths refused before: these are probed again. */
 static void note_access(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     if (lane->kind == NODE_PROBE_PING || lane->kind == NODE_PROBE_EVENTS)
-        return; /* it can do without */
+        return; /* optional */
     node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
     if (lane->kind == NODE_PROBE_MODELS &&
         !node_models_listed(node_router_model_table(proxy->config.router), p->replica))
@@ -250,7 +249,8 @@ void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine
               LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
 }
 
-/* Requests for ranks that are not there are refused, and cost a detour each. */
+/* Logs a label with too many ranks. Requests for missing ranks are refused, and each costs a
+ * detour. */
 static void ranks_compare(struct prober_probe *p, unsigned told)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -270,14 +270,15 @@ static void metrics_done(struct prober_probe *p, const struct answer *a)
     if (a->err == ERR_LIMIT)
         too_large(p, NODE_PROBE_METRICS);
     if (a->err != 0)
-        return; /* health says what there is to say */
+        return; /* the health check reports the error */
     p->too_large[NODE_PROBE_METRICS] = false;
     struct node_scrape scrape;
     struct node_scrape *ranks = p->prober->ranks;
     int err = status == 200 ? node_scrape_parse(a->body, &scrape, ranks) : ERR_NOT_FOUND;
     struct slice name = name_of(p);
     if (err != 0) {
-        bool told = p->metrics_missing || status == 401 || status == 403; /* by note_access */
+        bool told = p->metrics_missing || status == 401 || status == 403; /* logged by
+                                                                             note_access() */
         if (!told)
             log_event(proxy->config.log, LOG_WARN, "replica_metrics_unknown",
                       LOG_STR("replica", name), LOG_UINT("status", status),
@@ -302,13 +303,13 @@ static void metrics_done(struct prober_probe *p, const struct answer *a)
                               scrape.ranks > 1 ? scrape.ranks : 0, proxy->now_ms);
 }
 
-/* Statuses that say nothing of a list: refused, too many questions, or it failed. */
+/* Returns true if the status says nothing about a list: a refusal, too many requests, a failure. */
 static bool is_no_word(unsigned status)
 {
     return status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
 }
 
-/* It is no engine, or one without a list. */
+/* Notes a replica without a model list, which may be no engine. */
 static void no_list(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -346,7 +347,7 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         if (list->parents[i].len > 0)
             node_models_adapter(models, list->ids[i], list->parents[i]);
     }
-    if (err != 0 || list->cut) /* what is not known of it may be there all the same */
+    if (err != 0 || list->cut) /* the rest may be there all the same */
         node_models_unlist(models, p->replica);
     if (err == 0) {
         err = models_replace(p, a->body);
@@ -358,7 +359,7 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         p->too_large[NODE_PROBE_MODELS] = false;
 }
 
-/* Where it publishes KV events, by either answer. Nothing, if it says nothing of them. */
+/* Reads the sources of KV events from either answer. Without any, nothing changes. */
 static void sources_read(struct prober_probe *p, struct slice body)
 {
     struct kv_source sources[NODE_RANKS_MAX];
@@ -367,7 +368,7 @@ static void sources_read(struct prober_probe *p, struct slice body)
         feeds_told(p->prober->proxy, p->replica, sources, count);
 }
 
-/* Without an answer, or where it fails, those of before hold. */
+/* Reads the sources of KV events. Without an answer, or after a failure, the previous ones stay. */
 static void events_done(struct prober_probe *p, const struct answer *a)
 {
     if (a->err == 0 && a->status == 200)
@@ -393,14 +394,14 @@ static void server_info_done(struct prober_probe *p, const struct answer *a)
     node_router_context_told(proxy->config.router, p->replica, context_tokens);
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
     if (scrape.ranks < 2 && !p->metrics_missing)
-        return; /* as its metrics say */
+        return; /* as in the metrics */
     for (unsigned i = 0; i < scrape.ranks; i++)
-        p->prober->ranks[i] = scrape; /* all are as large */
+        p->prober->ranks[i] = scrape; /* all have the same size */
     node_router_ranks_scraped(proxy->config.router, p->replica, p->prober->ranks, scrape.ranks,
                               proxy->now_ms);
 }
 
-/* It refused /health, which was asked without the key: the key is the answer, at once. */
+/* Returns true if /health was refused without the key: the next probe carries it, at once. */
 static bool wants_key(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -422,7 +423,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
     };
     struct prober_probe *p = lane->probe;
     if (err == ERR_FULL || err == ERR_NOMEM)
-        return; /* no file, no memory here: asked again when it is due */
+        return; /* no file or memory here: the probe waits until it is due again */
     if (err == 0 && lane->fetch.router[0] != '\0') {
         found_router(p, lane);
         return;

@@ -1,4 +1,4 @@
-/* What prober.c and prober_answer.c share. */
+/* The shared part of prober.c and prober_answer.c. */
 #ifndef NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 #define NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 
@@ -9,19 +9,19 @@
 enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
     PROBER_RESOLVE_INTERVAL_MS = 30000,
-    PROBER_EVENTS_MIN_MS = 10000, /* between two questions for sources of KV events */
+    PROBER_EVENTS_MIN_MS = 10000, /* between two probes for sources of KV events */
     PROBER_LANES = 2,
 };
 
-/* A probe under way, and the connection that it uses. The second one is for what is due while the
- * first one waits. */
+/* A probe under way, and its connection. The second lane is for due probes while the first
+ * waits. */
 struct prober_lane {
     struct fetch fetch;
     struct prober_probe *probe;
     enum node_probe kind;
     uint64_t begun_ms;
-    unsigned sent_key; /* the version of the API key that was there when it began */
-    bool with_key;     /* it carries it */
+    unsigned sent_key; /* version of the API key at the start */
+    bool with_key;     /* the key is sent */
 };
 
 struct prober_probe {
@@ -29,49 +29,49 @@ struct prober_probe {
     struct prober *prober;
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
-    uint64_t begun_ms[NODE_PROBES]; /* when it was asked that last; 0: never */
-    uint64_t ranks_ms;              /* when its ranks are or were asked for last */
-    uint64_t mute_ms; /* when the first of those began that had no answer in time, of late */
-    bool active;      /* the replica is in use */
+    uint64_t begun_ms[NODE_PROBES]; /* last start of each kind; 0: never */
+    uint64_t ranks_ms;              /* last or next probe of the ranks */
+    uint64_t mute_ms;               /* start of the first recent probe without an answer in time */
+    bool active;                    /* the replica is in use */
     bool was_up;
-    bool sought;            /* requests wait to hear whether it is back */
-    bool models_asked;      /* an answer to /v1/models came, or none in time */
-    bool told_down;         /* that it is down, in the log */
-    bool told_router;       /* that it is no engine */
-    bool told_refused;      /* that it refuses probes, in the log, */
-    unsigned told_key;      /* with this version of the API key */
-    bool told_leaving;      /* that its health check says no */
-    bool warned;            /* another router found it in trouble, and its health was asked for */
-    bool wanted;            /* its metrics are, whoever's turn it is to read them */
-    bool older_server_info; /* it had no /server_info: it is asked as older SGLang wants */
-    bool no_ping;           /* it has no /ping, or refuses it */
-    bool health_wants_key;  /* it refused /health without one */
-    bool metrics_missing;   /* told once */
-    bool ranks_differ;      /* told once */
-    bool too_large[NODE_PROBES]; /* told once */
-    struct buf models;           /* the last /v1/models that was understood */
+    bool sought;                 /* requests wait for news of a return */
+    bool models_asked;           /* /v1/models was answered, or timed out */
+    bool told_down;              /* logged as down */
+    bool told_router;            /* logged as no engine */
+    bool told_refused;           /* logged as refusing probes, */
+    unsigned told_key;           /* with this version of the API key */
+    bool told_leaving;           /* logged as unhealthy by the health check */
+    bool warned;                 /* another router found trouble, and the health was probed */
+    bool wanted;                 /* metrics are due, whichever router's turn it is */
+    bool older_server_info;      /* /server_info is missing: use older SGLang's path */
+    bool no_ping;                /* /ping is missing or refused */
+    bool health_wants_key;       /* /health was refused without the key */
+    bool metrics_missing;        /* logged */
+    bool ranks_differ;           /* logged */
+    bool too_large[NODE_PROBES]; /* logged */
+    struct buf models;           /* the last readable answer to /v1/models */
 };
 
 struct prober {
     struct proxy *proxy;
-    unsigned key_version;                          /* of the API key that probes carry */
-    uint64_t models_version;                       /* of all lists of models */
+    unsigned key_version;                          /* of the probes' API key */
+    uint64_t models_version;                       /* of all model lists */
     struct model_list list;                        /* scratch, */
-    struct node_scrape ranks[NODE_RANKS_MAX];      /* and more of it */
-    struct prober_probe probes[NODE_REPLICAS_MAX]; /* touched as they come */
+    struct node_scrape ranks[NODE_RANKS_MAX];      /* and more scratch */
+    struct prober_probe probes[NODE_REPLICAS_MAX]; /* touched when needed */
 };
 
 /* --- prober_answer.c ------------------------------------------------------------------------- */
 
-/* What came back, or did not: err, refused and status are those of fetch.h. */
+/* Handles a probe's answer, or its failure: err, refused and status are as in fetch.h. */
 void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned status,
                      struct slice body);
-/* Logs what changed since it was logged last. Checks are not the only reason: answers that break
- * off take a replica out too, which is found out here by the tick. */
+/* Logs changes of the replica's health since the last log line. Not only checks cause these: broken
+ * answers take a replica out too, which the tick finds here. */
 void prober_log_change(struct prober_probe *p, const char *reason, unsigned status);
-/* Another process may answer for it: it is asked soon where it publishes KV events, if it does. */
+/* Another process may answer now: asks soon for the sources of its KV events. */
 void prober_events_soon(struct prober_probe *p);
-/* Where the replica is asked that. Borrowed from the settings or the replica. */
+/* Returns the path of a probe, borrowed from the settings or the replica. */
 struct slice prober_path(const struct prober_probe *p, enum node_probe kind);
 
 #endif

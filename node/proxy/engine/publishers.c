@@ -10,7 +10,7 @@
 
 enum { LOOK_MS = 1000, NOBODY = -1 };
 
-/* Why a connection was closed by the router. */
+/* Reasons for the router to close a connection. */
 #define ENDS(X)                                                                                    \
     X(LIMIT, "limit")                                                                              \
     X(PROTOCOL, "protocol")                                                                        \
@@ -20,7 +20,7 @@ enum { LOOK_MS = 1000, NOBODY = -1 };
     X(TOPIC, "topic")                                                                              \
     X(WRITE, "write")
 
-/* Why a message was dropped; what the log says of it, and what it wants. */
+/* Reasons to drop a message, with the log's text and advice. */
 #define DROPS(X)                                                                                   \
     X(TOPIC, "topic", "no replica has this topic",                                                 \
       "the label kv-events=listen?topic=TEXT at the engine's replica, with the engine's topic")    \
@@ -34,7 +34,7 @@ enum { LOOK_MS = 1000, NOBODY = -1 };
       "an endpoint with a wildcard at the engine: the router connects to each rank then")          \
     X(TAKEN, "taken", "another connection is read for this replica",                               \
       "a topic of its own at each engine, and the label kv-events=listen?topic=TEXT")              \
-    X(UNREAD, "unread", NULL, NULL) /* kv-events=off, no room, or it is read at another port */    \
+    X(UNREAD, "unread", NULL, NULL) /* kv-events=off, no room, or read from another port */        \
     X(ODD, "odd", NULL, NULL)
 
 #define X_END(name, text)                   END_##name,
@@ -55,17 +55,17 @@ struct publisher {
     unsigned number;
     struct kv_zmtp zmtp;
     char from[NET_IP_BYTES];
-    char topic[KV_TOPIC_MAX]; /* of its first message, and so of all */
+    char topic[KV_TOPIC_MAX]; /* of the first message, and so of all */
     uint8_t topic_len;
-    bool began; /* it is read; not before this router has joined */
-    bool spoke; /* it has a topic */
+    bool began; /* reading; not before this router has joined */
+    bool spoke; /* a message has set `topic` */
     bool paused, closing;
-    bool logged;    /* why its messages are dropped */
-    enum drop drop; /* why there is no `slot` */
-    int slot;       /* whose it is; NOBODY */
+    bool logged;    /* the reason for dropped messages is in the log */
+    enum drop drop; /* the reason for no `slot` */
+    int slot;       /* the replica; NOBODY */
     uint64_t began_ms;
-    uint64_t looked_ms; /* whose it is was looked for last; 0: is to be */
-    uint64_t bytes;     /* in this second */
+    uint64_t looked_ms; /* last search for the replica; 0: due */
+    uint64_t bytes;     /* received in this second */
 };
 
 struct publishers {
@@ -73,13 +73,14 @@ struct publishers {
     unsigned count;
     size_t memory;
     uint64_t second_ms, logged_ms;
-    uint64_t full_logged_ms, full_logged; /* when the log said how many found no room */
+    uint64_t full_logged_ms, full_logged; /* last log line about refused connections, and their
+                                             count then */
     uint64_t accepted, paused, ends[END_COUNT], drops[DROP_COUNT];
 };
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* What others sent for a replica that is free now may be read. */
+/* Gives up the replica. Messages of other connections for it may be read now. */
 static void release(struct publisher *c)
 {
     struct publishers *ps = c->proxy->engines.publishers;
@@ -126,9 +127,10 @@ static void on_ended(void *owner, int err, uint64_t now_ms)
     end(c, END_BY_PEER);
 }
 
-/* --- whose it is ----------------------------------------------------------------------------- */
+/* --- the replica of a connection ------------------------------------------------------------ */
 
-/* As replicas' addresses are written: without a zone, and IPv4 as such where a port takes both. */
+/* Returns the address in the form of replicas' addresses: without a zone, and IPv4 as such if a
+ * port accepts both. */
 static struct slice plain(const char *ip)
 {
     struct slice s = slice_of_cstr(ip);
@@ -162,8 +164,8 @@ static bool fits(const struct publisher *c, unsigned slot)
     if (k->absent || k->rank.is_one || p->engines.pools[slot].proxy == NULL)
         return false;
     if (said.len > 0)
-        CHECK(kv_named_parse(said, &named) == NULL); /* it was checked */
-    /* With kv-events=off it is meant, and not read. */
+        CHECK(kv_named_parse(said, &named) == NULL); /* checked before */
+    /* With kv-events=off the replica matches, and is not read. */
     return (named.connects || named.off) && slice_equal(named.topic, topic) &&
            (topic.len > 0 || has_address(p, slot, plain(c->from)));
 }
@@ -183,7 +185,7 @@ static bool is_taken(const struct publisher *c, int slot)
     return false;
 }
 
-/* Whose it is, though it may not be read; NOBODY. */
+/* Finds the connection's replica, though its events may not be read; NOBODY. */
 static int find(const struct publisher *c, enum drop *drop)
 {
     const struct node_router *r = c->proxy->config.router;
@@ -245,16 +247,17 @@ static void look(struct publisher *c)
     }
 }
 
-/* --- what comes ------------------------------------------------------------------------------ */
+/* --- input ---------------------------------------------------------------------------------- */
 
 static void send(struct publisher *c, struct slice bytes)
 {
     ptrdiff_t sent = c->proxy->config.net->write(c->stream, &bytes, 1);
     if (sent != (ptrdiff_t)bytes.len)
-        end(c, END_WRITE); /* it does not read even that */
+        end(c, END_WRITE); /* the peer does not read even this */
 }
 
-/* No label has a topic with control bytes, and no log line should. */
+/* Returns true for printable text. No label has a topic with control bytes, and no log line
+ * should. */
 static bool is_text(struct slice topic)
 {
     for (size_t i = 0; i < topic.len; i++) {
@@ -291,7 +294,7 @@ static void on_message(struct publisher *c)
         p->engines.publishers->drops[drop]++;
 }
 
-/* The one that holds the most memory, which is some. */
+/* Returns the connection with the most memory, which is not 0. */
 static struct publisher *largest(const struct publishers *ps)
 {
     struct publisher *found = NULL;
@@ -338,7 +341,7 @@ static void on_received(void *owner, struct slice bytes, uint64_t now_ms)
     p->config.net->read(c->stream, false);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------------------------- */
 
 static void begin(struct publisher *c)
 {
@@ -348,7 +351,7 @@ static void begin(struct publisher *c)
     send(c, kv_zmtp_greeting());
 }
 
-/* It found no room. */
+/* Logs a connection without room. */
 static void log_full(struct proxy *p, const char *from)
 {
     struct publishers *ps = p->engines.publishers;
@@ -458,9 +461,9 @@ void publishers_close(struct proxy *p)
     p->engines.publishers = NULL;
 }
 
-/* --- what is to be seen ---------------------------------------------------------------------- */
+/* --- metrics -------------------------------------------------------------------------------- */
 
-/* New: it has not said what it is. Ready: none of its messages belonged to a replica. */
+/* New: during the handshake. Ready: no message has belonged to a replica yet. */
 enum { NEW, READY, READ, STATES };
 static const char *const state_texts[STATES] = {[NEW] = "new", [READY] = "ready", [READ] = "read"};
 

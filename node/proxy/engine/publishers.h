@@ -1,16 +1,15 @@
-/* Engines that connect to the router and publish their KV events there (kv-events-listen), in place
- * of waiting at a port of their own (feeds.h). Each sends over one connection, of which the first
- * part of each message, the topic, and the address say whose it is:
+/* Engines that connect to the router and publish their KV events there (kv-events-listen), instead
+ * of listening on a port (feeds.h). The replica follows from the connection's address and from the
+ * topic, the first part of each message:
  *
- *   a topic     the replica whose label is kv-events=listen?topic=TEXT
- *   no topic    the replica that has this address, if one alone has
+ *   a topic     the replica with the label kv-events=listen?topic=TEXT
+ *   no topic    the replica at this address, if there is exactly one
  *
- * Others' messages are dropped and counted, and the log says once what to do. The router that has
- * the connection reads it, and goes before all others in their order (node/replica/turn.h).
+ * Other messages are dropped and counted, and logged once with advice. The router with the
+ * connection reads it, and goes before all others in their order (node/replica/turn.h).
  *
- * Who connects is not known: connections, their memory and their bytes a second are bounded, and a
- * replica's second connection is not read while it has a first one.
- */
+ * Peers are not authenticated, so connections, their memory and their bytes per second are limited.
+ * A replica's second connection is not read while the first is open. */
 #ifndef NODE_PROXY_ENGINE_PUBLISHERS_H
 #define NODE_PROXY_ENGINE_PUBLISHERS_H
 
@@ -18,22 +17,23 @@
 #include "node/proxy/proxy_internal.h"
 
 enum {
-    PUBLISHERS_MAX = 192,             /* connections: one for each feed, and some that end */
-    PUBLISHERS_HANDSHAKE_MS = 10000,  /* until the peer has said what it is */
-    PUBLISHERS_BYTES_S = 32 << 20,    /* of one connection; then it is not read for a while */
-    PUBLISHERS_MEMORY_MAX = 64 << 20, /* of messages that have not come whole, all together */
-    PUBLISHERS_LOG_MS = 10000,        /* between two lines on what is dropped, or finds no room */
+    PUBLISHERS_MAX = 192,             /* connections: one for each feed, and closing ones */
+    PUBLISHERS_HANDSHAKE_MS = 10000,  /* until the peer has completed the handshake */
+    PUBLISHERS_BYTES_S = 32 << 20,    /* of a connection; after that, reading pauses */
+    PUBLISHERS_MEMORY_MAX = 64 << 20, /* of incomplete messages, all together */
+    PUBLISHERS_LOG_MS = 10000,        /* between two log lines about dropped messages, or refused
+                                         connections */
 };
 
 /* ERR_NOMEM. */
 MUST_USE int publishers_open(struct proxy *p);
 void publishers_close(struct proxy *p);
-/* Takes the stream over; `peer`: its IP address. While this router joins a cluster nothing is read.
+/* Takes the stream over; `peer`: the IP address. Nothing is read while this router joins a cluster.
  * ERR_NOMEM. */
 MUST_USE int publishers_accept(struct proxy *p, struct net_stream *stream, const char *peer);
 /* Called by each tick. */
 void publishers_tick(struct proxy *p);
-/* The replica's name is forgotten: whose its connection is shows with the next message. */
+/* The replica's name is forgotten: the next message shows the connection's new replica. */
 void publishers_forget(struct proxy *p, unsigned replica);
 /* Closes all connections. */
 void publishers_stop(struct proxy *p);

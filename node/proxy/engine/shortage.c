@@ -16,7 +16,7 @@ static enum net_shortage kind_of(int err)
                               : NET_SHORT_OF_MEMORY;
 }
 
-/* An operator's new replica is asked before the router has it. */
+/* Returns a name for the log. An operator's new replica is probed before it has an index. */
 static struct slice name_of(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;
@@ -47,7 +47,7 @@ static void note(struct pool *pool, enum net_shortage kind)
               LOG_CSTR("want", net_shortage_want(kind)));
 }
 
-/* Full for the router: nothing is booked there that would find no place. */
+/* Marks the replica as full for the router, so requests are not booked there in vain. */
 static void set_place(struct pool *pool, bool none)
 {
     struct proxy *p = pool->proxy;
@@ -81,7 +81,7 @@ void shortage_met(struct pool *pool, int err)
     struct proxy_engines *engines = &pool->proxy->engines;
     enum net_shortage kind = kind_of(err);
     note(pool, kind);
-    if (kind == NET_SHORT_OF_PORTS) { /* each address has ports of its own */
+    if (kind == NET_SHORT_OF_PORTS) { /* each address has separate ports */
         wait_longer(pool);
         return;
     }
@@ -107,8 +107,7 @@ void shortage_none(struct pool *pool)
     set_place(pool, false);
 }
 
-/* A port that is free may come with a delay: then it is tried again soon, however long ago the last
- * one was found. */
+/* A free port may show with a delay: the next try comes soon, however long the last wait was. */
 void shortage_room(struct pool *pool)
 {
     if (pool->no_place || pool->place_wait_ms + pool->proxy->engines.place_wait_ms > 0)

@@ -11,21 +11,23 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
-/* Since its request went out. Until that is sent whole its first byte counts, which finds the
- * connection closed. */
+/* Returns the request's age. Until the whole request is sent, the first byte counts, which shows a
+ * closed connection. */
 static uint64_t age_of_ms(const struct upstream *u)
 {
     return u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
 }
 
-/* Whether the engine that ends it now is far away, and the request may have been on its way. */
+/* Returns true if the engine is far away and the request may have been in transit when the
+ * connection ended. */
 static bool has_crossed(const struct upstream *u)
 {
     uint64_t trips_us = UPSTREAM_STALE_TRIPS * u->proxy->config.net->round_trip_us(u->stream);
     return trips_us > UPSTREAM_STALE_MS * 1000 && age_of_ms(u) * 1000 <= trips_us;
 }
 
-/* Whether the engine that ends it now, or says 408, may not have had the request yet. */
+/* Returns true if the engine may not have had the request yet when it closed the connection or sent
+ * a 408. */
 static bool is_stale(const struct upstream *u)
 {
     uint64_t age_ms = age_of_ms(u);
@@ -86,7 +88,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
         u->in.len = 0;
 }
 
-/* One that waits, to an address that the name has; NULL: there is none. */
+/* Returns an idle connection to a present address; NULL: none. */
 static struct upstream *idle_of(struct pool *pool)
 {
     while (pool->idle != NULL && !pool_has_address(pool, pool->idle->address))
@@ -172,8 +174,8 @@ static void advance(struct upstream *u, size_t bytes)
     CHECK(bytes == 0);
 }
 
-/* No more can be sent. An early answer may still be readable; else the end follows, or at last the
- * time limit, one that cannot be turned off. */
+/* Nothing more can be sent. An early answer may still be readable. Otherwise the end follows, or
+ * finally a time limit, which cannot be turned off. */
 static void sending_failed(struct upstream *u)
 {
     u->write_failed = true;
@@ -187,7 +189,7 @@ static bool all_sent(const struct upstream *u)
     return u->head_sent == r->head.len && r->body->complete && u->body_sent == r->body->bytes;
 }
 
-/* Queues what the kernel did not take at once. */
+/* Queues the bytes not accepted by the kernel at once. */
 static void queue_rest(struct upstream *u)
 {
     struct slice pieces[PIECES_MAX];
@@ -195,7 +197,7 @@ static void queue_rest(struct upstream *u)
     unsigned n = gather(u, pieces, &total);
     CHECK(n > 0);
     const struct upstream_request *r = u->request;
-    if (u->head_sent < r->head.len) { /* the exchange may end before it is written: a copy */
+    if (u->head_sent < r->head.len) { /* a copy: the exchange may end before the write */
         u->write_head = malloc(pieces[0].len);
         if (u->write_head == NULL) {
             sending_failed(u);
@@ -215,7 +217,7 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(r->body);
 }
 
-/* A head and a small body leave as one piece: that costs less than a list for the kernel. */
+/* Sends a head and a small body as one piece, which costs less than a list for the kernel. */
 static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
                            size_t total)
 {
@@ -237,13 +239,15 @@ static void await(struct upstream *u, enum proxy_limit limit)
     proxy_arm(u->proxy, limit, &u->deadline);
 }
 
-/* Bytes without a token (a role, a ping) are a sign of life, and it begins anew. */
+/* Starts the token limit. Bytes without a token (a role, a ping) are a sign of life and start it
+ * again. */
 static void await_token(struct upstream *u)
 {
     await(u, PROXY_UPSTREAM_FIRST_TOKEN);
 }
 
-/* Until the request is sent the engine is the one who is slow, whatever it will answer. */
+/* Starts the limit on the answer. Until the request is sent, the wait is for the engine to read,
+ * whatever answer follows. */
 static void await_answer(struct upstream *u)
 {
     bool whole = u->request->answered_whole && u->request_sent;
@@ -253,7 +257,7 @@ static void await_answer(struct upstream *u)
         await(u, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE);
 }
 
-/* False: sending has failed. */
+/* Returns false if sending failed. */
 static bool send_now(struct upstream *u)
 {
     for (;;) {
@@ -300,7 +304,7 @@ bool upstream_written(struct upstream *u, int err)
     if (wanted && err == 0) {
         advance(u, u->write_bytes);
         if (!u->in_body)
-            deadline_clear(&u->deadline); /* it moves */
+            deadline_clear(&u->deadline); /* the request makes progress */
     } else if (wanted) {
         sending_failed(u);
     }
@@ -312,7 +316,7 @@ bool upstream_release_sent(struct upstream *u, struct body *b)
 {
     if (u->segment == NULL && !u->request_sent)
         return false;
-    if (u->request_sent) /* all of it goes */
+    if (u->request_sent) /* release the whole body */
         u->segment = NULL;
     bool any = b->first != u->segment;
     while (b->first != u->segment) {
@@ -327,8 +331,8 @@ bool upstream_release_sent(struct upstream *u, struct body *b)
 
 /* --- receiving ------------------------------------------------------------------------------ */
 
-/* Something of the answer came: the limit is that on the next piece. A head that is not whole and
- * interim heads (1xx) buy no time. */
+/* A part of the answer came: the limit is now on the next piece. Incomplete heads and interim heads
+ * (1xx) do not extend the time. */
 static void await_more(struct upstream *u)
 {
     if (u->awaits_token)
@@ -358,7 +362,7 @@ void upstream_token_came(struct upstream *u)
     if (!u->awaits_token)
         return;
     u->awaits_token = false;
-    if (u->exchange != NULL) /* else the end came with it: the connection is pooled, or closed */
+    if (u->exchange != NULL) /* else the answer has ended: the connection is pooled or closed */
         await(u, PROXY_UPSTREAM_IDLE);
 }
 
@@ -368,7 +372,8 @@ static void advance_window(struct upstream *u, size_t bytes)
     u->window.len -= bytes;
 }
 
-/* Takes the head of a final answer. False: more is needed, or it is malformed. */
+/* Takes the head of a final answer. Returns false if more bytes are needed or the head is
+ * malformed. */
 static bool take_head(struct upstream *u, struct upstream_output *out)
 {
     struct http_head *head = &u->proxy->head;
@@ -391,8 +396,8 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     out->stale = head->status == 408 && is_stale(u);
-    /* A 408 is of a connection that is about to be closed (RFC 9110, 15.5.9). If nobody asked for
-     * it and the connection stayed, the next answer would be taken for that to another request. */
+    /* A 408 announces the connection's end (RFC 9110, 15.5.9). If an unrequested 408 came and the
+     * connection stayed, the next answer would be matched to the wrong request. */
     u->keep_alive = head->keep_alive && head->status != 408;
     u->ends_apart = http_head_has(head, HTTP_CONTENT_ENCODING);
     http_chunked_init(&u->chunked);
@@ -424,14 +429,14 @@ static void take_body(struct upstream *u, struct upstream_output *out)
     out->end = u->remaining == 0 && (n == 0 || !u->ends_apart);
 }
 
-/* Nothing is left to be taken but the end of a body whose bytes are all taken. */
+/* Returns true if only the end of a body is left, with all bytes taken. */
 static bool end_is_due(const struct upstream *u)
 {
     return u->ends_apart && u->in_body && !u->held_back && u->framing == HTTP_BODY_LENGTH &&
            u->remaining == 0;
 }
 
-/* The answer is over: keeps the connection if both sides may. */
+/* Ends the answer: keeps the connection if both sides allow it. */
 static void answer_ended(struct upstream *u)
 {
     struct proxy *p = u->proxy;
@@ -455,7 +460,7 @@ static void answer_ended(struct upstream *u)
     shortage_room(u->pool);
 }
 
-/* Once a piece of an answer: what is not there costs nothing. */
+/* Runs once per piece of an answer, so absent parts must cost nothing. */
 bool upstream_next(struct upstream *u, struct upstream_output *out)
 {
     out->malformed = u->too_large;
@@ -529,7 +534,7 @@ void upstream_resume(struct upstream *u)
     if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
         return;
     u->reading = true;
-    u->active_ms = u->proxy->now_ms; /* what it said meanwhile was not read */
+    u->active_ms = u->proxy->now_ms; /* bytes sent meanwhile were not read */
     u->proxy->config.net->read(u->stream, true);
     await(u, PROXY_UPSTREAM_IDLE);
 }

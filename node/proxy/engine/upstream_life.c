@@ -1,4 +1,4 @@
-/* Connections to replicas, opened and closed. */
+/* Opens and closes connections to replicas. */
 #include <stdlib.h>
 
 #include "base/bug.h"
@@ -24,7 +24,7 @@ void upstream_close(struct upstream *u)
 {
     if (u->state == UPSTREAM_CLOSING)
         return;
-    /* A port whose connection this side ends in order is in use for another minute (TIME_WAIT). */
+    /* After an orderly close by this side, the port stays in use for another minute (TIME_WAIT). */
     bool reset = u->state == UPSTREAM_IDLE && shortage_lasts(u->proxy, NET_SHORT_OF_PORTS);
     u->state = UPSTREAM_CLOSING;
     u->exchange = NULL;
@@ -41,7 +41,7 @@ void upstream_close(struct upstream *u)
     if (u->all_next != NULL)
         u->all_next->all_prev = u->all_prev;
     u->proxy->config.net->close(u->stream, reset);
-    if (!u->no_place) /* else it had none to give back */
+    if (!u->no_place) /* else it had no port or file to give back */
         shortage_room(u->pool);
 }
 
@@ -71,8 +71,8 @@ void upstream_flush_pool(struct pool *pool)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* An idle connection goes for one that is needed: of that pool, for its port; of any, the one that
- * was idle for longest, for its file or memory. False: there is none. */
+/* Closes an idle connection for a needed one: of this pool, for a port; or of any pool the longest
+ * idle, for a file or memory. Returns false if there is none. */
 static bool make_room(struct pool *pool, int shortage)
 {
     struct upstream *idle = pool->idle;
@@ -87,7 +87,7 @@ static bool make_room(struct pool *pool, int shortage)
     return true;
 }
 
-/* As pool_connect(); ERR_FULL where this machine is short of something. */
+/* Connects as pool_connect(); ERR_FULL for any shortage. */
 static int connect_pool(struct pool *pool, struct net_stream **stream)
 {
     int err = shortage_now(pool);
@@ -107,7 +107,7 @@ int upstream_open(struct pool *pool, struct upstream **out)
 {
     struct proxy *p = pool->proxy;
     uint64_t max = p->config.options->upstream_connections_max;
-    if (pool->open_count >= max && pool->idle != NULL) /* what waits makes room */
+    if (pool->open_count >= max && pool->idle != NULL) /* close an idle connection to make room */
         upstream_close_idle(pool->idle);
     if (pool->open_count >= max) {
         p->stats.upstream_full++;
