@@ -1,11 +1,10 @@
-/* Model aliases (node/settings/aliases.h). The body that goes to an engine names the real model.
- * So does all that the router believes of the prompt: the alias and the real name share what
- * engines have cached. Nothing else of the body changes.
+/* Model aliases (node/settings/aliases.h). The body for an engine names the real model. So does the
+ * router's belief about the prompt: the alias and the real name share the engines' caches. Nothing
+ * else in the body changes.
  *
- * A conversation stays on one side of a split. The side follows from the session that its client
- * names, else from what the prompt begins with, and is the same at all routers. The next model is
- * tried only where no replica of the one before can be chosen, never because one is slow or full.
- */
+ * A conversation stays on one side of a split. The side follows from the client's session, else
+ * from the prompt's beginning, and is the same at all routers. The next model is tried only if no
+ * replica of the previous one can be chosen, never because a replica is slow or full. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -20,7 +19,7 @@ static struct node_alias *alias_of(const struct exchange *x)
                             : NULL;
 }
 
-/* What all turns of a conversation begin with; 0: not known. */
+/* Returns a hash of the common beginning of a conversation's turns; 0: unknown. */
 static uint64_t beginning(const struct exchange *x)
 {
     const struct http_prompt_form *form = http_skim_form(&x->skim);
@@ -33,7 +32,7 @@ static uint64_t beginning(const struct exchange *x)
                            : text->end.state.low;
 }
 
-/* Before the chain is joined. */
+/* Returns the conversation's hash. Called before the chain is joined. */
 static uint64_t conversation(const struct exchange *x)
 {
     const struct hash_secret *secret = &x->proxy->config.secret;
@@ -45,13 +44,14 @@ static uint64_t conversation(const struct exchange *x)
     return hash64(secret, words, sizeof words);
 }
 
-/* --- the body -------------------------------------------------------------------------------- */
+/* --- the body ------------------------------------------------------------------------------- */
 
-/* `has_length`: the head that goes to the engine does. False: no memory, and all is as it was. */
+/* Writes the model into the body. `has_length`: the head for the engine has a length. Returns false
+ * without memory; then nothing has changed. */
 static bool body_edit(struct exchange *x, struct slice model, bool has_length)
 {
     struct body *body = x->request.body;
-    char text[HTTP_SKIM_FIELD_MAX + 2] = "\""; /* the name needs no escapes: is_model() */
+    char text[HTTP_SKIM_FIELD_MAX + 2] = "\""; /* no escapes needed: is_model() */
     uint64_t at;
     size_t gone, quote = x->form ? 0 : 1;
     CHECK(model.len <= HTTP_SKIM_FIELD_MAX);
@@ -73,7 +73,7 @@ static bool body_edit(struct exchange *x, struct slice model, bool has_length)
     return true;
 }
 
-/* The chain is that of the model that the body names now. */
+/* Reads the prompt again, because the chain depends on the model in the body. */
 static void skim_again(struct exchange *x)
 {
     exchange_skim_begin(x);
@@ -83,9 +83,9 @@ static void skim_again(struct exchange *x)
     exchange_render(x);
 }
 
-/* --- which model ----------------------------------------------------------------------------- */
+/* --- the choice of the model ---------------------------------------------------------------- */
 
-/* The targets of a request in the order in which it tries them. */
+/* A request's targets, in the order of trying. */
 struct targets {
     const struct node_alias *alias;
     unsigned count;
@@ -104,8 +104,8 @@ static struct slice model_at(const struct targets *t, unsigned i)
     return t->alias->targets[t->order[i]].model;
 }
 
-/* The first from `from` on that a replica can serve now; t->count: none. A stored response is only
- * where it was made. */
+/* Returns the first target from `from` on with a replica that can serve now; t->count: none. A
+ * stored response exists only where it was made. */
 static unsigned first_up(const struct exchange *x, const struct targets *t, unsigned from)
 {
     struct node_router *router = x->proxy->config.router;
@@ -123,7 +123,7 @@ static unsigned first_up(const struct exchange *x, const struct targets *t, unsi
     return t->count;
 }
 
-/* An alias that the request names: what a request of its own is to know of it. */
+/* Notes the alias in the request, if any. Later steps need the name and the conversation. */
 static struct node_alias *note(struct exchange *x)
 {
     struct slice name = exchange_body_model(x);
@@ -136,7 +136,7 @@ static struct node_alias *note(struct exchange *x)
     return alias;
 }
 
-/* Where it goes first. */
+/* Returns the first model to try. */
 static struct slice pick(struct exchange *x, const struct node_alias *alias)
 {
     const struct targets t = targets_of(x, alias);
@@ -170,8 +170,8 @@ bool exchange_alias_apply(struct exchange *x)
     return true;
 }
 
-/* What was sent may be sent anew, with another model in it. While it is found out whose fault a
- * rejection is, the question stays the same. */
+/* Returns true if the request may be sent again with another model. During the judgement of a
+ * rejection the request must stay the same. */
 static bool may_change(const struct exchange *x)
 {
     return !x->kept.open && !x->asking && !x->dropped && !exchange_is_committed(x) &&
@@ -186,14 +186,14 @@ static bool change(struct exchange *x, const struct targets *t, unsigned to)
         skim_again(x);
     x->alias_at = (uint8_t)to;
     x->fell_back = true;
-    x->doubt.open = false; /* another model says nothing of who was wrong */
+    x->doubt.open = false; /* another model shows nothing about the fault */
     x->model_likely = false;
     x->denied_by = 0;
     return true;
 }
 
-/* Before a replica is chosen: another model of the alias, where no replica of the one that the body
- * names can be chosen and one of that can. */
+/* Switches to another model of the alias before the choice, if no replica of the present model can
+ * be chosen and a replica of the other can. */
 static void aim(struct exchange *x)
 {
     const struct node_alias *alias = alias_of(x);
@@ -205,7 +205,8 @@ static void aim(struct exchange *x)
         (void)change(x, &t, to);
 }
 
-/* None could be chosen all the same. True: the body names the next model that has a replica. */
+/* No replica could be chosen after all. Returns true if the body now names the next model with a
+ * replica. */
 static bool next(struct exchange *x)
 {
     const struct node_alias *alias = alias_of(x);

@@ -1,4 +1,4 @@
-/* The model behind an alias: by the body that goes to the engine, and counted at the end. */
+/* The real model of an alias: read from the body for the engine, and counted at the end. */
 #include "http/multipart.h"
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/settings/aliases.h"

@@ -1,4 +1,4 @@
-/* Answers of the router's own: errors, and what it answers itself. */
+/* The router's own answers, errors included. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-/* Of an error that only has a status. */
+/* Returns the reason for an error, from the status alone. */
 static enum refusal refusal_of(unsigned status)
 {
     static const struct {
@@ -48,7 +48,7 @@ static void count_refusal(struct exchange *x)
         x->proxy->stats.requests_refused[x->refusal]++;
 }
 
-/* Clients and operators see why an error is the router's own, and which setting it comes from. */
+/* Tells clients and operators the reason for the router's own error, and the setting. */
 static size_t say_why(const struct exchange *x, struct http_line *lines)
 {
     size_t n = 0;
@@ -61,8 +61,8 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
-/* Whether the same request may be answered if it is sent again. A request that kills engines will
- * kill others, a circle of routers stays one, and what an engine said stays as it said it. */
+/* Returns true if a repeated request may succeed. A deadly request will kill other engines, a
+ * circle of routers remains, and an engine's error is final. */
 static bool is_transient(const struct exchange *x, unsigned status)
 {
     if (x->client->port != PROXY_PORT_CLIENT || x->route.kind == HTTP_PATH_HEALTH ||
@@ -72,8 +72,8 @@ static bool is_transient(const struct exchange *x, unsigned status)
     return status == 408 || status == 429 || status >= 500;
 }
 
-/* What programs decide by, where the same request may be answered if it is sent again: a type, and
- * words behind the message, in `out`. Programs read the message alone (docs/agents.md). */
+/* Adds the words by which programs decide to repeat a request: a type, and a text after the
+ * message, in `out`. Programs read only the message (docs/agents.md). */
 static void say_error(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
     e->transient = is_transient(x, e->status);
@@ -95,8 +95,8 @@ static void say_error(const struct exchange *x, struct http_error *e, char out[E
 
 void exchange_event_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
-    /* No program sees a status: those that read "code" repeat 503, and Anthropic's repeat what is
-     * overloaded. */
+    /* Programs do not see the status. Those that read "code" repeat after 503, and Anthropic's
+     * repeat after an overload. */
     if (e->status >= 500 && is_transient(x, e->status))
         e->status = 503;
     say_error(x, e, out);
@@ -113,14 +113,14 @@ enum http_error_form exchange_error_form(const struct exchange *x)
         return HTTP_ERROR_SGLANG;
     case HTTP_PATH_MESSAGES:
         return HTTP_ERROR_ANTHROPIC;
-    default: /* count_tokens, and what lies below it and no engine has */
+    default: /* count_tokens, and unknown paths below */
         return slice_starts_with(slice_skip(path, prefix), SLICE("/v1/messages"))
                    ? HTTP_ERROR_ANTHROPIC
                    : HTTP_ERROR_OPENAI;
     }
 }
 
-/* The client has the head of a stream: an event says what is wrong, and the cut that it is over. */
+/* Ends a stream after its head was sent: an event names the error, and the cut ends the answer. */
 static void end_stream(struct exchange *x, const struct http_error *error)
 {
     struct http_error e = *error;
@@ -277,7 +277,7 @@ void exchange_endless_end(struct exchange *x)
     exchange_finish(x);
 }
 
-/* `type`: as the engine names it; empty: by the status. */
+/* `type`: the engine's; empty: by the status. */
 static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
                                struct slice param, const char *text, const struct http_line *lines,
                                size_t count)
@@ -292,7 +292,7 @@ static void answer_error_lines(struct exchange *x, unsigned status, const char *
     answer(x, &a, &error);
 }
 
-/* `replica`: whose error it is; empty: the router's own. */
+/* `replica`: the source of the error; empty: the router itself. */
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
                               struct slice param, const char *text, struct slice replica)
 {
@@ -379,7 +379,7 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }
-    if (x->now.booked) /* the replica is not to blame, nor has it answered */
+    if (x->now.booked) /* the replica is not guilty and has not answered */
         x->now.outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;

@@ -1,6 +1,6 @@
-/* Who made a stored response that this router does not know: each replica is asked with a small
- * GET, one after the other, and only the one that has it gets the request with its body. Where
- * nobody has it (or engines have no such GET) the request goes where any other would. */
+/* Finds the owner of a stored response that this router does not know. Each replica is asked in
+ * turn with a small GET, and only the owner gets the request with the body. If none has the
+ * response (or engines lack such a GET), any replica gets the request. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "http/forward.h"
 
-enum { ROOT_MAX = 256 }; /* bytes of a root path of engines: nobody is asked behind a longer one */
+enum { ROOT_MAX = 256 }; /* of the engines' root path; with a longer path no replica is asked */
 
-/* As engines make them; anything else is no part of a path. */
+/* Returns true for an id as engines make them; other characters must not get into a path. */
 static bool is_plain(struct slice id)
 {
     static const char others[] = "-_.~";
@@ -23,8 +23,8 @@ static bool is_plain(struct slice id)
     return id.len <= HTTP_USAGE_ID_MAX;
 }
 
-/* The question has the head of the request, with the client's key. An image has no page of its own,
- * and its content is asked for by the request itself, which is a GET. */
+/* Writes the GET, with the request's head and the client's key. An image has no separate resource.
+ * The content needs no such question, because the request itself is a GET. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;
@@ -34,7 +34,7 @@ int exchange_ask(struct exchange *x)
     struct slice own = buf_slice(&x->request.head);
     if (!is_plain(id) || x->route.prefix > ROOT_MAX ||
         http_request_parse(&head, own.at, own.len, &x->proxy->engines.limits) != 0) {
-        x->asking_around = false; /* nobody can have it */
+        x->asking_around = false; /* no replica can have this id */
         x->asked = true;
         return 0;
     }

@@ -1,11 +1,11 @@
-/* Tokens of prompts that the client did not ask for. The reader of an engine's KV-cache events
- * finds a prompt's blocks by structure (node/kv/reader.h), but not always; vLLM tells the prompt's
- * tokens if it is asked (return_token_ids). So of some prompts they are asked for, hashed as they
- * come (node/kv/asked.h), and taken out of the answer again: the client has the bytes that the
- * engine would have sent. A body without a length of its own is all that shows.
+/* Asks engines for a prompt's tokens. The reader of an engine's KV events finds a prompt's blocks
+ * by structure (node/kv/reader.h), but not always; vLLM sends the prompt's tokens on request
+ * (return_token_ids). So the router requests them for some prompts, hashes them as they arrive
+ * (node/kv/asked.h), and removes them from the answer. The client gets the bytes the engine would
+ * have sent otherwise. Only the missing body length shows.
  *
- * vLLM before 0.10.2 ignores the question. SGLang has one by another name, and refuses it in
- * streams: it is never asked. */
+ * vLLM before 0.10.2 ignores the field. SGLang has another name for it, and refuses the field in
+ * streams, so SGLang is never asked. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -16,9 +16,10 @@
 
 const struct slice exchange_ids_question = SLICE("\"return_token_ids\":true,");
 
-/* --- which prompts --------------------------------------------------------------------------- */
+/* --- the choice of prompts ------------------------------------------------------------------ */
 
-/* The prompt's name space, which its events' blocks have and its tokens do not tell. */
+/* Returns true if the prompt has a name space, which shows in the blocks' events but not in the
+ * tokens. */
 static bool has_space(const struct http_skim *s)
 {
     static const enum http_skim_name names[] = {HTTP_SKIM_CACHE_SALT, HTTP_SKIM_EXTRA_KEY,
@@ -52,7 +53,7 @@ bool exchange_ids_wanted(struct exchange *x)
     return kv_budget_ask(&p->exchanges.ids_budget, share, chain->bytes, want_of(x, chain));
 }
 
-/* --- an attempt ------------------------------------------------------------------------------ */
+/* --- an attempt ----------------------------------------------------------------------------- */
 
 static bool may_ask(struct exchange *x)
 {
@@ -84,7 +85,7 @@ void exchange_ids_aim(struct exchange *x)
     p->stats.ids_asked_bytes += bytes;
 }
 
-/* --- its answer ------------------------------------------------------------------------------ */
+/* --- the answer ----------------------------------------------------------------------------- */
 
 static void on_id(void *context, uint32_t id)
 {
@@ -92,7 +93,7 @@ static void on_id(void *context, uint32_t id)
     kv_asked_token(&ids->asked, id);
 }
 
-/* The replica tells no ids: it is not asked for a while. */
+/* Stops asking a replica that sends no ids, for a while. */
 static void pause_asking(const struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -111,7 +112,7 @@ void exchange_ids_begin(struct exchange *x, const struct http_head *head)
     kv_asked_begin(&x->ids->asked, &x->proxy->config.secret, x->now.ids_block);
     http_ids_cut_init(&x->ids->cut, !exchange_is_json(head), &user);
     x->ids->cuts = true;
-    if (x->out_framing == HTTP_BODY_LENGTH) /* it will be shorter */
+    if (x->out_framing == HTTP_BODY_LENGTH) /* the answer gets shorter */
         x->out_framing = HTTP_BODY_CHUNKED;
 }
 

@@ -1,6 +1,7 @@
-/* Usage that the client did not ask for. Streams tell nothing of their tokens unless they are asked
- * (stream_options.include_usage), and a router learns from what they tell. So it is asked for, and
- * taken out of the answer again: the client has the bytes that the engine would have sent. */
+/* Asks for usage that the client did not request. Streams report tokens only on request
+ * (stream_options.include_usage), and the router learns from them. So the router requests usage,
+ * and removes it from the answer: the client gets the bytes the engine would have sent
+ * otherwise. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -42,13 +43,13 @@ void exchange_questions_ask(struct exchange *x)
         char *field = body->first->data + at;
         x->usage_field = usage.len > 0 ? field : NULL;
         x->ids_field = ids.len > 0 ? field + usage.len : NULL;
-    } else if (!x->chunked_body) { /* no room: as it was, which is shorter */
+    } else if (!x->chunked_body) { /* no room: the old, shorter length */
         CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
     }
 }
 
-/* Of an answer that cannot be read it could not be taken out again. The question keeps its place,
- * so that another attempt can ask another replica. */
+/* Asks this attempt's replica for usage. From an unreadable answer, usage could not be removed. The
+ * field keeps its place, so another attempt can ask another replica. */
 void exchange_usage_aim(struct exchange *x)
 {
     x->now.usage_asked =
@@ -65,10 +66,10 @@ void exchange_usage_begin(struct exchange *x, const struct http_head *head)
         return;
     if (x->now.unpack == NULL && http_coding_of(head) != HTTP_CODING_NONE)
         return;
-    x->now.cuts_usage = !exchange_is_json(head); /* whatever else it calls itself */
+    x->now.cuts_usage = !exchange_is_json(head); /* regardless of the declared type */
     if (!x->now.cuts_usage)
         return;
     http_usage_cut_init(&x->now.cut);
-    if (x->out_framing == HTTP_BODY_LENGTH) /* it will be shorter */
+    if (x->out_framing == HTTP_BODY_LENGTH) /* the answer gets shorter */
         x->out_framing = x->minor == 0 ? HTTP_BODY_UNTIL_CLOSE : HTTP_BODY_CHUNKED;
 }

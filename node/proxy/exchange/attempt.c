@@ -1,5 +1,5 @@
-/* Attempts to get an answer: a request is sent to the replica that was chosen, and again to another
- * one, as long as nothing of an answer is with the client. */
+/* Attempts: sends a request to the chosen replica, and again to another while the client has no
+ * part of an answer. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/bug.h"
@@ -12,7 +12,7 @@
 
 /* --- sending -------------------------------------------------------------------------------- */
 
-/* Whether a retry could need what was sent already. */
+/* Returns true if a retry may need the sent bytes. */
 static bool body_is_kept(const struct exchange *x)
 {
     return x->asking || ((!exchange_is_committed(x) || BUG(RETRY_ANSWERED)) &&
@@ -48,30 +48,31 @@ void exchange_push(struct exchange *x)
         client_resume_body(x->client);
 }
 
-/* Our own limit, or want of memory, is no failure of the replica. */
+/* Returns true for a limit or shortage of the router, which is no failure of the replica. */
 bool exchange_is_ours(int err)
 {
     return err == ERR_FULL || err == ERR_NOMEM;
 }
 
-/* --- whether another attempt may be made ---------------------------------------------------- */
+/* --- permission for another attempt --------------------------------------------------------- */
 
-/* Computing a prompt twice changes nothing but the load. */
+/* Returns true if a repetition is harmless. Computing a prompt twice changes nothing but the
+ * load. */
 static bool may_be_done_twice(const struct exchange *x)
 {
     return x->asking || exchange_is_idempotent(x->method) || exchange_computes(x->route.kind);
 }
 
-/* When an engine is silent for so long that time is up, it has most likely queued the prompt: a
- * second one would queue it again. */
+/* Returns true if the request may be sent again. After silence until the timeout, the engine has
+ * most likely queued the prompt, and another engine would queue it again. */
 static bool is_safe(const struct exchange *x)
 {
     return !x->reached || exchange_begins_nothing(x->method, x->now.judged) || BUG(DEED_TWICE) ||
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
-/* A refused connection costs the engines nothing, nor does one that was told to end. Who does not
- * know the model, or the stored response, was asked a question. */
+/* Returns true if the retry counts. A refused connection costs the engines nothing, nor does an
+ * engine during a shutdown. Neither does a question about the model or the stored response. */
 static bool is_charged(const struct exchange *x, enum verdict_reason why)
 {
     return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT &&
@@ -88,10 +89,10 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
-/* Whether it was under way when its replica died or was found to hang. All that was there needs a
- * retry at once, however much that is. It can be no more than what was under way, as long as it is
- * granted to a replica so seldom: one that breaks whatever it is sent is a matter for the budget.
- */
+/* Returns true if the request was under way when its replica died or was found to hang. All such
+ * requests need a retry at once, whatever their number. The grant is rare for each replica, so it
+ * covers no more than the requests under way. If a replica breaks on every request, the budget
+ * decides. */
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
@@ -101,10 +102,10 @@ static bool was_lost(const struct exchange *x)
         return false;
     if (pool->spared_ms == 0 || died_ms >= pool->spared_ms + BUDGET_SPARED_MS)
         pool->spared_ms = died_ms;
-    return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one blow may be judged anew */
+    return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one death may be judged again */
 }
 
-/* `failing`: one in a back-off will do. */
+/* `failing`: a replica in a back-off counts too. */
 static bool has_other(struct exchange *x, bool failing)
 {
     struct node_request request;
@@ -113,8 +114,9 @@ static bool has_other(struct exchange *x, bool failing)
                                  x->now.decision.replica, failing, x->proxy->now_ms);
 }
 
-/* A full replica computed nothing, and is avoided from now on. So few come to it at once, as long
- * as another one is there that is well and not full itself. */
+/* Returns true if a full replica's request fits elsewhere. A full replica has computed nothing, and
+ * is avoided from now on. So few requests get there, as long as another replica is healthy and not
+ * full. */
 static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
 {
     return why == RETRY_BUSY && has_other(x, false);
@@ -173,8 +175,8 @@ int exchange_rebook(struct exchange *x, enum node_outcome outcome)
     return exchange_choose_again(x, outcome);
 }
 
-/* The wait for other company than there is has lasted long enough: what is no suspect is placed
- * beside one, and a suspect is refused, unless it can be alone just now. */
+/* The wait for other company is over. An ordinary request is placed beside a suspect, and a suspect
+ * is refused unless it can be alone now. */
 static void company_late(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, admission.deadline);
@@ -182,7 +184,7 @@ static void company_late(struct deadline *d)
     exchange_route(x);
 }
 
-/* It is over for it, as admission answered. */
+/* Refuses the request, for admission's reason. */
 static void refuse(struct exchange *x)
 {
     if (x->plan.why == REFUSED_KEY_LIMIT) {
@@ -196,8 +198,8 @@ static void refuse(struct exchange *x)
     }
 }
 
-/* The attempt that was planned begins, and the one before is over. False: it waits for a replica,
- * or was answered why it does not. */
+/* Begins the planned attempt and ends the previous one. Returns false if the request waits for a
+ * replica, or was refused. */
 static bool begin(struct exchange *x)
 {
     enum admission_verdict verdict = x->plan.verdict;
@@ -214,8 +216,8 @@ static bool begin(struct exchange *x)
     return true;
 }
 
-/* The replicas were asked who has the stored response: the one that has it is wanted now, or, where
- * nobody has, any of them says so. */
+/* The search for the stored response is over. The request goes to the owner, or, without an owner,
+ * to any replica. */
 void exchange_asked(struct exchange *x)
 {
     exchange_hang_up(x);
@@ -230,10 +232,10 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
 {
     struct proxy *p = x->proxy;
     p->stats.retries[why]++;
-    x->failed_before |= why != RETRY_STORED; /* that one asks who has it */
+    x->failed_before |= why != RETRY_STORED; /* that was the search for an owner */
     if (is_charged(x, why)) {
         x->retries++;
-        budget_take(&p->admission.budget); /* what was lost may take it where it is empty */
+        budget_take(&p->admission.budget); /* a lost request may take from an empty budget */
     }
 }
 
@@ -255,8 +257,8 @@ static int start_upstream(struct exchange *x, bool fresh)
     return err;
 }
 
-/* Nothing can be sent to the replica that is booked. That was no attempt: the best one that there
- * is now is booked, or the request waits for one. False: it waits, or is answered. */
+/* The booked replica cannot be sent to. This was no attempt: books the best replica now, or the
+ * request waits. Returns false if the request waits or is answered. */
 static bool place_anew(struct exchange *x)
 {
     x->attempts--;
@@ -272,13 +274,13 @@ static bool place_anew(struct exchange *x)
     return false;
 }
 
-/* Sends to the replica that is booked, or to another where that fails at once. */
+/* Sends to the booked replica, or to another if sending fails at once. */
 static void send_now(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    /* What must not be done twice never goes out on a connection that may be closed already. Nor
-     * does what lost an engine: where that one died with others it would lose one that it never
-     * reached. */
+    /* A request that must not run twice never uses a connection that may already be closed. Nor
+     * does a request that lost its engine: a stale connection would look like another loss at an
+     * engine which never got the request. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
     exchange_pin(x);
@@ -319,8 +321,8 @@ void exchange_place_anew(struct exchange *x)
         send_now(x);
 }
 
-/* Since it was chosen the replica may have gone down, or away, and the request may have become
- * known as poison. */
+/* Sends after the back-off. Since the choice, the replica may have gone down or left, and the
+ * request may have become known as poison. */
 static void send_later(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
@@ -338,10 +340,10 @@ static void send_later(struct deadline *d)
         exchange_place_anew(x);
 }
 
-/* The first retry goes out at once. The next ones wait, each for another time: requests that failed
- * together must not come back together. What was at an engine that died waits as well: the one that
- * was chosen may be dead too, though nobody has noticed yet, and a request that meets two looks
- * like the one that killed them. */
+/* Sends the first retry at once. Later retries wait for random times, because requests that failed
+ * together must not return together. After an engine's death the first retry waits too: the chosen
+ * replica may also be dead, still unnoticed. After two deaths a request would look like their
+ * cause. */
 static void start(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -374,13 +376,14 @@ bool exchange_look_after(struct exchange *x)
     x->looked_after = true;
     exchange_release_booking(x, NODE_OUTCOME_REJECTED);
     exchange_hang_up(x);
-    exchange_forget_answer(x); /* with what waits of it, and its limit of time */
+    exchange_forget_answer(x); /* with its held part, and its time limit */
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
 }
 
-/* The only one that can be chosen may be another engine than the one that listed these models, or
- * has listed none, and one that has may serve the model by now. */
+/* Returns true if the model lists should be read before sending. The only possible replica may be a
+ * new engine since the last list, or has sent no list. A replica with a list may serve the model by
+ * now. */
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
@@ -474,7 +477,7 @@ int exchange_same_again(struct exchange *x)
     int err = start_upstream(x, true);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
-        x->refusal = REFUSED_NONE; /* of another address */
+        x->refusal = REFUSED_NONE; /* it was of another address */
         x->limit = NULL;
         exchange_push(x);
     }

@@ -1,5 +1,5 @@
-/* Which replica: what the router may know of the request, the choice, and what a client is answered
- * where there is none. */
+/* Chooses a replica: what the router may know of the request, the choice, and the answer without a
+ * replica. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 #include "node/proxy/exchange/suspect.h"
 #include "node/route/policy.h"
 
-/* "claude-cli/2.1.197 (external, cli)": the product, for versions come and go. */
+/* Reads the product from "claude-cli/2.1.197 (external, cli)"; versions change too often. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
 {
     struct slice agent = http_head_get(head, HTTP_USER_AGENT);
@@ -63,7 +63,6 @@ void exchange_render(struct exchange *x)
     http_skim_join(&x->skim, x->rendered.rendering);
 }
 
-/* The stored response that the request asks for or continues: only its maker has it. */
 struct slice exchange_stored_response(const struct exchange *x)
 {
     if (x->stored_id_len > 0)
@@ -129,7 +128,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
 }
 
-/* One that refuses what fits by all that is known of it is no sign that others' lists are old. */
+/* Looks for a longer context. The refusal of a fitting request is no sign of outdated lists at
+ * other replicas. */
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -161,8 +161,8 @@ static void model_unknown(struct exchange *x)
                           model.len > 256 ? 256 : (int)model.len, model.at);
 }
 
-/* What an engine said last is the truth of it. If the last attempt did not even get there, nothing
- * can serve now. */
+/* Answers without a replica. An engine's last error is the best information. If the last attempt
+ * did not reach any replica, none can serve now. */
 void exchange_no_answer(struct exchange *x, const char *text)
 {
     bool late = x->timed_out || x->refusal == REFUSED_CONNECT;
@@ -209,8 +209,8 @@ void exchange_exclude(struct exchange *x, enum node_outcome outcome)
     node_replica_set_add(&x->excluded, r);
 }
 
-/* SGLang's native path is unknown to vLLM: those that are known to be vLLM are not asked, unless
- * there are no others. */
+/* Excludes vLLM for SGLang's native path, which vLLM does not know, unless there are only vLLM
+ * engines. */
 void exchange_exclude_other_engines(struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
@@ -224,8 +224,8 @@ void exchange_exclude_other_engines(struct exchange *x)
     }
 }
 
-/* What is asked around is a question more than work: most of those asked will not have it, so
- * nothing is recorded of them. */
+/* Chooses once. A search for a stored response is a question rather than work: most replicas will
+ * not have it, so nothing is recorded for them. */
 int exchange_choose_once(struct exchange *x)
 {
     struct proxy *p = x->proxy;

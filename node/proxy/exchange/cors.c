@@ -1,10 +1,10 @@
-/* Cross-origin requests of browsers (the Fetch standard's CORS protocol). Engines say who may read
- * their answers, and those pass as they are. What the router answers itself it says likewise, by
- * the setting cors-allow-origin; else a page could tell none of its errors from a network that is
- * down. */
+/* Cross-origin requests of browsers (the Fetch standard's CORS protocol). Engines say which pages
+ * may read their answers, and these fields pass unchanged. For answers of its own the router
+ * follows the setting cors-allow-origin. Otherwise a page could not tell the router's errors from
+ * network failures. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* What pages may read beside the fields that every page may. */
+/* Fields that pages may read, besides the standard's. */
 static const struct slice exposed =
     SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-model, "
           "x-grapevine-fallback, x-grapevine-reason, x-grapevine-limit, retry-after");
@@ -51,7 +51,7 @@ size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines)
     size_t n = 0;
     if (cors == EXCHANGE_CORS_OFF)
         return 0;
-    if (cors != EXCHANGE_CORS_ANY) /* another page gets another answer */
+    if (cors != EXCHANGE_CORS_ANY) /* the answer depends on the page */
         lines[n++] = (struct http_line){SLICE("vary"), SLICE("Origin")};
     if (cors == EXCHANGE_CORS_OTHER)
         return n;

@@ -1,11 +1,11 @@
-/* Request bodies that come compressed (http/coding.h). Engines take none, and a router that cannot
- * read a body does not know its model. So it is decoded while it comes, and goes on as if it had
- * come so: whole, with its own length and without Content-Encoding.
+/* Decodes compressed request bodies (http/coding.h). Engines accept none, and a router needs the
+ * model in the body. The body is decoded as it arrives, and forwarded as if sent plain: whole, with
+ * a length and without Content-Encoding.
  *
- * So are answers whose tokens, errors and end the router reads. It accepts no coding of those, but
- * a proxy before the engine may compress what it likes. A few bytes may stand for many: so one
- * event decodes a part of what a read brought, and the rest waits with the connection until its
- * client has taken what came out. */
+ * Answers are decoded too, if the router reads their tokens, errors and end. The router accepts no
+ * coding for these, but a proxy before the engine may compress unasked. A few bytes may decode to
+ * many. So each event decodes only a part of a read. The rest waits in the connection until the
+ * client has taken the output. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 
-enum { DECODE_ROOM = 16384 }; /* asked for at a time */
+enum { DECODE_ROOM = 16384 }; /* the output of one call */
 
 bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
 {
@@ -72,7 +72,7 @@ static bool refuse(struct exchange *x, int err)
     return false;
 }
 
-/* What a decoder holds counts as the bodies do. */
+/* Counts a decoder's memory as bodies are counted. */
 static bool charge(struct exchange *x, size_t bytes, size_t *counted)
 {
     if (bytes <= *counted)

@@ -1,6 +1,6 @@
-/* How answers end badly: cut, without the terminal event of their API, or with an error event of
- * the engine. Each is counted and known to the breaker. The client of a stream gets an error event
- * in its API's form, and then the cut: a body without its proper end. */
+/* Answers that end badly: cut, without their API's terminal event, or with an error event of the
+ * engine. Each is counted, and reported to the breaker. A stream's client gets an error event in
+ * the API's form, and then the cut: a body without its proper end. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "http/error.h"
 
-/* --- what is counted ------------------------------------------------------------------------- */
+/* --- counters ------------------------------------------------------------------------------- */
 
 const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE] = {
     [UPSTREAM_CONNECT_FAILED] = {"connect", "broken", NODE_ERROR_CONNECT, RETRY_CONNECT},
@@ -50,9 +50,10 @@ void exchange_count_event(struct exchange *x)
     x->now.error_counted = true;
 }
 
-/* --- an end that the engine made ------------------------------------------------------------- */
+/* --- ends by the engine --------------------------------------------------------------------- */
 
-/* A full queue is no fault of the engine, nor is a request that it refuses. */
+/* Returns the outcome of an error. A full queue is no fault of the engine, nor is a refused
+ * request. */
 static enum node_outcome outcome_of(unsigned error_status)
 {
     if (error_status == 429 || error_status == 503)
@@ -73,13 +74,13 @@ void exchange_judge_error(struct exchange *x)
         return;
     exchange_count_event(x);
     x->cause = exchange_was_aborted(x) ? "aborted" : "error_event";
-    if (x->now.outcome == NODE_OUTCOME_OK) /* else it was judged when it came */
+    if (x->now.outcome == NODE_OUTCOME_OK) /* else judged on arrival */
         x->now.outcome = outcome_of(x->usage.error_status);
 }
 
-/* --- what the client gets -------------------------------------------------------------------- */
+/* --- the client's view ---------------------------------------------------------------------- */
 
-/* Whether an event can be added that its reader takes for one. */
+/* Returns true if the client would recognize an added event. */
 static bool takes_event(const struct exchange *x)
 {
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
@@ -87,13 +88,13 @@ static bool takes_event(const struct exchange *x)
            x->client->broken == CLIENT_END_DONE;
 }
 
-/* Ends the event that was cut. Half an object is no JSON, so nobody takes it for a whole one; of
- * half a field's name this makes a field that nobody knows. */
+/* Returns the bytes to end a cut event. Half an object is no JSON, so no client takes it for
+ * complete. After half a field name, the result is an unknown field. */
 static struct slice event_end(const struct exchange *x)
 {
     if ((x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0) ||
         (x->ids != NULL && x->ids->cuts && x->ids->cut.part.len > 0))
-        return SLICE(""); /* the client has none of the event that was cut */
+        return SLICE(""); /* the client has no part of the cut event */
     switch (http_usage_place(&x->usage)) {
     case HTTP_USAGE_IN_NAME:
         return SLICE("-\n\n");
@@ -110,7 +111,7 @@ static void flush(struct exchange *x, bool last)
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, last);
 }
 
-/* The whole event that waited for one behind it, which does not come. */
+/* Gathers the last whole event, which waited for a successor. */
 static void gather_finish(struct exchange *x)
 {
     struct slice finish = http_usage_cut_finish(&x->now.cut);
@@ -135,7 +136,7 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text)
     gather_finish(x);
     if (client_gather_full(x->client))
         flush(x, false);
-    /* Of the answer behind a sign of life the client has whole events. */
+    /* After a sign of life, the client has only whole events of the answer. */
     bool sign = x->alive && !exchange_is_committed(x) && x->client->broken == CLIENT_END_DONE;
     if ((sign || (takes_event(x) && buf_append_slice(&event, event_end(x)) == 0)) &&
         http_error_event_write(&event, &error) == 0)

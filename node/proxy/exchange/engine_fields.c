@@ -1,4 +1,4 @@
-/* Fields by which engines speak among themselves (http/engine_field.h) do not come from clients. */
+/* Refuses clients' use of fields by which engines address each other (http/engine_field.h). */
 #include <stdio.h>
 
 #include "http/engine_field.h"
@@ -29,7 +29,7 @@ static bool refuse_field(struct exchange *x, struct slice field)
     return refuse(x, field, text);
 }
 
-/* `found`: what of the id names an engine; NULL: the id was too long to be looked at. */
+/* `found`: the part of the id with an engine's name; NULL: the id was too long to examine. */
 static bool refuse_id(struct exchange *x, struct slice field, const char *found)
 {
     char text[192];

@@ -1,4 +1,4 @@
-/* The life of an exchange: made, finished, logged. */
+/* An exchange's life: made, finished, logged. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ void exchange_pool_free(struct proxy *p)
     p->exchanges.free_count = 0;
 }
 
-/* The request itself has ended, not only an attempt at it. */
+/* Returns the result of the request, not only of an attempt. */
 static enum node_result result_of(const struct exchange *x, enum client_end why)
 {
     static const enum node_answer_end ends[CLIENT_ENDS] = {
@@ -115,7 +115,7 @@ static enum node_result result_of(const struct exchange *x, enum client_end why)
     return node_result_of(&ending);
 }
 
-/* For who asks later why it went there. */
+/* Completes the decision's record, for later questions about the choice. */
 static void tell_end(const struct exchange *x, enum node_outcome outcome,
                      const struct node_usage *told)
 {
@@ -133,7 +133,7 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
     node_decisions_end(p->config.decisions, x->now.decision.number, &end, p->now_ms);
 }
 
-/* A rejection that was kept is held again, wherever a later attempt is (exchange_answer_kept). */
+/* A kept rejection is held again from any phase of a later attempt (exchange_answer_kept). */
 static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
     [ATTEMPT_NONE] = {[ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
     [ATTEMPT_CHOSEN] = {[ATTEMPT_NONE] = true, [ATTEMPT_SENT] = true, [ATTEMPT_HELD] = true},
@@ -191,8 +191,9 @@ void exchange_blame(struct exchange *x)
     x->doubt.open = false;
 }
 
-/* The router's own health says 503 to every probe until an engine is loaded: no line for each. Nor
- * for mistakes and probes of clients, of which a program at its start may make seven. */
+/* Returns true if the request gets an access line. The router's own health answers 503 to every
+ * probe until an engine is loaded, which would be too many lines. The same holds for clients'
+ * mistakes: a program may make seven at its start. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
     bool invalid = x->refused && refusal_is_clients(x->refusal);
@@ -204,8 +205,8 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
            (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
 }
 
-/* Why the router refused it, in a word, or why its answer ended badly. Empty: it did not; or its
- * client left, which is no reason of ours. */
+/* Returns the reason for a refusal or for a bad end, in a word. Empty: neither, or the client
+ * left. */
 static const char *reason_of(const struct exchange *x, enum client_end why)
 {
     enum refusal refusal = x->refused ? x->refusal : REFUSED_NONE;
@@ -272,7 +273,7 @@ static void log_access(const struct exchange *x, enum client_end why)
                                                  ARRAY_LEN(fields));
 }
 
-/* It has ended, whole. */
+/* Adds the times of a complete answer to the histograms. */
 static void note_timing(const struct exchange *x)
 {
     if (x->now.scan != EXCHANGE_SCAN_USAGE || x->now.status / 100 != 2)
@@ -309,7 +310,7 @@ void exchange_hold_drop(struct exchange *x)
     deadline_clear(&x->deadline);
 }
 
-/* It is not looked at again. */
+/* Drops the answer's state, which is not read again. */
 static void drop_answer(struct exchange *x)
 {
     exchange_hold_drop(x);
@@ -320,7 +321,7 @@ static void drop_answer(struct exchange *x)
     segment_pool_discharge(&x->proxy->segments, x->now.unpack_bytes);
 }
 
-/* The one way out of every exchange. */
+/* Ends every exchange. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct proxy_stats *stats = &x->proxy->stats;
@@ -348,7 +349,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_ids_free(x);
     node_decisions_result(x->proxy->config.decisions, x->now.decision.number, result);
     exchange_kept_drop(x);
-    if (why != CLIENT_END_GONE) /* nothing else came that would say otherwise */
+    if (why != CLIENT_END_GONE) /* no later answer contradicted the doubt */
         exchange_blame(x);
     log_access(x, why);
     exchange_trace_end(x, client_end_name(why), reason_of(x, why), node_result_failed(result));
@@ -360,7 +361,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
 void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
-    /* A client that is already lost to us hears nothing of the end. */
+    /* A lost client does not learn about the end. */
     end(x, x->told && c->broken == CLIENT_END_GONE ? CLIENT_END_DONE : c->broken, x->now.outcome);
     client_answered(c);
 }
@@ -377,13 +378,13 @@ void exchange_finish_cut(struct exchange *x)
 void exchange_cut(struct exchange *x, enum client_end why, bool reset)
 {
     struct client *c = x->client;
-    /* The clients of OpenAI leave at [DONE], and do not wait for the end of the framing. */
+    /* OpenAI's clients leave at [DONE], without waiting for the end of the framing. */
     exchange_note_told(x);
     bool whole = why == CLIENT_END_GONE && x->told;
     bool begun = exchange_is_committed(x) || x->alive;
     c->exchange = NULL;
     client_discard(c);
-    /* What ends with the connection would pass for whole. */
+    /* The connection's plain end would pass for the end of the answer. */
     client_close(c, reset || (begun && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
     end(x, whole ? CLIENT_END_DONE : why, whole ? x->now.outcome : NODE_OUTCOME_CLIENT_GONE);
 }
@@ -393,7 +394,7 @@ void exchange_forget_answer(struct exchange *x)
     client_discard(x->client);
     drop_answer(x);
     struct attempt *a = &x->now;
-    if (a->status != 0 && !x->alive) /* a head that went out says whether the connection stays */
+    if (a->status != 0 && !x->alive) /* a sent head has announced if the connection stays */
         x->client->last = a->last_asked;
     const size_t answer = offsetof(struct attempt, status);
     memset((char *)a + answer, 0, sizeof *a - answer);

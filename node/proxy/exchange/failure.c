@@ -1,5 +1,5 @@
-/* What follows when a replica fails: whose failure it is (verdict.c), whether another replica is
- * asked, and what the client gets if none is. */
+/* Reactions to a replica's failure: the guilty side (verdict.c), another replica, or else the
+ * client's answer. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "node/proxy/engine/prober.h"
 #include "node/proxy/exchange/suspect.h"
 
-/* --- it was asked for a stored response ----------------------------------------------------- */
+/* --- the search for a stored response ------------------------------------------------------- */
 
-/* It failed to say whether it has the stored response: the next one is asked. */
+/* Asks the next replica, because this one does not have the stored response, or failed to say. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
     if (exchange_move(x, outcome, RETRY_STORED) != 0)
@@ -31,9 +31,9 @@ void exchange_answered(struct exchange *x, unsigned status)
     exchange_asked(x);
 }
 
-/* --- it said something ---------------------------------------------------------------------- */
+/* --- failures with an answer ---------------------------------------------------------------- */
 
-/* A 404 may say that the replica does not know the model, which it had listed or not. */
+/* Returns true if a 404 may mean an unknown model, listed or not. */
 static bool may_deny_the_model(const struct exchange *x)
 {
     struct node_request request;
@@ -43,7 +43,7 @@ static bool may_deny_the_model(const struct exchange *x)
     return request.model.len > 0;
 }
 
-/* An adapter of SGLang: beside the model, or behind it ("base:adapter"). */
+/* Returns true for an adapter of SGLang: beside the model, or behind it ("base:adapter"). */
 static bool names_adapter(const struct node_request *request)
 {
     return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
@@ -73,7 +73,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
 }
 
-/* `then`: what follows; `to`: at which replica, -1: at none. */
+/* `then`: the reaction; `to`: the replica, -1: none. */
 static void log_failure(const struct exchange *x, unsigned replica, const char *what,
                         const char *then, int to)
 {
@@ -91,7 +91,7 @@ static void log_failure(const struct exchange *x, unsigned replica, const char *
         log_event_write(p->config.log, LOG_WARN, "upstream_failed", fields, count);
 }
 
-/* What follows now that another replica has been looked for. */
+/* Logs the reaction after a search for another replica. */
 static void log_moved(const struct exchange *x, unsigned from, const char *what)
 {
     static const char *const then[] = {
@@ -100,7 +100,8 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
     log_failure(x, from, what, then[x->plan.verdict], goes ? (int)x->plan.decision.replica : -1);
 }
 
-/* The first to fail so may be innocent: the request itself may be bad. Who answers next decides. */
+/* Drops an answer in doubt. The first replica with such an error may be innocent: the request may
+ * be bad. The next answer decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {
     unsigned first = x->now.decision.server;
@@ -110,25 +111,27 @@ static bool let_go_in_doubt(struct exchange *x)
                                 .life = node_router_replica(x->proxy->config.router, first)->life};
     if (exchange_rebook(x, NODE_OUTCOME_IN_DOUBT) == 0)
         return true;
-    exchange_blame(x); /* nobody else could say otherwise */
+    exchange_blame(x); /* no other replica could disagree */
     return false;
 }
 
-/* The request is to blame: another replica fails alike, or says what is wrong with it. */
+/* Ends the doubt: the request is guilty, because another replica fails alike or names the
+ * mistake. */
 static void acquit(struct exchange *x)
 {
     x->doubt.open = false;
 }
 
-/* Its last answers were errors too, and its own: it says nothing of the request. */
+/* Returns true if the replica's last answers were errors too: they say nothing about the
+ * request. */
 static bool errs_anyway(const struct exchange *x)
 {
     return node_router_process(x->proxy->config.router, x->now.decision.replica)
                ->trouble.error_answers > 0;
 }
 
-/* The answer to a failure that an engine said goes to the client: another one is not asked. Unless
- * another replica had rejected the request before: true, that one did. */
+/* Lets the engine's error go to the client, without another attempt. Returns true if another
+ * replica's earlier rejection goes instead. */
 static bool let_pass(struct exchange *x, unsigned replica, const char *what)
 {
     log_failure(x, replica, what, "answer", -1);
@@ -153,7 +156,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     x->timed_out = false;
     x->now.outcome = j->outcome;
     if (j->core_dead) {
-        x->now.first_token = false; /* the head of an error was taken for one */
+        x->now.first_token = false; /* the head of an error counted as a token */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
         node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
         prober_ask_health(x->proxy, x->now.decision.server);
@@ -180,14 +183,14 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     if (exchange_only_there(x) || !exchange_may_retry(x, why))
         return let_pass(x, from, what);
     if (doubt ? !let_go_in_doubt(x) : exchange_rebook(x, j->outcome) != 0)
-        return let_pass(x, from, what); /* there is nobody else */
+        return let_pass(x, from, what); /* no other replica */
     log_moved(x, from, what);
     x->said = status;
     exchange_begin_anew(x, why);
     return true;
 }
 
-/* Each replica may be asked once, as the question has no body. */
+/* Asks each replica at most once, because the question has no body. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
     return x->asking_around && status == 404 && !exchange_is_committed(x) &&
@@ -206,10 +209,10 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
     return exchange_judge_answer(x, &j, status);
 }
 
-/* --- it said nothing, or broke off ---------------------------------------------------------- */
+/* --- failures without an answer, or during it ----------------------------------------------- */
 
-/* The same replica once more, under the same booking: nothing says that it failed. ERR_AGAIN: that
- * is not the case; else what upstream_start() says. */
+/* Tries the same replica again under the same booking, because nothing shows a failure. ERR_AGAIN:
+ * not possible; else as upstream_start(). */
 static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
@@ -219,7 +222,7 @@ static int again(struct exchange *x, struct pool *pool, enum upstream_failure fa
     return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
 }
 
-/* Counts and logs it. Returns what it says of the replica. */
+/* Counts and logs the failure. Returns the outcome for the replica. */
 static enum node_outcome note_failure(struct exchange *x, enum upstream_failure failure)
 {
     struct proxy *p = x->proxy;
@@ -255,7 +258,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     exchange_no_answer(x, text);
 }
 
-/* The client hears of it: what it has of an answer is cut, or it gets an error. */
+/* Reports the failure to the client: by a cut of the begun answer, or by an error. */
 static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
 {
     x->now.outcome = outcome;
@@ -265,7 +268,7 @@ static void give_up(struct exchange *x, enum upstream_failure failure, enum node
         answer_failure(x, failure, outcome);
 }
 
-/* Another replica is asked. */
+/* Asks another replica. */
 static void ask_another(struct exchange *x, enum upstream_failure failure,
                         enum node_outcome outcome)
 {
@@ -283,8 +286,8 @@ static void ask_another(struct exchange *x, enum upstream_failure failure,
     exchange_no_replica(x, err);
 }
 
-/* What an end says of the request that it was sent. An engine that sleeps is well; one that was
- * only asked for a stored response computed nothing. */
+/* Judges the request after a connection's end. A sleeping engine is well; a question for a stored
+ * response computes nothing. */
 static void note_death(struct exchange *x, enum upstream_failure failure)
 {
     if (x->asking)
@@ -314,7 +317,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         return;
     }
     note_death(x, failure);
-    /* A reused connection that was stale had closed before the request came. */
+    /* A stale reused connection had closed before the request came. */
     bool sent = x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
     (void)exchange_disconnected(x);

@@ -1,14 +1,14 @@
-/* What of an answer waits in the router instead of going to the client. While nothing is with the
- * client, another replica may answer in its place:
+/* Holds a part of an answer in the router. While the client has nothing, another replica may answer
+ * instead:
  *
- *   STREAM   the head of a stream, and its events before the first token. At stream-hold the client
- *            gets a sign of life of it, one that another attempt can follow unseen where the API
- *            lets it: then only a token, an error or the end commit the answer.
- *   BODY     an answer that comes at once, until it is whole.
- *   ERROR    an error whose body says whose it is: a 404 that may mean an unknown model, a 500. Of
- *            a long one the beginning decides, as soon as that much is there.
+ *   STREAM   the head of a stream, and its events before the first token. After stream-hold the
+ *            client gets a sign of life. If the API allows, the sign does not exclude another
+ *            attempt: then only a token, an error or the end commits the answer.
+ *   BODY     an answer without a stream, until complete.
+ *   ERROR    an error which only its body explains: a 404 that may mean an unknown model, a 500.
+ *            The beginning of a long one decides, as soon as received.
  *
- * What is gathered in one event is not copied if it goes out with that event. */
+ * Bytes that go out with their own event are not copied. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -19,12 +19,12 @@
 #include "node/replica/engine_json.h"
 #include "node/replica/model.h"
 
-/* An engine that repeats the prompt says before or behind it what is wrong: so much of both ends
- * of an error is read. Its own words are shorter, and a prompt that has such words in between is
- * not taken for them. */
+/* Bytes read at both ends of an error: an engine that repeats the prompt names the mistake before
+ * or after. The engine's own words are shorter. Similar words in the prompt between do not
+ * count. */
 enum { ENDS_BYTES = 1024 };
 
-/* --- what is held --------------------------------------------------------------------------- */
+/* --- holding -------------------------------------------------------------------------------- */
 
 static void note_model_served(struct exchange *x)
 {
@@ -47,7 +47,7 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
     if (x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
         return EXCHANGE_HOLD_STREAM;
     bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
-    bool json = x->now.scan == EXCHANGE_SCAN_USAGE || /* of its two forms, the other one */
+    bool json = x->now.scan == EXCHANGE_SCAN_USAGE || /* its other form */
                 (exchange_computes(x->route.kind) && exchange_is_json(head));
     return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
 }
@@ -67,7 +67,7 @@ static struct slice held_body(const struct exchange *x)
     return slice_skip(buf_slice(&x->now.held), x->now.held_head);
 }
 
-/* Takes what is gathered over. */
+/* Takes over the gathered bytes. */
 static bool keep(struct exchange *x, size_t max)
 {
     size_t bytes = x->now.held.len - x->now.held_head + client_gathered_bytes(x->client);
@@ -82,14 +82,14 @@ bool exchange_hold_waits(struct exchange *x)
     return !over && keep(x, x->now.held_max);
 }
 
-/* --- it goes on ----------------------------------------------------------------------------- */
+/* --- passing on ----------------------------------------------------------------------------- */
 
 void exchange_hold_pass(struct exchange *x)
 {
     struct slice none = slice_of(NULL, 0);
     x->now.hold = EXCHANGE_HOLD_NONE;
     deadline_clear(&x->deadline);
-    /* An earlier attempt's preamble is with the client: this one goes on behind its own. */
+    /* The client has an earlier attempt's preamble: this one continues after the preamble. */
     if (x->now.follows && x->preamble_out && keep(x, SIZE_MAX)) {
         struct slice body = held_body(x);
         client_gather_front(x->client, none, slice_skip(body, http_events_preamble(body)));
@@ -98,7 +98,7 @@ void exchange_hold_pass(struct exchange *x)
     }
 }
 
-/* A message's start cannot be repeated, but a ping says as much. */
+/* A message's start cannot be repeated, but a ping has the same effect. */
 bool exchange_hold_sign(struct exchange *x)
 {
     static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
@@ -117,17 +117,18 @@ bool exchange_hold_sign(struct exchange *x)
     return true;
 }
 
-/* --- it is judged --------------------------------------------------------------------------- */
+/* --- judging -------------------------------------------------------------------------------- */
 
-/* Each replica may be asked once, if that is little effort: none of them computes anything. */
+/* Returns true if the next replica may be asked: each at most once, with little effort, as none
+ * computes anything. */
 static bool may_ask_another(const struct exchange *x, bool known)
 {
     return !x->dropped && (known || x->request.body->bytes <= EXCHANGE_ASK_BYTES ||
                            x->attempts <= x->proxy->config.options->retries_max);
 }
 
-/* It does not know the model: another one is asked. True: another answer comes in place of this
- * one, or has. */
+/* Asks another replica after this one denied the model. Returns true if another answer replaces
+ * this one. */
 static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -139,7 +140,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
         err = exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL);
     if (err == 0 || (err == ERR_NOT_FOUND && exchange_look_after(x)))
         return true;
-    /* One that may serve it is down, or failed before: the model may well exist. */
+    /* A replica for the model is down, or failed before, so the model may well exist. */
     if (err == ERR_UNREACHABLE && request->replica_wanted < 0) {
         exchange_forget_answer(x);
         exchange_answer_error(x, 503, slice_of("", 0),
@@ -149,7 +150,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
     return false;
 }
 
-/* True: another answer comes in its place, or has. */
+/* Returns true if another answer replaces this one. */
 static bool judge_unknown(struct exchange *x)
 {
     struct node_request request;
@@ -157,7 +158,8 @@ static bool judge_unknown(struct exchange *x)
     return is_denied(x, &request);
 }
 
-/* SGLang refuses an adapter with 400; one that is named beside the model says nothing of that. */
+/* Judges SGLang's 400 about an adapter. If the adapter is named beside the model, the model is not
+ * denied. */
 static bool judge_adapter(struct exchange *x)
 {
     struct node_request request;
@@ -170,7 +172,7 @@ static bool judge_adapter(struct exchange *x)
     return exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0;
 }
 
-/* One with a longer context is asked, once; and once more if one has listed it since. */
+/* Asks a replica with a longer context, once; and again if a list has shown a longer one since. */
 static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {
     struct node_router *router = x->proxy->config.router;
@@ -202,8 +204,8 @@ static bool is_no_rank(const struct exchange *x, unsigned status, struct slice m
     return status == 400 && x->now.decision.rank >= 0 && verdict_rank_is_unknown(message);
 }
 
-/* The engine was started again with fewer ranks, and its metrics have not told yet: it chooses
- * itself. True: another answer comes in place of this one. */
+/* Lets the engine choose the rank, because it restarted with fewer ranks and the metrics are older.
+ * Returns true if another answer replaces this one. */
 static bool judge_rank(struct exchange *x)
 {
     if (exchange_is_committed(x) || x->dropped)
@@ -216,7 +218,7 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
-/* `message`: it, or all that is held of the answer. */
+/* `message`: the error's message, or the whole held answer. */
 static bool says_too_long(const struct exchange *x, unsigned status,
                           const struct node_engine_error *error, struct slice message)
 {
@@ -228,8 +230,8 @@ static bool says_too_long(const struct exchange *x, unsigned status,
     return error->too_long || verdict_context_is_short(message) || verdict_context_is_short(end);
 }
 
-/* That is no question for any other replica, but for one with a longer context. Unless the request
- * fits by all that is known: then it is a rejection like any other. */
+/* Returns true if only a longer context can help. A request that should fit is an ordinary
+ * rejection instead. */
 static bool is_too_long(const struct exchange *x, unsigned status,
                         const struct node_engine_error *error, struct slice message)
 {
@@ -243,7 +245,7 @@ static bool is_too_long(const struct exchange *x, unsigned status,
     return false;
 }
 
-/* True: another answer comes in place of this one, or has. `said`: as of exchange_rejected(). */
+/* Returns true if another answer replaces this one. `said`: as in exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
                           const struct node_engine_error *said, struct slice message)
 {
@@ -283,7 +285,7 @@ bool exchange_hold_judge(struct exchange *x)
     return exchange_judge_answer(x, &j, x->now.status);
 }
 
-/* The error among the events that are held. */
+/* Finds the error among the held events. */
 static void read_event(const struct exchange *x, struct node_engine_error *out)
 {
     struct slice rest = held_body(x), data;
@@ -298,8 +300,7 @@ static void read_event(const struct exchange *x, struct node_engine_error *out)
         out->status = x->usage.error_status;
 }
 
-/* Another answer may still come in place of what was aborted; else it goes on as the engine made
- * it, and is not looked at again. */
+/* Replaces an aborted answer if possible. Otherwise the answer goes on unchanged and unread. */
 static bool judge_abort(struct exchange *x)
 {
     struct verdict_judgement j = verdict_of_abort();
@@ -336,7 +337,7 @@ bool exchange_hold_judge_event(struct exchange *x)
                     !is_too_long(x, error.status, &error, slice_of_cstr(error.message));
     if ((rejected && exchange_rejected(x, status, &error)) || exchange_judge_answer(x, &j, status))
         return true;
-    if (x->alive) /* the client has a 200: it gets the event */
+    if (x->alive) /* the client has a 200, and gets the event */
         return false;
     enum node_outcome outcome = x->now.outcome;
     exchange_release_booking(x, outcome);

@@ -1,8 +1,8 @@
-/* The name that a replica is asked under (RFC 9110, section 7.2). A server may hold several sites
- * at one address, an ingress or a platform's front end does, and knows by Host which is meant. So
- * it is the authority of the replica's URL, the same that probes and TLS name; where the setting
- * host-header or the label of the replica says so, it is the client's own. Each attempt may go to
- * another replica: the head is changed before each. */
+/* The Host of a request to a replica (RFC 9110, section 7.2). A server at one address may have
+ * several sites, as an ingress or a platform's front end does, and selects by Host. So Host is the
+ * authority of the replica's URL, as for probes and TLS. If the setting host-header or the
+ * replica's label says so, the client's own Host is used. Each attempt may go to another replica,
+ * so the head is changed before each. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/bug.h"
@@ -10,7 +10,7 @@
 
 void exchange_host_note(struct exchange *x, struct slice host)
 {
-    if (host.len > sizeof x->host) /* no name of a host: DNS has 253 bytes */
+    if (host.len > sizeof x->host) /* not a host name: DNS allows 253 bytes */
         return;
     memcpy(x->host, host.at, host.len);
     x->host_len = (uint16_t)host.len;
@@ -26,7 +26,7 @@ static bool is_clients(const struct exchange *x)
     return (said == NODE_HOST_CLIENT || BUG(HOST_OF_CLIENT)) && x->host_len > 0;
 }
 
-/* Empty: its place has no addresses, and nothing can be sent there. */
+/* Empty: the pool has no address, and nothing can be sent there. */
 static struct slice authority(const struct exchange *x)
 {
     const struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];

@@ -1,6 +1,6 @@
-/* The rejection that another replica is asked about: what the client gets of it if nobody says
- * otherwise. It is open from the moment another replica is asked until one accepts the same bytes
- * or rejects them too, or the exchange ends. */
+/* The rejection kept while another replica is asked. The client gets it unless a better answer
+ * comes. It is open until another replica accepts or rejects the same bytes, or the exchange
+ * ends. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int keep_error(struct exchange_kept *k, const struct node_engine_error *s
     buf_init(&k->bytes, 0);
     int err = buf_append_cstr(&k->bytes, said->type);
     err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
-    k->head = k->bytes.len; /* where the message begins */
+    k->head = k->bytes.len; /* start of the message */
     err = err == 0 ? buf_append_cstr(&k->bytes, said->message) : err;
     err = err == 0 ? buf_append_char(&k->bytes, '\0') : err;
     if (err != 0)
@@ -21,7 +21,7 @@ static int keep_error(struct exchange_kept *k, const struct node_engine_error *s
     return err;
 }
 
-/* Of an answer that is too long to be kept: its beginning says what it is. */
+/* Keeps the beginning of a long answer, which names the mistake. */
 static int keep_beginning(struct exchange *x, unsigned status)
 {
     struct node_engine_error error;
@@ -87,8 +87,8 @@ void exchange_kept_drop(struct exchange *x)
     k->bytes = (struct buf){0};
 }
 
-/* One that is known to reject what others accept says nothing of the request, unless it says why.
- */
+/* A replica known for rejecting acceptable requests says nothing about this one, unless it gives
+ * the reason. */
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;

@@ -1,8 +1,7 @@
-/* Whose request it is: the client's key, and what that may use. Without keys (client-keys-file)
- * nothing here does anything. */
+/* The client's key and its limits. Without keys (client-keys-file) this file has no effect. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* What the client shows, in the order of preference; empty: no key. */
+/* Returns the key in the head, in the order of preference; empty: none. */
 static struct slice secret_of(const struct http_head *head)
 {
     struct slice bearer = http_head_get(head, HTTP_AUTHORIZATION);
@@ -48,16 +47,16 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
     return false;
 }
 
-/* What a key that is for certain models may ask for: only where it is read for sure which model an
- * engine will use. */
+/* Returns true if the router certainly reads the model that an engine will use. A key for certain
+ * models may only use such paths. */
 static bool model_is_read(enum http_path_kind kind, const struct http_head *head)
 {
     switch (kind) {
-    case HTTP_PATH_MEDIA: /* in a form a file may look like the field that names one, */
-    case HTTP_PATH_JOBS:  /* and a text of another form may look like JSON */
+    case HTTP_PATH_MEDIA: /* in a form a file may look like the model field, */
+    case HTTP_PATH_JOBS:  /* and another text may look like JSON */
         return exchange_is_json(head);
     case HTTP_PATH_GENERATE:    /* names no model */
-    case HTTP_PATH_INVOCATIONS: /* X-Amzn-SageMaker-Adapter-Identifier replaces it (vLLM) */
+    case HTTP_PATH_INVOCATIONS: /* X-Amzn-SageMaker-Adapter-Identifier replaces the model (vLLM) */
     case HTTP_PATH_OTHER:
     case HTTP_PATH_STATUS:
     case HTTP_PATH_CONTROL:
@@ -91,7 +90,7 @@ void exchange_key_limited(struct exchange *x)
                           x->limit, (unsigned long long)most);
 }
 
-/* Whether it is what it looks like to whatever stands before an engine, too. */
+/* Returns true if any proxy before an engine reads the path in the same way. */
 static bool is_plain(struct slice path)
 {
     for (size_t i = 0; i < path.len; i++) {
@@ -102,7 +101,7 @@ static bool is_plain(struct slice path)
     return true;
 }
 
-/* An engine's list of jobs is of all who began one there. */
+/* Refuses an engine's list of jobs, which has those of all clients. */
 static bool refuse_jobs(struct exchange *x)
 {
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_RESPONSE);
@@ -114,7 +113,7 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
 {
     bool unknown = x->route.kind == HTTP_PATH_OTHER || x->route.behind;
     if (x->key != NULL && unknown && !is_plain(head->path)) {
-        /* It may be another key's stored response in disguise. */
+        /* possibly another key's stored response in disguise */
         exchange_answer(x, 404, SLICE("application/json"), SLICE(HTTP_BODY_NOT_FOUND), NULL, 0);
         return true;
     }
@@ -132,7 +131,8 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
     return true;
 }
 
-/* With models a key is for a part of the replicas' work; what steers an engine is for all of it. */
+/* A key for certain models covers a part of the replicas' work, but a control request affects all
+ * of it. */
 bool exchange_key_refuse_control(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -170,8 +170,8 @@ static bool refuse_model_of_body(struct exchange *x)
     return true;
 }
 
-/* An answer in the background is there at once and empty: what it uses later, and that it is still
- * under way, no limit would see. */
+/* Refuses background answers under a limit. Such an answer comes at once and empty, so no limit
+ * would see the later use, or count the work under way. */
 static bool refuse_background(struct exchange *x)
 {
     const struct access_limits *l = &x->key->limits;

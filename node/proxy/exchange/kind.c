@@ -1,4 +1,4 @@
-/* What kind of work a request is, by its path. */
+/* The kind of a request's work, by its path. */
 #include <string.h>
 
 #include "base/check.h"
@@ -47,7 +47,6 @@ bool exchange_names_model(enum http_path_kind kind)
     return kind == HTTP_PATH_MEDIA || kind == HTTP_PATH_JOBS || kind == HTTP_PATH_OTHER;
 }
 
-/* Whether such a request makes an engine compute and changes nothing: it may be done twice. */
 bool exchange_computes(enum http_path_kind kind)
 {
     return exchange_carries_prompt(kind) || kind == HTTP_PATH_MEDIA;
@@ -81,7 +80,7 @@ bool exchange_begins_nothing(enum http_method method, unsigned status)
     case 404:
     case 405:
     case 413:
-    case 422: /* of its form, before anything looks at what it asks for */
+    case 422: /* an error of form, before the content is examined */
         return true;
     default:
         return exchange_is_idempotent(method);
@@ -131,8 +130,8 @@ uint8_t exchange_reject_kind(const struct exchange *x)
                      (x->skim.flags[HTTP_SKIM_STREAM] ? NODE_REJECT_STREAM : 0));
 }
 
-/* Of fields and parts that an engine prepares for (vLLM in its server or before it schedules them,
- * SGLang in its tokenizer and its grammar queue). A text that has such a word only seems to. */
+/* Fields and parts that need preparation in an engine (vLLM in its server or before scheduling,
+ * SGLang in its tokenizer and its grammar queue). A text may contain such a word by chance. */
 static const char *const PREPARED[] = {
     "image",  "audio", "video",       "file",     "response_format", "json_schema", "guided_",
     "struct", "regex", "\"grammar\"", "\"ebnf\"", "\"tools\"",       "embed",       "lora",

@@ -1,5 +1,5 @@
-/* Requests for which there is no replica now: they wait in the queue, and are answered where it is
- * full or their time is up. */
+/* Requests without a free replica: they wait in the queue, and are answered if the queue is full or
+ * the time is up. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -8,17 +8,17 @@
 #include "base/json_write.h"
 #include "node/proxy/engine/shortage.h"
 
-/* What those of each class wait for. */
+/* Each class and its awaited event. */
 static const struct {
-    enum proxy_limit limit; /* of their time */
-    const char *what;       /* as operators see it */
+    enum proxy_limit limit; /* of the wait */
+    const char *what;       /* for operators */
 } classes[QUEUE_CLASSES] = {
     [QUEUE_ALONE] = {PROXY_QUEUE_ALONE, "a replica to itself"},
     [QUEUE_APART] = {PROXY_QUEUE_APART, "a replica without a suspect"},
     [QUEUE_ROOM] = {PROXY_QUEUE, "room"},
 };
 
-/* Which of the limits would have to be higher. */
+/* Returns the setting that would have to be higher. */
 static const char *limit_in_the_way(const struct proxy *p)
 {
     const struct node_options *o = p->config.options;
@@ -70,7 +70,7 @@ static void put(struct json_writer *w, const char *key, uint64_t value)
     json_u64(w, value);
 }
 
-/* Of those that wait for the same: `first` has waited longest. */
+/* Writes the waiters with the same condition; `first` has waited longest. */
 static void put_lane(const struct proxy *p, struct json_writer *w, const struct queue_waiter *first)
 {
     const struct exchange *x = CONTAINER_OF(first, const struct exchange, admission.waiter);

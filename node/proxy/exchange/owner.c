@@ -1,20 +1,21 @@
-/* Whose stored response it is. Engines give, continue, cancel and delete one for whoever knows its
- * id: for a key of a client only those that it made may be asked for.
+/* The owner of a stored response. Engines give, continue, cancel and delete a response for any
+ * client with its id. A client's key may only use its own responses.
  *
- * Who made it stands where the replica does (node/route/affinity.h), in two entries more: one says
- * that the response is somebody's, the other whose. So routers share it as they share replicas, and
- * those of a build without this hand it on. */
+ * The owner is stored like the replica (node/route/affinity.h), in two more entries: the first
+ * marks an owned response, the second names the owner. So routers share owners as they share
+ * replicas, and routers of older builds forward them. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 enum owner {
-    OWNER_UNKNOWN, /* made without a key, before that was known, or forgotten */
+    OWNER_UNKNOWN, /* made without a key, or before its owner was known; or forgotten */
     OWNER_SAME,
     OWNER_OTHER,
 };
 
 enum { MARK_MAX = HTTP_USAGE_ID_MAX + 1 + ACCESS_NAME_MAX };
 
-/* No id has the NUL between them. An empty name stands for any. */
+/* Writes the key of an entry. No id contains the NUL between the parts. An empty name means any
+ * owner. */
 static struct slice mark(char *out, struct slice id, const char *name)
 {
     size_t len = strlen(name);
@@ -41,7 +42,7 @@ static enum owner owner_of(const struct exchange *x, struct slice id)
     if (id.len > HTTP_USAGE_ID_MAX)
         return OWNER_UNKNOWN;
     if (is_marked(x, id, x->key->use->name)) {
-        (void)is_marked(x, id, ""); /* both are kept here, or none: one alone would lie */
+        (void)is_marked(x, id, ""); /* refresh both entries: one alone would be wrong */
         return OWNER_SAME;
     }
     char text[MARK_MAX];
@@ -55,7 +56,7 @@ static void note_refusal(struct exchange *x)
     x->refusal = REFUSED_KEY_RESPONSE;
 }
 
-/* As an engine says it that does not have it. */
+/* Answers as an engine without the response. */
 static bool refuse(struct exchange *x, struct slice id, struct slice param)
 {
     note_refusal(x);
@@ -67,13 +68,13 @@ static bool refuse(struct exchange *x, struct slice id, struct slice param)
 bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice param)
 {
     enum owner owner = owner_of(x, id);
-    bool any_model = x->key->models == NULL; /* of which one it is cannot be told then, either */
+    bool any_model = x->key->models == NULL; /* the response's model is unknown too */
     if (owner == OWNER_SAME || (owner == OWNER_UNKNOWN && any_model))
         return false;
     return refuse(x, id, param);
 }
 
-/* The id that the client chose for the response (vLLM, SGLang). */
+/* Returns the id that the client chose for the response (vLLM, SGLang). */
 static struct slice chosen_id(const struct exchange *x)
 {
     bool chooses = x->route.kind == HTTP_PATH_RESPONSES && x->skimming;
@@ -97,13 +98,14 @@ bool exchange_owner_refuse_body(struct exchange *x)
     if (previous.len > 0 && exchange_owner_refuse(x, previous, SLICE("previous_response_id")))
         return true;
     struct slice chosen = chosen_id(x);
-    if (chosen.len > 0 && owner_of(x, chosen) == OWNER_OTHER) /* it would take its place */
+    if (chosen.len > 0 && owner_of(x, chosen) == OWNER_OTHER) /* the new response would replace
+                                                                 the other */
         return refuse(x, chosen, SLICE("request_id"));
     return false;
 }
 
-/* An id that the client chose may be one that was forgotten here and not at the engine: it would
- * become its own by asking for it. */
+/* Notes the owner of a response. A chosen id gets no owner: the engine may still have a response
+ * that the router has forgotten, and a client could claim the id by asking for it. */
 void exchange_owner_put(struct exchange *x)
 {
     struct slice id = slice_of_cstr(x->usage.response_id);

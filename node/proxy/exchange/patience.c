@@ -1,12 +1,11 @@
-/* Limits of time: which one passed, when a first token may still be waited for, and what all that
- * says of the replica. */
+/* Time limits: the passed limit, the wait for a first token, and the meaning for the replica. */
 #include "base/number.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <math.h>
 
-/* Of upstream-first-token-timeout "auto". A prediction may be wrong by much, and a client that
- * waits is better off than one that is sent away from an engine that would have answered. */
+/* Factors of upstream-first-token-timeout "auto". Predictions may be far off, and waiting is better
+ * for a client than leaving an engine about to answer. */
 static const double token_ttft_times = 10, token_ttft_times_max = 3;
 
 bool exchange_replica_moves(const struct exchange *x)
@@ -30,8 +29,8 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Without a byte and without a sign of work, of whomever. Time in which the router itself stood
- * still does not count. */
+/* Returns the time without a byte, and without a sign of work on any request. Pauses of the router
+ * itself do not count. */
 static uint64_t silence_ms(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
@@ -40,7 +39,8 @@ static uint64_t silence_ms(const struct exchange *x)
     return p->now_ms > since_ms ? p->now_ms - since_ms : 0;
 }
 
-/* Between two pieces of an answer. The patience is longer with an engine that tells nothing. */
+/* Returns the longest wait between two pieces of an answer. An engine without reports gets more
+ * time. */
 static uint64_t idle_wait_ms(const struct exchange *x)
 {
     return node_router_replica_tells(x->proxy->config.router, x->now.decision.replica)
@@ -48,7 +48,8 @@ static uint64_t idle_wait_ms(const struct exchange *x)
                : PROXY_IDLE_BLIND_MS;
 }
 
-/* The limit that has run is one that the router works out, and there is silence for less. */
+/* Returns true if the router computes the passed limit ("auto"), and the silence is still
+ * shorter. */
 static bool may_come(const struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;

@@ -1,6 +1,5 @@
-/* Pins a request to the data-parallel rank that was chosen (node/replica/rank.h). What its client
- * says of ranks counts only where the router has not chosen one. Without memory for a pin the
- * engine chooses. */
+/* Pins a request to the chosen data-parallel rank (node/replica/rank.h). The client's own rank
+ * counts only if the router has chosen none. Without memory for a pin the engine chooses. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "http/forward.h"
 #include "node/replica/rank.h"
 
-/* Which engines do not read the pin on requests of this kind (vLLM 0.11.1 to 0.32, SGLang 0.5). */
+/* Returns the engines that ignore the pin in such requests (vLLM 0.11.1 to 0.32, SGLang 0.5). */
 unsigned exchange_unpinned(const struct exchange *x)
 {
     const unsigned all = ~0u, all_but_sglang = ~(1u << NODE_ENGINE_SGLANG);
@@ -38,8 +37,8 @@ static void pin_head(struct exchange *x, int rank)
         http_forward_field_set(&x->request.head, SLICE(NODE_RANK_HEADER), slice_of_cstr(digits)));
 }
 
-/* A field in front of nothing would leave a comma too many: what is wrong with such a body the
- * engine says itself. */
+/* Returns true if the body has fields. A field before none would leave an extra comma. The engine
+ * itself should report the mistake in such a body. */
 static bool has_fields(const struct body *body, size_t behind_brace)
 {
     const struct segment *first = body->first;
@@ -49,8 +48,8 @@ static bool has_fields(const struct body *body, size_t behind_brace)
     return at == first->len || first->data[at] != '}';
 }
 
-/* SGLang's native path reads a field of the body instead. It keeps its place and its length, so
- * that another attempt can have another rank, or none. */
+/* Writes the rank into the body, for SGLang's native path. The field keeps its place and its
+ * length, so another attempt can have another rank, or none. */
 static void pin_body(struct exchange *x, int rank)
 {
     enum { LEN = sizeof "\"routed_dp_rank\":63," - 1 };

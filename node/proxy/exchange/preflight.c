@@ -1,11 +1,11 @@
-/* Before a page of another origin sends a request with a key or with JSON its browser asks whether
- * it may: an OPTIONS, which has no key and names no model. So the router answers it, by the setting
- * cors-allow-origin. */
+/* Answers preflights. Before a page of another origin sends a request with a key or with JSON, its
+ * browser asks for permission. This OPTIONS has no key and names no model, so the router answers by
+ * the setting cors-allow-origin. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* Seconds: how long a browser need not ask again, as engines say it (Starlette). */
+/* Seconds until a browser must ask again, as in engines (Starlette). */
 static const struct slice max_age = SLICE("600");
-/* All, as engines say it: a page can read the 405 to a method that its path does not have. */
+/* All, as in engines: so a page can read the 405 to a wrong method. */
 static const struct slice methods = SLICE("DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
 
 bool exchange_preflight(struct exchange *x, const struct http_head *head)
@@ -23,7 +23,7 @@ bool exchange_preflight(struct exchange *x, const struct http_head *head)
     struct http_line lines[3];
     size_t n = 0;
     lines[n++] = (struct http_line){SLICE("access-control-allow-methods"), methods};
-    if (fields.len > 0) /* "*" would not stand for Authorization */
+    if (fields.len > 0) /* "*" would not include Authorization */
         lines[n++] = (struct http_line){SLICE("access-control-allow-headers"), fields};
     lines[n++] = (struct http_line){SLICE("access-control-max-age"), max_age};
     exchange_answer(x, 204, slice_of("", 0), slice_of("", 0), lines, n);

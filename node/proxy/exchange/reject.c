@@ -1,18 +1,18 @@
-/* Answers of 4xx, and whose fault each is (node/replica/reject.h): which of them is tried at
- * another replica, and what follows of the answer there.
+/* Answers of 4xx and the guilty side of each (node/replica/reject.h): which are tried at another
+ * replica, and the reaction to the answer there.
  *
  *   rejected ── not worth a try ──> the client gets it
  *      │
- *      └─ kept, and tried elsewhere ──┬── accepted ──> contradicted: it counts against the replica
+ *      └─ kept, and tried elsewhere ──┬── accepted ──> contradicted: counts against the replica
  *                                     ├── rejected ──> confirmed: the client gets the first one
- *                                     └── no answer ─> nobody knows: the same
+ *                                     └── no answer ─> undecided: the same
  *
- * A client that has a sign of life can be given no 4xx: there a rejection is a failure like others.
- * Of one that is too long to be kept only the beginning is. If another replica rejects the request
- * too, the client gets that answer; if none answers, an error with that beginning.
+ * After a sign of life a client can get no 4xx: a rejection is then an ordinary failure. Only the
+ * beginning of a long rejection is kept. If another replica rejects the request too, the client
+ * gets that answer; without any answer, an error with the beginning.
  *
- * Of a replica that is known to reject what others accept the client gets nothing, as long as
- * another one says anything at all. */
+ * If a replica is known to reject acceptable requests, the client gets that answer only if no other
+ * replica says anything. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -20,7 +20,8 @@
 #include "base/hash.h"
 #include "node/replica/model.h"
 
-/* The same prompt, or one that begins alike, may be of one program among many behind an address. */
+/* The client, and the prompt's beginning, which may separate a program from many others at the
+ * address. */
 static struct node_reject_from from_of(const struct exchange *x)
 {
     struct node_reject_from from = {.client = x->client_id};
@@ -45,7 +46,7 @@ static struct node_rejection rejection_of(const struct exchange *x, unsigned sta
                                    .sent_ms = x->began_ms};
 }
 
-/* --- whether it is tried --------------------------------------------------------------------- */
+/* --- the decision to try -------------------------------------------------------------------- */
 
 static bool is_rejection(unsigned status)
 {
@@ -71,7 +72,7 @@ bool exchange_reject_waits(const struct exchange *x, unsigned status)
     return may_be_tried(x, &what);
 }
 
-/* It is held, so that it can be kept. */
+/* Returns true if the rejection is held, and so can be kept. */
 static bool can_be_kept(const struct exchange *x, const struct node_engine_error *said)
 {
     if (said != NULL)
@@ -79,8 +80,8 @@ static bool can_be_kept(const struct exchange *x, const struct node_engine_error
     return x->now.hold == EXCHANGE_HOLD_ERROR && x->now.held_head > 0;
 }
 
-/* A peer is asked. False: none is, and all is as it was but for the booking. If it is rather the
- * replica's fault, that is a failure like others: a peer in a back-off will do. */
+/* Asks another replica. Returns false if none is asked; then only the booking has changed. If the
+ * replica is probably guilty, the other may be in a back-off, as after an ordinary failure. */
 static bool try_elsewhere(struct exchange *x, enum node_reject_guilt guilt)
 {
     x->free_retry = guilt == NODE_REJECT_CAUGHT;
@@ -88,7 +89,7 @@ static bool try_elsewhere(struct exchange *x, enum node_reject_guilt guilt)
            exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_REJECTED) == 0;
 }
 
-/* The first to reject it. True: another replica is asked now. */
+/* Tries the first rejection elsewhere. Returns true if another replica is asked now. */
 static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said)
 {
@@ -101,8 +102,8 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
     return false;
 }
 
-/* The client has a sign of life, which no 4xx can follow, so nothing is kept: who rejects it now
- * failed like any other. */
+/* Treats a rejection after a sign of life as an ordinary failure. No 4xx can follow the sign, so
+ * nothing is kept. */
 static bool try_alive(struct exchange *x, const struct node_rejection *what)
 {
     enum node_reject_guilt guilt = guilt_of(x, what);
@@ -110,7 +111,7 @@ static bool try_alive(struct exchange *x, const struct node_rejection *what)
            guilt >= NODE_REJECT_WORTH && try_elsewhere(x, guilt);
 }
 
-/* --- what follows ---------------------------------------------------------------------------- */
+/* --- reactions ------------------------------------------------------------------------------ */
 
 static void log_caught(const struct exchange *x, unsigned replica, unsigned status,
                        const char *word, struct slice by)
@@ -123,7 +124,8 @@ static void log_caught(const struct exchange *x, unsigned replica, unsigned stat
               LOG_CSTR("status", text), LOG_CSTR("path", x->path), LOG_STR(word, by));
 }
 
-/* Another replica rejected it too. True: the first answer goes to the client, and it is over. */
+/* Judges a second rejection. Returns true if the first answer goes to the client, or a third
+ * replica is asked. */
 static bool judge_second(struct exchange *x, const struct node_rejection *what)
 {
     struct node_router *router = x->proxy->config.router;
@@ -155,7 +157,7 @@ bool exchange_rejected(struct exchange *x, unsigned status, const struct node_en
                          guilt_of(x, &x->kept.what) == NODE_REJECT_CAUGHT &&
                          guilt_of(x, &what) != NODE_REJECT_CAUGHT;
     if (tells_nothing)
-        exchange_kept_drop(x); /* this one is the first that may say something of the request */
+        exchange_kept_drop(x); /* the present rejection is the first about the request itself */
     if (x->kept.open)
         return judge_second(x, &what);
     if (try_first(x, &what, said) || try_alive(x, &what))
@@ -178,7 +180,7 @@ void exchange_note_denied(struct exchange *x, struct slice model)
         log_caught(x, server, x->now.status, "model", model);
 }
 
-/* A 404 in words that may mean anything, and nobody else could say otherwise. */
+/* Returns true for an ambiguous 404, if no other replica could disagree. */
 static bool is_of_no_engine(struct exchange *x, const struct node_request *request)
 {
     const struct node_router *router = x->proxy->config.router;
@@ -227,7 +229,8 @@ bool exchange_too_long(struct exchange *x, const struct node_engine_error *said)
     return exchange_answer_kept(x);
 }
 
-/* The replica that rejected it before, and the model that one denied. */
+/* Counts against the replica that rejected the request before, and against the last that denied the
+ * model. */
 static void contradict(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;

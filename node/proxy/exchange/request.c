@@ -1,4 +1,4 @@
-/* The request of an exchange: its head (which path, what matters for routing) and its body. */
+/* The request of an exchange: its head (the path, fields for routing) and its body. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <sodium.h>
@@ -25,22 +25,21 @@ static bool is_safe_id(struct slice id)
     return true;
 }
 
-/* Eight hexadecimal digits of four bytes, in their order: each in a byte of its own, at once. */
+/* Writes four bytes as eight hexadecimal digits, in their order, computed in parallel. */
 static void put_hex(const unsigned char *bytes, char *out)
 {
     const uint64_t ones = 0x0101010101010101;
     uint64_t digits = (uint64_t)bytes[0] | (uint64_t)bytes[1] << 16 | (uint64_t)bytes[2] << 32 |
                       (uint64_t)bytes[3] << 48;
     digits = (digits >> 4 & 0x000f000f000f000f) | (digits & 0x000f000f000f000f) << 8;
-    uint64_t letters = (digits + 6 * ones) >> 4 & ones; /* those from ten on */
+    uint64_t letters = (digits + 6 * ones) >> 4 & ones; /* digits from ten on */
     digits += '0' * ones + letters * ('a' - '0' - 10);
-    for (unsigned i = 0; i < sizeof digits; i++) /* one store */
+    for (unsigned i = 0; i < sizeof digits; i++) /* a single store */
         out[i] = (char)(digits >> 8 * i);
 }
 
-/* The client's X-Request-Id, or one of our own: 32 hex digits that nobody can tell beforehand. An
- * engine refuses an id that is under way (vLLM), so a client that knew the next ones could have
- * others' requests fail. */
+/* Names the request: the client's X-Request-Id, or 32 unpredictable hex digits. An engine refuses
+ * an id under way (vLLM), so predictable ids would let a client make others' requests fail. */
 static void name_request(struct exchange *x, struct slice given)
 {
     struct proxy *p = x->proxy;
@@ -58,7 +57,7 @@ static void name_request(struct exchange *x, struct slice given)
     x->request_id = slice_of(x->request_id_text, 32);
 }
 
-/* Answers 403, 404 or 405 for a path that is not proxied. Returns whether it did. */
+/* Answers 403, 404 or 405 for a path that is not proxied. Returns true if answered. */
 static bool refuse_path(struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;
@@ -89,8 +88,8 @@ static bool refuse_path(struct exchange *x)
     return false;
 }
 
-/* Whether it is the first half of a WebSocket (RFC 6455, section 4.1). Its field Sec-WebSocket-Key
- * tells as well: most proxies take Upgrade away, as it is for them alone. */
+/* Returns true for the first half of a WebSocket (RFC 6455, section 4.1). The field
+ * Sec-WebSocket-Key shows it too, because most proxies remove Upgrade, a field for the next hop. */
 static bool is_websocket(const struct http_head *head)
 {
     if (head->method != HTTP_METHOD_GET || head->minor == 0)
@@ -99,7 +98,7 @@ static bool is_websocket(const struct http_head *head)
            http_head_find(head, SLICE("sec-websocket-key")).len > 0;
 }
 
-/* Answers 426, by which programs know at once that they must do without. */
+/* Answers 426, so that programs fall back at once. */
 static bool refuse_upgrade(struct exchange *x, const struct http_head *head)
 {
     const struct node_options *o = x->proxy->config.options;
@@ -128,7 +127,7 @@ static void log_loop(struct exchange *x, unsigned routers)
     p->exchanges.loops_unlogged = 0;
 }
 
-/* Answers 508 if the request has been here before, or has passed routers enough. */
+/* Answers 508 if the request has been here before, or has passed too many routers. */
 static bool refuse_loop(struct exchange *x, const struct http_head *head)
 {
     bool passed_self;
@@ -150,7 +149,7 @@ static bool refuse_loop(struct exchange *x, const struct http_head *head)
     return true;
 }
 
-/* "Bearer KEY" of the key that engines want; empty: none. In memory for the present event. */
+/* Returns "Bearer KEY" with the engines' key; empty: none. Valid for the present event. */
 static struct slice engines_authorization(struct proxy *p)
 {
     struct slice key = exchange_key_of_engines(p);
@@ -178,11 +177,12 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     struct http_line extra[2];
     if (head->framing == HTTP_BODY_LENGTH && x->coding == HTTP_CODING_NONE)
         how.framing = HTTP_BODY_LENGTH;  /* "Content-Length: 0" of a POST stays */
-    if (x->proxy->config.access != NULL) /* what the client showed was for this router */
+    if (x->proxy->config.access != NULL) /* the client's key was for this router */
         how.drop = HTTP_FIELD_BIT(HTTP_AUTHORIZATION) | HTTP_FIELD_BIT(HTTP_X_API_KEY) |
                    HTTP_FIELD_BIT(HTTP_API_KEY);
     bool reads = x->proxy->config.options->ask_usage && exchange_answers_tokens(x->route.kind);
-    x->asks_plain = reads || x->proxy->config.access != NULL; /* who counts tokens must read them */
+    x->asks_plain = reads || x->proxy->config.access != NULL; /* tokens can be counted only in
+                                                                 readable answers */
     if (x->asks_plain && !BUG(USAGE_SHOWN))
         how.drop |= HTTP_FIELD_BIT(HTTP_ACCEPT_ENCODING);
     if (x->coding != HTTP_CODING_NONE)
@@ -195,9 +195,9 @@ static int write_upstream_head(struct exchange *x, const struct http_head *head,
     return http_forward_request_write(&x->request.head, head, &how);
 }
 
-/* How such a body names its model. Of a path that no engine has only an object and a form are read:
- * anything else streams through. Its first byte tells, as what a Content-Type says is often wrong
- * (curl's own is a form's). */
+/* Chooses how to find the model in such a body. On an unknown path only an object or a form is
+ * read, and anything else streams through. The first byte decides, because the Content-Type is
+ * often wrong (curl's default is a form's). */
 static void read_form(struct exchange *x, const struct http_head *head)
 {
     bool known = x->route.kind != HTTP_PATH_OTHER;
@@ -206,7 +206,7 @@ static void read_form(struct exchange *x, const struct http_head *head)
     x->undecided = !known && !exchange_is_multipart(head);
 }
 
-/* Where the request goes: to a replica, or (x->local) it is answered here. ERR_NOMEM. */
+/* Chooses between a replica and an answer here (x->local). ERR_NOMEM. */
 static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     if (x->local) {
@@ -234,14 +234,14 @@ static int read_head(struct exchange *x, const struct http_head *head, bool has_
     return write_upstream_head(x, head, has_body);
 }
 
-/* Of what goes to all replicas each gets a copy. */
+/* Refuses a large control body, because each replica gets a copy. */
 static bool refuse_large_control(struct exchange *x)
 {
     exchange_refuse(x->client, 413, "A body that goes to all replicas has at most 64 KiB.");
     return false;
 }
 
-/* Makes the exchange of a head. False: it was refused, or answered. */
+/* Makes an exchange from a head. Returns false if refused or answered. */
 static bool begin(struct client *c, const struct http_head *head, bool has_body)
 {
     struct exchange *x = exchange_new(c);
@@ -273,7 +273,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (refuse_upgrade(x, head) || exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
-        x->to_all = kind == HTTP_PATH_CONTROL; /* others are refused, or pass to one */
+        x->to_all = kind == HTTP_PATH_CONTROL; /* with other settings these are refused, or go to
+                                                  one replica */
         x->to_all = x->to_all && x->proxy->config.options->engine_control_paths == NODE_PATHS_ALL;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_ROOT ||
@@ -288,7 +289,7 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         !exchange_decode_begin(x, head))
         return false;
     int err = read_head(x, head, has_body);
-    x->route.id = slice_of(NULL, 0); /* the head's memory is not ours */
+    x->route.id = slice_of(NULL, 0); /* the head's memory is not the exchange's */
     if (err != 0) {
         exchange_cut(x, CLIENT_END_NO_MEMORY, false);
         return false;
@@ -298,7 +299,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (c->exchange != x)
             return false;
     }
-    /* What must be whole first is judged then: a client that sends hears what is wrong. */
+    /* Requests that must be complete are judged later: the client must finish sending to see an
+     * error. */
     if (!x->local && !x->whole && has_body)
         exchange_route(x);
     if (c->exchange == x && head->expect_continue && has_body && head->minor > 0) {
@@ -310,9 +312,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 
 /* --- the body ------------------------------------------------------------------------------- */
 
-/* A long body of a path that no engine is known to have: it may be an upload of any size, and most
- * name their model first. It goes where what came so far says, and streams through. False: it was
- * answered. */
+/* Routes a long body on an unknown path. It may be an upload of any size, and most name the model
+ * first. The received part decides, and the body streams through. Returns false if answered. */
 static bool route_early(struct exchange *x)
 {
     struct client *c = x->client;
@@ -331,7 +332,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* By what comes first of a body: whether it is an object. False: it was answered. */
+/* Checks the first byte of a body for an object. Returns false if answered. */
 static bool decide(struct exchange *x, struct slice added)
 {
     size_t i = 0;
@@ -347,7 +348,7 @@ static bool decide(struct exchange *x, struct slice added)
     return true;
 }
 
-/* After bytes were added to the body. False: the exchange was refused. */
+/* Called after bytes were added to the body. Returns false if the exchange was refused. */
 static bool body_grew(struct exchange *x, struct slice added)
 {
     x->proxy->stats.bytes_in += added.len;
@@ -357,7 +358,7 @@ static bool body_grew(struct exchange *x, struct slice added)
     }
     if (x->undecided && !decide(x, added))
         return false;
-    if (x->skimming || x->early) /* of an early one engine fields alone count from now on */
+    if (x->skimming || x->early) /* after early routing only engine fields count */
         http_skim_feed(&x->skim, added.at, added.len);
     if (x->early && exchange_engine_fields_refuse_body(x))
         return false;
@@ -365,7 +366,7 @@ static bool body_grew(struct exchange *x, struct slice added)
         x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
         return false;
     if (!x->whole && !x->local)
-        exchange_push(x); /* what is routed by its head streams through as it comes */
+        exchange_push(x); /* a request routed by its head streams through */
     return true;
 }
 
@@ -384,7 +385,7 @@ static bool add_coded(struct exchange *x, struct slice bytes)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
-    if (x->local && !x->to_all) { /* nobody needs a key for most of it: nothing is held */
+    if (x->local && !x->to_all) { /* mostly possible without a key: nothing is stored */
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
@@ -402,7 +403,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
     return body_grew(x, bytes);
 }
 
-/* The body is whole and its client may ask for it. */
+/* Prepares a complete and allowed body. */
 static void take_prompt(struct exchange *x)
 {
     exchange_render(x);
@@ -414,7 +415,7 @@ static void take_prompt(struct exchange *x)
         exchange_questions_ask(x);
 }
 
-/* The request is whole. True: the router answers it itself. */
+/* Completes the request. Returns true if the router answers it. */
 static bool complete(struct exchange *x)
 {
     if (x->decoder != NULL && !exchange_decode_end(x))
@@ -454,7 +455,8 @@ bool exchange_request(struct client *c, const struct client_input *in)
     return in->end && c->exchange == x && complete(x);
 }
 
-/* Memory is held for what came: what is promised gets no more than that again, or ROOM_BYTES. */
+/* Reserves memory in proportion to received bytes: promised bytes get at most as much again, or
+ * ROOM_BYTES. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
     if (x->local || x->decoder != NULL)

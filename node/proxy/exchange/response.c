@@ -1,10 +1,10 @@
-/* The answer of a replica on its way to the client. */
+/* A replica's answer on its way to the client. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
 #include "node/proxy/exchange/suspect.h"
 
-/* What it is read as: -1: nothing that tells tokens. */
+/* Returns the form of the answer; -1: a form without tokens. */
 static int form_of(const struct http_head *head)
 {
     static const struct {
@@ -54,7 +54,8 @@ static void note_first_token(struct exchange *x)
                                x->now.first_byte_ms);
 }
 
-/* Not as engines send them: an answer that says "later" says when. */
+/* Returns true for a "later" (429, 503) without a time, as engines send it: the router adds the
+ * time. */
 static bool lacks_retry_after(const struct http_head *head)
 {
     return (head->status == 429 || head->status == 503) &&
@@ -82,7 +83,7 @@ static void gather_head(struct exchange *x, const struct http_head *head)
     if (location.len > 0)
         lines[n++] = (struct http_line){SLICE("location"), location};
     bool listed = exchange_cors_of(x) >= EXCHANGE_CORS_LISTED;
-    if (listed) /* the setting stands above what the engine says */
+    if (listed) /* the setting has precedence over the engine's field */
         n += exchange_cors_lines(x, lines + n);
     struct http_forward_response how = {.client_minor = x->minor,
                                         .keep_alive = !x->client->last,
@@ -102,7 +103,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     struct proxy *p = x->proxy;
     exchange_goes(x, ATTEMPT_HELD);
     x->now.status = head->status;
-    if (x->asking_around && head->status / 100 == 2) /* found: not asked for again */
+    if (x->asking_around && head->status / 100 == 2) /* found: no search next time */
         node_affinity_put(p->config.affinity, exchange_stored_response(x), x->now.decision.replica);
     if (head->status >= 400)
         x->now.outcome = verdict_of_answer(head->status, slice_of("", 0)).outcome;
@@ -111,7 +112,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     if (x->now.scan != EXCHANGE_SCAN_USAGE || x->usage.form == HTTP_USAGE_JSON)
         note_first_token(x);
     exchange_hold_begin(x, head);
-    if (x->alive) { /* a head is with the client */
+    if (x->alive) { /* the client has a head */
         exchange_usage_begin(x, head);
         return;
     }
@@ -122,7 +123,7 @@ static void pass_head(struct exchange *x, const struct http_head *head)
     exchange_usage_begin(x, head);
     exchange_ids_begin(x, head);
     if (x->out_framing == HTTP_BODY_UNTIL_CLOSE ||
-        x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not wanted */
+        x->client->state == CLIENT_BODY) /* answered early: the rest of the body is not needed */
         x->client->last = true;
     gather_head(x, head);
 }
@@ -134,7 +135,7 @@ static bool cuts_ids(const struct exchange *x)
     return x->ids != NULL && x->ids->cuts;
 }
 
-/* What was gathered is out, or copied. */
+/* The gathered bytes are written, or copied. */
 static void settled(struct exchange *x)
 {
     http_usage_cut_settled(&x->now.cut);
@@ -142,7 +143,7 @@ static void settled(struct exchange *x)
         http_ids_cut_settled(&x->ids->cut);
 }
 
-/* What is gathered goes out, as one chunk where there are chunks; or waits. */
+/* Writes the gathered bytes, as a chunk in chunked answers; or holds them. */
 static void flush(struct exchange *x, bool last)
 {
     bool chunked = x->out_framing == HTTP_BODY_CHUNKED && !x->request.to_head;
@@ -165,7 +166,7 @@ static void flush(struct exchange *x, bool last)
         exchange_hold_drop(x);
 }
 
-/* The client has heard nothing for so long that it gets a sign of life. */
+/* Gives a sign of life to a client that has waited too long. */
 static void hold_expired(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
@@ -175,8 +176,8 @@ static void hold_expired(struct deadline *d)
     flush(x, false);
 }
 
-/* It goes no further: another answer comes in its place, or has; or it is an error that cannot
- * follow the sign of life that the client has. */
+/* Returns true if the answer ends here: another replaces the present one, or an error cannot follow
+ * the sign of life. */
 static bool is_judged_away(struct exchange *x)
 {
     if (exchange_hold_judge(x))
@@ -216,13 +217,13 @@ static void gather_asked(struct exchange *x, struct slice bytes)
 static void gather_without_ids(struct exchange *x, struct slice bytes)
 {
     struct http_ids_cut *cut = &x->ids->cut;
-    if (cut->handed || x->now.cut.handed) /* so there is room for all that comes now */
+    if (cut->handed || x->now.cut.handed) /* makes room for all new pieces */
         flush(x, false);
     for (struct slice out; http_ids_cut_next(cut, &bytes, &out);)
         gather_asked(x, out);
 }
 
-/* Its client may ask for the response as soon as it has read the id. */
+/* Notes the response's id, for which the client may ask as soon as it is read. */
 static void note_id(struct exchange *x)
 {
     bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
@@ -232,7 +233,7 @@ static void note_id(struct exchange *x)
     exchange_owner_put(x);
 }
 
-/* False: an error came in place of the first token, and the answer is let go. */
+/* Returns false if an error came instead of the first token, and the answer was dropped. */
 static bool pass_body(struct exchange *x, struct slice bytes)
 {
     if (cuts_ids(x))
@@ -254,14 +255,14 @@ static bool pass_body(struct exchange *x, struct slice bytes)
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
 
-/* The same of an answer that comes compressed, as far as it may be decoded now: the rest of `bytes`
- * waits with its connection. `*malformed`: it is not what it says. */
+/* Does the same for a compressed answer, as far as decoding is allowed now: the rest of `bytes`
+ * waits in the connection. `*malformed`: the bytes contradict the coding. */
 static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
 {
     struct slice out;
     size_t made = 0;
     do {
-        if (client_has_gathered(x->client)) /* what was decoded before may be */
+        if (client_has_gathered(x->client)) /* maybe of earlier decoded bytes */
             flush(x, false);
         bool waits = made >= EXCHANGE_UNPACK_TURN_BYTES || client_congested(x->client);
         int err =
@@ -280,7 +281,7 @@ static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
     return true;
 }
 
-/* The client has the head of a stream, and can be given no other. */
+/* Returns true if the answer can continue the client's stream. */
 static bool can_follow(const struct http_head *head)
 {
     struct slice type = http_head_get(head, HTTP_CONTENT_TYPE);
@@ -288,8 +289,9 @@ static bool can_follow(const struct http_head *head)
            slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
 }
 
-/* It is in a coding that is not read here, so the usage that was asked for could not be taken out
- * of it. True: the same replica is asked again without that question, once in its life. */
+/* Repeats the request without the question for usage, because usage could not be removed from an
+ * answer in an unknown coding. Returns true if the same replica is asked again, once in its
+ * life. */
 static bool is_asked_without_usage(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
@@ -309,8 +311,8 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
     return true;
 }
 
-/* The engine refuses the request, maybe because token ids were asked for. True: the same replica is
- * asked again without that question. */
+/* Repeats a refused request without the question for token ids, which may be the cause. Returns
+ * true if the same replica is asked again. */
 static bool is_asked_without_ids(struct exchange *x, unsigned status)
 {
     if (x->now.ids_block == 0 || (status != 400 && status != 422) || exchange_is_committed(x) ||
@@ -323,9 +325,9 @@ static bool is_asked_without_ids(struct exchange *x, unsigned status)
     return true;
 }
 
-/* It is the engine's last word to a connection that was idle for too long, and not to the request,
- * which goes again on a fresh one. Where that cannot be sent again, the client gets the 408: its
- * programs repeat that. */
+/* Repeats the request on a fresh connection after a 408. This is the engine's last word on an idle
+ * connection, not on the request. If repeating is impossible, the client gets the 408, which
+ * programs repeat. */
 static bool is_asked_afresh(struct exchange *x, const struct upstream_output *out)
 {
     if (!out->stale || x->dropped)
@@ -335,8 +337,8 @@ static bool is_asked_afresh(struct exchange *x, const struct upstream_output *ou
     return true;
 }
 
-/* False: it does not go on to the client. Once an answer: what it needs of the stack is not made
- * ready for each event. */
+/* Begins an answer. Returns false if the client does not get it. Runs once per answer, so its stack
+ * frame must not burden each event. */
 __attribute__((noinline)) static bool begin(struct exchange *x, const struct upstream_output *out)
 {
     const struct http_head *head = out->head;
@@ -404,7 +406,7 @@ void exchange_flush(struct exchange *x)
     }
 }
 
-/* What the end of an answer says of it. False: another comes in its place, or has. */
+/* Judges the end of an answer. Returns false if another replaces this one. */
 static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))
@@ -434,7 +436,7 @@ void exchange_ended(struct exchange *x)
         http_ids_cut_end(&x->ids->cut);
         gather_without_ids(x, slice_of("", 0));
     }
-    if (x->now.cuts_usage) { /* no event is whole any more */
+    if (x->now.cuts_usage) { /* no event will be complete any more */
         x->now.cut.passes = true;
         gather_without_usage(x, slice_of("", 0));
     }

@@ -1,4 +1,4 @@
-/* Which conversation a request belongs to, as its client names it. */
+/* The conversation of a request, as the client names it. */
 #include <string.h>
 
 #include "base/check.h"
@@ -6,7 +6,7 @@
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/route/policy.h"
 
-/* Of clients that were looked at: docs/policies.md says whose each is. */
+/* Headers of known clients: docs/policies.md lists them. */
 static const char agents[] = "x-session-id, x-claude-code-session-id, session-id, session_id, "
                              "x-session-affinity, x-multi-turn-session-id";
 
@@ -17,7 +17,7 @@ void exchange_session_set(struct exchange *x, struct slice value)
     x->session_len = (uint8_t)n;
 }
 
-/* Who needs it: the policy, or a split between models. */
+/* Returns true if the policy, or a split between models, uses sessions. */
 static bool is_wanted(const struct proxy *p)
 {
     return node_router_policy(p->config.router)->wants_session || p->aliases.splits;
@@ -40,8 +40,8 @@ void exchange_read_session(struct exchange *x, const struct http_head *head)
     }
 }
 
-/* Claude Code says {"device_id":...,"account_uuid":...,"session_id":"..."} in a string. `out` has
- * EXCHANGE_SESSION_MAX bytes and HTTP_JSON_SLACK. Empty: it is nothing of the kind. */
+/* Reads {"device_id":...,"account_uuid":...,"session_id":"..."}, a string from Claude Code. `out`
+ * has EXCHANGE_SESSION_MAX bytes and HTTP_JSON_SLACK. Empty: another text. */
 static struct slice session_in(struct slice json, char *out)
 {
     struct http_json j;

@@ -1,12 +1,13 @@
-/* A request's use, counted for its client's key (docs/how-to/client-keys.md). */
+/* A request's use, counted for the client's key (docs/how-to/client-keys.md). */
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/replica/usage.h"
 
-/* What an engine is taken to make of an answer that comes at once and does not tell. */
+/* The assumed speed of an engine that does not stream and reports nothing. */
 enum { UNTOLD_TOKENS_PER_S = 100 };
 
-/* By the limit that the request sets, or by the time that it was at the engine: whichever is less.
- * Where requests may ask for anything but text (embeddings) only those that set a limit count. */
+/* Estimates unreported tokens: by the request's own limit, or by its time at the engine, whichever
+ * is less. On paths that also serve other work than text (embeddings), only requests with a limit
+ * count. */
 static int64_t untold_tokens(const struct exchange *x)
 {
     int64_t most = x->skimming ? http_skim_output_max(&x->skim) : -1;
@@ -26,7 +27,7 @@ static int64_t greater(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Pictures and sounds in it are not text. */
+/* Returns the prompt's size without pictures and sounds. */
 static uint64_t prompt_bytes(const struct exchange *x)
 {
     const struct chain *chain = http_skim_chain(&x->skim);
@@ -34,9 +35,9 @@ static uint64_t prompt_bytes(const struct exchange *x)
     return media ? chain->bytes : x->request.body->bytes;
 }
 
-/* `u`: what was read of the answer; NULL: nothing. `told`: the tokens that it says. Where the
- * engine did not come to tell (its client left, or it never does), what came of a stream counts,
- * by events or by text, as an event may have several tokens. */
+/* `u`: the scanned answer; NULL: not scanned. `told`: the reported tokens. If the engine did not
+ * report any (the client left, or no report exists), the received stream counts. It is measured by
+ * events or by text, because an event may have several tokens. */
 static int64_t completion_of(const struct exchange *x, const struct http_usage *u, int64_t told)
 {
     bool stream =
@@ -47,13 +48,13 @@ static int64_t completion_of(const struct exchange *x, const struct http_usage *
     if (u == NULL)
         return tokens;
     tokens = greater(tokens, greater(told, u->token_events));
-    /* SGLang's native events repeat what came before, and say how many tokens that is. */
+    /* SGLang's native events repeat earlier text, and report its tokens. */
     return x->route.kind == HTTP_PATH_GENERATE ? tokens
                                                : greater(tokens, tokens_of(x, u->text_bytes));
 }
 
-/* Where the engine did not say, the prompt is worked out from its bytes; and so it is where the
- * client left before the answer began, for by then the engine may have read it. */
+/* Counts tokens. If not reported, the prompt's tokens follow from its bytes. The same holds if the
+ * client left before the answer began, because the engine may have read the prompt. */
 static void count_tokens(struct exchange *x)
 {
     bool answered = x->now.status / 100 == 2;
@@ -64,7 +65,7 @@ static void count_tokens(struct exchange *x)
     struct node_usage told = {-1, -1, -1, {0}};
     if (u != NULL)
         told = (struct node_usage){u->prompt_tokens, u->cached_tokens, u->completion_tokens, {0}};
-    (void)node_usage_clean(&told); /* counted where it is learned from */
+    (void)node_usage_clean(&told); /* counted elsewhere, at learning */
     int64_t prompt = told.prompt_tokens;
     if (prompt < 0 && x->skimming)
         prompt = tokens_of(x, prompt_bytes(x));

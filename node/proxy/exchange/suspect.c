@@ -11,22 +11,22 @@
 
 /* --- the request ---------------------------------------------------------------------------- */
 
-/* Only what makes an engine compute can kill it so, which a question who has a stored response does
- * not. And only what is all here can be known again. */
+/* Returns true if the request can be a suspect. Only computation can kill an engine, and the search
+ * for a stored response computes nothing. Only complete bodies can be recognized again. */
 static bool can_be_one(const struct exchange *x)
 {
     bool computes = x->skimming || x->form;
     return computes && !x->asking && x->request.body->complete && !x->dropped;
 }
 
-/* Token ids go to the engine unread: what no tokenizer would write may be among them. Of requests
- * in words nearly all that are at a death are innocent. */
+/* Returns true for token ids. They go to the engine unread, and may contain ids unknown to any
+ * tokenizer. Requests in words are nearly always innocent of a death. */
 static bool is_raw(const struct exchange *x)
 {
     return x->skimming && x->skim.understood && http_skim_chain(&x->skim)->token_ids;
 }
 
-/* Of path and body, whatever the pieces in which the body came. */
+/* Hashes path and body, independently of the body's pieces. */
 static uint64_t hash_of(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -72,7 +72,7 @@ static void log_suspect(struct exchange *x, const char *event, const struct pool
 
 /* --- a death -------------------------------------------------------------------------------- */
 
-/* Whether a request that was sent then and has no token was there when the engine died. */
+/* Returns true if a request without a token, sent at that time, was there when the engine died. */
 static bool was_there(const struct pool_death *d, uint64_t sent_ms, bool whole)
 {
     return sent_ms <= d->until_ms && (!whole || sent_ms >= d->from_ms);
@@ -88,10 +88,10 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What was under way at a replica when a connection to it ended. */
+/* The requests at a replica when a connection there ended. */
 struct under_way {
     bool streams; /* answers with tokens: the last byte is at most a step older than the death */
-    uint64_t owed_ms; /* when the oldest request without one was sent; UINT64_MAX: there is none */
+    uint64_t owed_ms; /* when the oldest request without a token was sent; UINT64_MAX: none */
 };
 
 static void look_at(struct under_way *w, const struct exchange *x)
@@ -101,14 +101,15 @@ static void look_at(struct under_way *w, const struct exchange *x)
         w->owed_ms = least(w->owed_ms, x->began_ms);
 }
 
-/* What connects anew may have been sent before, on a connection that the death closed. */
+/* Returns true if the request was sent. A reconnecting request may have been sent before, on a
+ * connection closed by the death. */
 static bool was_sent(const struct upstream *u)
 {
     return u->exchange != NULL && (u->state == UPSTREAM_BUSY ||
                                    (u->state == UPSTREAM_CONNECTING && u->exchange->now.stale));
 }
 
-/* `failing` (NULL: none) is one of them, but its connection is closed by now. */
+/* `failing` (NULL: none) belongs to these, but the connection is already closed. */
 static struct under_way look(const struct pool *pool, const struct exchange *failing)
 {
     struct under_way w = {.owed_ms = UINT64_MAX};
@@ -121,9 +122,8 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
     return w;
 }
 
-/* Silence behind a server that lives is how a core dies in SGLang, which serves on until it
- * notices. vLLM refuses what would kill its core, and says so when it is dead: there silence is a
- * hang. */
+/* Returns true if the engine's core may die in silence. SGLang's server lives on until it notices.
+ * vLLM refuses deadly requests, and reports a dead core: there silence is a hang. */
 static bool dies_silently(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;
@@ -131,7 +131,7 @@ static bool dies_silently(const struct pool *pool)
     return node_router_replica_engine(p->config.router, replica) != NODE_ENGINE_VLLM;
 }
 
-/* Since when it is silent, and until when what was sent may be the cause. */
+/* Returns the start of the silence; `until_ms`: the latest time for a request to be the cause. */
 static uint64_t silent_since(const struct pool *pool, const struct under_way *w, uint64_t *until_ms)
 {
     uint64_t silent_ms = pool->answer_ms;
@@ -141,15 +141,15 @@ static uint64_t silent_since(const struct pool *pool, const struct under_way *w,
     return silent_ms;
 }
 
-/* Its port was closed while its connections lived: it was told to end, and no request did that. */
+/* Returns true if the port closed while connections lived: a shutdown, which no request causes. */
 static bool was_told_to_end(const struct pool *pool, uint64_t now)
 {
     bool closed = pool->refused_ms > pool->probed_ms && pool->refused_ms >= pool->accepted_ms;
     return closed && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
 }
 
-/* Whose death it was, by when it was silent, and from when to when its suspects were sent. What is
- * not streamed shows nothing of its tokens: what was sent long before has had some. */
+/* Judges a death: the kind, by the silence, and the time range of its suspects. An answer without a
+ * stream does not show its tokens, so a request sent long before has had some. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
                   enum suspect_end end, uint64_t now)
 {
@@ -179,7 +179,7 @@ static bool is_suspect(const struct pool_death *d, const struct exchange *x)
     return !x->now.first_token && was_there(d, x->began_ms, x->request.answered_whole);
 }
 
-/* The death that this end is part of; a new one is judged by all that is under way there now. */
+/* Returns the death that this end belongs to. A new death is judged by all requests there now. */
 static struct pool_death *death_of(struct pool *pool, const struct exchange *failing,
                                    enum suspect_end end)
 {
@@ -187,7 +187,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     struct pool_death *d = &pool->death;
     bool sent_since = failing != NULL && failing->began_ms > d->at_ms;
     bool ended = end == SUSPECT_END_BROKEN ? !d->left : end != SUSPECT_END_SILENT;
-    bool died = ended && !d->told; /* it had hung, and died */
+    bool died = ended && !d->told; /* it hung before, and died */
     bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since || died);
     if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
@@ -225,9 +225,10 @@ void suspect_silent(struct pool *pool)
     death_of(pool, NULL, SUSPECT_END_SILENT)->left = true;
 }
 
-/* --- what it says of the request ------------------------------------------------------------ */
+/* --- conclusions about the request ---------------------------------------------------------- */
 
-/* The replica that broke before has answered since, and its port never refused: no process died. */
+/* Returns true if the earlier replica has answered since, and its port never refused: no process
+ * died. */
 static bool was_no_death(const struct exchange *x)
 {
     const struct pool *pool = &x->proxy->engines.pools[x->suspect.replica];
@@ -241,7 +242,8 @@ void suspect_refuse(struct exchange *x, const char *text)
     x->suspect.refused_text = text;
 }
 
-/* A core that was said to be dead is said to be so to whatever comes until its server is gone. */
+/* Returns true for a repeated report. A dead core is reported to every request until the server is
+ * gone. */
 static bool is_said_again(const struct pool *pool, const struct exchange *x, enum suspect_end end)
 {
     const struct pool_death *d = &pool->death;
@@ -250,8 +252,8 @@ static bool is_said_again(const struct pool *pool, const struct exchange *x, enu
            pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
 }
 
-/* Processes that end within a second of each other were ended together, by somebody else: but for
- * those that live on to say that their engine is dead. */
+/* Returns true if both processes ended within a second, so both were stopped from outside.
+ * Processes that live on to report a dead engine do not count. */
 static bool died_together(const struct suspect *s, const struct pool_death *d, uint64_t now)
 {
     return s->deaths > 0 && !s->core && !d->core && !d->said && now - s->at_ms < SUSPECT_DEATH_MS;
@@ -292,7 +294,7 @@ static void note_death(struct exchange *x, const struct pool_death *d)
         suspect_refuse(x, "An engine died after this request. It is not sent to another, as "
                           "poison-retry is off.");
     x->admission.company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
-    if (strong || s->refused != REFUSED_NONE) /* else upstream_failed says enough */
+    if (strong || s->refused != REFUSED_NONE) /* otherwise upstream_failed says enough */
         log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);
 }
 
@@ -338,8 +340,8 @@ bool suspect_refused(struct exchange *x)
     return true;
 }
 
-/* Whether an engine that answers so has taken the request apart. One without room, or that wants
- * another key, has not. */
+/* Returns true if an engine with such an answer has examined the request. An engine without room,
+ * or with another key, has not. */
 static bool was_looked_at(unsigned status)
 {
     return status / 100 == 2 || status == 400 || status == 422;

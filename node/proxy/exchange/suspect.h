@@ -1,98 +1,105 @@
-/* Requests that may be poison: that may have killed the engine which they were sent to.
+/* Suspects of poison: requests that may have killed their engine.
  *
- * When a replica dies, what had got its first token there is innocent, and is cut. What had none is
- * looked at: was it there when the engine died, or did it come later and merely share the wait? The
- * signs of a death (struct pool_death):
+ * When a replica dies, requests with a first token there are innocent, and are cut. The others are
+ * examined: did the request arrive before the death, or later, and merely share the wait? The signs
+ * of a death (struct pool_death):
  *
- *   core     the engine is dead behind a server that lives: nothing came on any connection for
- *            seconds, then all end (SGLang: 5 s; not of vLLM, which refuses what would kill it).
- *            What had been sent before the silence began, and a little later, are suspects.
+ *   core     the engine is dead behind a live server: no byte on any connection for seconds, then
+ *            all connections end (SGLang: 5 s; not vLLM, which refuses deadly requests).
+ *            Suspects are the requests sent before the silence began, and shortly after.
  *
- *   abrupt   connections end while bytes were flowing until just now, or answers say that the
- *            engine is dead (vLLM): the process is gone. All that had no token are suspects, but
- *            weak ones: mostly it was killed. So are those of a dead core whose prompts are words.
+ *   abrupt   connections end while bytes were flowing, or answers report a dead
+ *            engine (vLLM): the process is gone. All requests without a token are suspects, but
+ *            weak ones, because most such processes were killed. So are requests in words at a
+ *            dead core.
  *
- *   hang     nothing comes, and nothing has ended: no death, no suspects. Nor are there any where
- *            the port was closed for a while before connections ended: it was told to end.
+ *   hang     no byte comes, and no connection has ended: no death, no suspects. Nor are there any
+ *            if the port closed some time before the connections ended, as in a shutdown.
  *
- * An engine that is far away may end while a request is on its way to it. The first end that came
- * within UPSTREAM_STALE_TRIPS of a request is no death to it (upstream.h, `crossed`); the next is.
+ * A distant engine may end while a request is in transit. The first end within UPSTREAM_STALE_TRIPS
+ * of a request is no death for the request (upstream.h, `crossed`); the next is.
  *
- * What follows of it:
+ * The consequences:
  *
- *   - What merely shared the engine is sent on as ever.
+ *   - A request that merely shared the engine is sent on as usual.
  *
- *   - A weak suspect is sent on, alone where an idle replica is at hand, else where no other
- *     suspect is: also none of another router, as far as the order of routers keeps them apart.
+ *   - A weak suspect is sent on: alone if an idle replica is available, else to a replica without
+ *     another suspect. This includes other routers' suspects, as far as the routers' order keeps
+ *     them apart.
  *
- *   - A suspect goes out on fresh connections only: a reused one into an engine that died at the
- *     same moment would count as a second death, though the request never came there.
+ *   - A suspect uses only fresh connections. A stale connection to an engine that died at the same
+ *     moment would count as a second death, though the request never arrived there.
  *
- *   - A suspect of a dead core whose prompt is token ids, which go to the engine unread, is sent
- *     on once, alone: where nothing is under way, of any router, as far as is known. If there is no
- *     such replica, it waits (QUEUE_ALONE), and the quietest is kept for it until what runs there
- *     has ended: others are placed elsewhere, and wait too where there is nothing else
- *     (QUEUE_APART). Both waits are short. If there is no place in the queue, or it takes too long,
- *     others share the replica that is kept, and the suspect is answered 502 `suspect`: one request
- *     is not worth the answers of all others on an engine. While it has no token, its replica is
- *     kept for it. All routers know of it, so that it is alone wherever it is repeated.
+ *   - A suspect of a dead core with a prompt of token ids, which go to the engine unread, goes on
+ *     once, alone: to a replica where no router has a request, as far as known. If there is none,
+ *     the suspect waits (QUEUE_ALONE), and the quietest replica is kept until its requests have
+ *     ended. Other requests go elsewhere, or wait too if nothing else is left (QUEUE_APART).
  *
- *   - What broke two is poison: 502 `poison` from then on, at all routers (node/route/poison.h).
- *     One that was among several at two abrupt deaths, or whose two deaths came within a second
- *     (a host fails, all engines are stopped; but not where they lived on to say that they are
- *     dead), is sent nowhere else, but remembered as a suspect only: it may have been unlucky.
+ *     Both waits are short. If the queue is full, or the wait takes too long, others share the
+ *     kept replica, and the suspect is answered 502 `suspect`. One request is not worth the answers
+ *     of all others on an engine. Until the first token, the replica stays kept. All routers learn
+ *     about the suspect, so a repetition is alone everywhere.
  *
- *   - The first token clears it.
+ *   - A request that broke two engines is poison: 502 `poison` from then on, at all routers
+ *     (node/route/poison.h). Two cases are less certain: the request was among several at two
+ *     abrupt deaths, or both deaths came within a second (a failing host, all engines stopped;
+ *     not if engines lived on to report their death). Such a request is sent nowhere else, but
+ *     remembered only as a suspect, because it may have been unlucky.
  *
- * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and does. How a
- * suspect gets a replica to itself stands in node/admission/admission.h. */
+ *   - The first token clears the suspect.
+ *
+ * Nothing here answers, sends or chooses: node/proxy/exchange/attempt.c asks, and acts.
+ * node/admission/admission.h describes how a suspect gets a replica to itself. */
 #ifndef NODE_PROXY_EXCHANGE_SUSPECT_H
 #define NODE_PROXY_EXCHANGE_SUSPECT_H
 
 #include "node/proxy/exchange/exchange.h"
 
 enum {
-    SUSPECT_SILENCE_MS = 4500, /* without a byte from the engine, then the end: its core was dead */
-    SUSPECT_MARGIN_MS = 1000,  /* sent so long after the last byte: it may be the cause */
-    SUSPECT_STEP_MS = 500,     /* the same where tokens were coming all the time: a step or two */
-    SUSPECT_NOTICED_MS = 4000, /* no server notices sooner that its core is dead */
+    SUSPECT_SILENCE_MS = 4500, /* without a byte from the engine, then the end: a dead core */
+    SUSPECT_MARGIN_MS = 1000,  /* a request sent so long after the last byte may be the cause */
+    SUSPECT_STEP_MS = 500,     /* the same during a flow of tokens: a step or two */
+    SUSPECT_NOTICED_MS = 4000, /* no server notices a dead core sooner, */
     SUSPECT_LATEST_MS = 5500,  /* nor later */
-    SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is well */
-    SUSPECT_TEXT_MS = 2000,    /* but for those that say so at once */
-    SUSPECT_DEATH_MS = 1000,   /* what ends within this is one death, or one blow to several */
+    SUSPECT_HANG_MS = 8000,    /* a server silent for longer hangs: the core is alive */
+    SUSPECT_TEXT_MS = 2000,    /* except servers that report a dead core at once */
+    SUSPECT_DEATH_MS = 1000,   /* ends within this time are a single death, or have a single
+                                  cause */
     SUSPECT_CLOSED_MS = 100, /* a port that refused so long before the end was closed on purpose */
-    SUSPECT_ALIVE_MS = 500,  /* bytes that come later are of a living process */
-    SUSPECT_TEXT_AGAIN_MS = 30000, /* a core that is dead is said to be so again and again */
+    SUSPECT_ALIVE_MS = 500,  /* later bytes are from a live process */
+    SUSPECT_TEXT_AGAIN_MS = 30000, /* a dead core is reported again and again for so long */
 };
 
-/* How an attempt ended that had no token. */
+/* The end of an attempt without a token. */
 enum suspect_end {
-    SUSPECT_END_BROKEN, /* the connection ended or was reset */
-    SUSPECT_END_GONE,   /* a reused one did at once, and then the port refused: it was not stale */
-    SUSPECT_END_CORE_DEAD, /* the answer says that the engine is dead (verdict.h) */
-    SUSPECT_END_SILENT,    /* the router gave it up: nothing came for too long */
+    SUSPECT_END_BROKEN,    /* the connection ended or was reset */
+    SUSPECT_END_GONE,      /* a reused connection ended at once, and the port refused: not stale */
+    SUSPECT_END_CORE_DEAD, /* the answer reports a dead engine (verdict.h) */
+    SUSPECT_END_SILENT,    /* the router gave up after a long silence */
 };
 
-/* Whether it may be taken from a replica that stands still. SGLang's server answers nothing at all
- * for the 5 s in which it ends after its core: what may be the cause waits for that end. */
+/* Returns true if a stalled replica may lose the request to another. SGLang's server answers
+ * nothing for the 5 s between the core's end and its own, so a possible cause waits for that
+ * end. */
 bool suspect_may_move(const struct exchange *x);
-/* The connections of a replica are about to be given up because nothing comes. */
+/* The connections of a silent replica are about to be given up. */
 void suspect_silent(struct pool *pool);
-/* The attempt failed; x->now.upstream is still the connection that it was on (for BROKEN). Notes
- * what that says of the request. */
+/* Notes what a failed attempt says about the request; for BROKEN, x->now.upstream is still the
+ * failed connection. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
-/* A blow to this one and maybe to others there, of a process that lives: its engine gave it up
- * (finish reason "abort"), or a data-parallel rank stands still. No request is suspected. */
+/* Notes an event of a live process that affects this request and maybe others there. The engine
+ * gave the request up (finish reason "abort"), or a data-parallel rank stalled. No request is
+ * suspected. */
 void suspect_of_nothing(const struct exchange *x);
 
-/* Whether the request may not be sent (again): then x->refusal and x->limit say why, and it is
- * answered 502. Asked before each choice. */
+/* Returns true if the request must not be sent (again): x->refusal and x->limit have the reason,
+ * and the answer is 502. Called before each choice. */
 bool suspect_refused(struct exchange *x);
-/* It is not sent (again), though it is no poison; `text`, which is borrowed: why. */
+/* Stops further attempts, though the request is no poison; `text`, borrowed: the reason. */
 void suspect_refuse(struct exchange *x, const char *text);
 
-/* Its first token came, or an answer that is as good. */
+/* The first token came, or an equivalent answer. */
 void suspect_answered(struct exchange *x);
 
 #endif

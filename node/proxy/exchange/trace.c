@@ -1,4 +1,4 @@
-/* What the spans of a request say (node/trace/trace.h). Health checks and requests of the admin
+/* The contents of a request's spans (node/trace/trace.h). Health checks and requests of the admin
  * port have none. */
 #include "node/proxy/exchange/exchange_internal.h"
 
@@ -23,7 +23,7 @@ static struct slice operation_of(const struct exchange *x)
     }
 }
 
-/* Few different ones: paths that are known as they are, without ids. */
+/* Returns one of few routes: known paths, without ids. */
 static struct slice route_of(const struct exchange *x)
 {
     switch (x->route.kind) {
@@ -59,7 +59,7 @@ static struct trace_usage told_of(const struct exchange *x)
     struct trace_usage told = {.prompt_tokens = x->usage.prompt_tokens,
                                .cached_tokens = x->usage.cached_tokens,
                                .completion_tokens = x->usage.completion_tokens};
-    if (told.completion_tokens < 0 && x->usage.token_events > 0) /* as the router counts them */
+    if (told.completion_tokens < 0 && x->usage.token_events > 0) /* as the router counts */
         told.completion_tokens = x->usage.token_events;
     return told;
 }
@@ -69,9 +69,9 @@ static uint64_t first_token_of(const struct exchange *x)
     return x->now.first_token ? x->now.first_byte_ms : 0;
 }
 
-/* --- the head -------------------------------------------------------------------------------- */
+/* --- the head ------------------------------------------------------------------------------- */
 
-/* Says what goes to the engine in place of the client's. */
+/* Replaces the client's field for the engine. */
 static void replace(struct exchange *x, const struct http_traceparent *t)
 {
     struct exchange_trace *out = &x->trace;
@@ -88,7 +88,7 @@ void exchange_trace_begin(struct exchange *x, const struct http_head *head)
         return;
     bool continues = http_traceparent_find(head, &parent);
     if (continues && !parent.sampled)
-        return; /* passes as it is */
+        return; /* passes unchanged */
     x->trace.new_trace = !continues;
     if (continues || trace_sample(t, p->config.options->trace_sample))
         x->trace.request = trace_begin(t, continues ? &parent : NULL, p->now_ms);
@@ -106,12 +106,12 @@ size_t exchange_trace_line(struct exchange *x, struct http_forward_request *how,
     if (!x->trace.replaces)
         return 0;
     *line = (struct http_line){SLICE("traceparent"), slice_of(x->trace.line, sizeof x->trace.line)};
-    if (x->trace.new_trace) /* it was of another one */
+    if (x->trace.new_trace) /* it belonged to another trace */
         how->drop |= HTTP_FIELD_BIT(HTTP_TRACESTATE);
     return 1;
 }
 
-/* --- on the way ------------------------------------------------------------------------------ */
+/* --- on the way ----------------------------------------------------------------------------- */
 
 void exchange_trace_chosen(const struct exchange *x)
 {
