@@ -4,7 +4,7 @@
  * A record is a kind (1 byte), a length (a varint) and that many bytes. An unknown or misplaced
  * kind is skipped and counted. Of a longer record the known part is read; missing last fields are
  * 0. Unknown flag bits are ignored. So a later version adds kinds, or fields at the end;
- * docs/replication.md says which changes need a new protocol version. Only a RUN is closed: its
+ * gossip/README.md says which changes need a new protocol version. Only a RUN is closed: its
  * length gives the number of observations.
  *
  * In a *delta* all records belong to its author and have its number. In a *dump* reports follow an

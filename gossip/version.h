@@ -14,7 +14,7 @@
  *   - something that is only right if all receivers act on it.
  *
  * LEAST follows a release later: a build speaks its own version and the one before, so that a
- * rolling upgrade works from each release to the next. docs/replication.md has the table.
+ * rolling upgrade works from each release to the next. gossip/README.md has the table.
  */
 #ifndef GOSSIP_VERSION_H
 #define GOSSIP_VERSION_H

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -12,6 +13,9 @@ import lib
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BENCH = os.path.abspath(f"{lib.BUILD}/tests/bench/quality-bench")
 PICTURE = f"{TOP}/tests/bench/quality/picture.py"
+sys.path.insert(0, os.path.dirname(PICTURE))
+import picture  # noqa: E402
+
 DRAWS = ("--section", "draws", "--draws", "2", "--mixed", "0", "--asks", "20")
 
 FAKE = """#!/bin/sh
@@ -68,6 +72,18 @@ class Documented(unittest.TestCase):
         out = subprocess.run((PICTURE, "known", f"{TOP}/docs/quality.md"), capture_output=True, text=True,
                              check=True).stdout.strip()
         self.assertEqual(len([x for x in out.split(";") if x]), len(re.findall(r"\*\*broken\*\* \|$", page, re.M)))
+
+
+class Brief(unittest.TestCase):
+    def test_one_row_for_all_numbers_of_routers(self):
+        rows = [{"kind": "row", "case": f"coding, engines x 1, {routers}", "policy": policy, "cached": cached,
+                 "ttft_s": ttft_s, "bound": policy == "perfect"}
+                for routers, figures in (("1 router", (0.96, 0.34, 0.97, 0.3, 0.9, 1.9)),
+                                         ("8 routers", (0.95, 0.34, 0.97, 0.3, 0.8, 1.5)))
+                for policy, cached, ttft_s in zip(("cache_aware", "perfect", "session"), figures[::2], figures[1::2])]
+        out = list(picture.brief_table(rows, None))[2:]
+        self.assertEqual(out, ["| coding, engines x 1 | 95.0 to 96.0 %, 0.34 s | 97.0 %, 0.30 s | "
+                               "80.0 to 90.0 %, 1.50 to 1.90 s (session) |"])
 
 
 class Run(unittest.TestCase):

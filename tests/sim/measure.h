@@ -1,4 +1,4 @@
-/* Figures from the simulated network; the table of docs/replication.md names them as such. */
+/* Figures from the simulated network; the table of docs/simulation.md names them as such. */
 #ifndef TESTS_SIM_MEASURE_H
 #define TESTS_SIM_MEASURE_H
 

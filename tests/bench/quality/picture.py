@@ -167,18 +167,41 @@ def blame(own, bound, best):
     return "speeds or load believed"
 
 
-def coding_table(rows, _):
+def workloads(rows):
+    """[(case, default policy, perfect knowledge, best rival)] of all but draws and promises."""
     cases = {}
     for name in ("coding", "miniswe", "conversation", "azure"):
         cases.update(by_case(rows, name))
+    for case, found in cases.items():
+        rivals = [r for r in found.values() if not r["bound"] and r["policy"] != OWN]
+        yield case, found[OWN], found["perfect"], min(rivals, key=lambda r: r["ttft_s"])
+
+
+def coding_table(rows, _):
     yield "| workload | `cache_aware` | perfect knowledge | best rival |"
     yield "|---|---|---|---|"
-    for case, found in cases.items():
-        rival = min((r for r in found.values() if not r["bound"] and r["policy"] != OWN),
-                    key=lambda r: r["ttft_s"])
-        bound = found["perfect"]
-        shown = [f"{100 * r['cached']:.1f} %, {r['ttft_s']:.2f} s" for r in (found[OWN], bound, rival)]
-        yield f"| {case} | {shown[0]} | {shown[1]} | {shown[2]} ({rival['policy']}) |"
+    for case, *found in workloads(rows):
+        shown = [f"{100 * r['cached']:.1f} %, {r['ttft_s']:.2f} s" for r in found]
+        yield f"| {case} | {shown[0]} | {shown[1]} | {shown[2]} ({found[2]['policy']}) |"
+
+
+def from_to(values, form):
+    shown = [form.format(v) for v in (min(values), max(values))]
+    return shown[0] if shown[0] == shown[1] else " to ".join(shown)
+
+
+def brief_table(rows, _):
+    """The same with one row for all numbers of routers."""
+    groups = {}
+    for case, *found in workloads(rows):
+        groups.setdefault(re.sub(r", \d+ routers?$", "", case), []).append(found)
+    yield "| workload | `cache_aware` | perfect knowledge | best rival |"
+    yield "|---|---|---|---|"
+    for name, cases in groups.items():
+        shown = [from_to([100 * r["cached"] for r in of], "{:.1f}") + " %, " +
+                 from_to([r["ttft_s"] for r in of], "{:.2f}") + " s" for of in zip(*cases)]
+        rivals = ", ".join(sorted({rival["policy"] for _, _, rival in cases}))
+        yield f"| {name} | {shown[0]} | {shown[1]} | {shown[2]} ({rivals}) |"
 
 
 def promises_table(_, promises):
@@ -201,7 +224,7 @@ def known(page):
 
 
 TABLES = {"regret": regret_table, "rivals": rivals_table, "worst": worst_table,
-          "coding": coding_table, "promises": promises_table, "broken": broken_table}
+          "coding": coding_table, "brief": brief_table, "promises": promises_table, "broken": broken_table}
 
 
 def tables(rows, promises):

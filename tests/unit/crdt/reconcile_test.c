@@ -80,7 +80,7 @@ static void test_differences_of_any_number_are_repaired_both_ways(void **state)
     }
 }
 
-/* The figure of docs/replication.md. */
+/* The figure of docs/benchmarks.md. */
 static void test_a_thousand_differences_cost_some_25_kb(void **state)
 {
     (void)state;
