@@ -1,33 +1,32 @@
 /* The network of jepsen-lite: a switch in user space between machines that are network namespaces.
  *
- * Each machine has a TUN device; what its kernel sends arrives here as an IPv4 packet and goes to
- * the machine that has the destination's address. Nothing is learned: a command says who has it.
- * What happens to a packet is a property of the ordered pair of machines (struct link). A packet
- * that nothing happens to is written from the buffer that it was read into.
+ * Each machine has a TUN device. IPv4 packets from its kernel arrive here and go to the machine
+ * with the destination's address. The switch learns nothing: commands give addresses to machines.
+ * The fate of a packet depends on the ordered pair of machines (struct link). A packet without
+ * faults is written from the buffer into which it was read.
  *
- * Each link draws from a generator of its own, seeded from --seed and the pair: the same packets in
- * the same order meet the same fate, whatever other links carry.
+ * Each link has its own generator, seeded from --seed and the pair. The same packets in the same
+ * order meet the same fate, whatever other links carry.
  *
  *   wire --seed N
  *
- * reads commands from standard input, a line each, and answers each with a line: ok, or error WHY.
+ * reads commands from standard input, one a line, and answers each with a line: ok, or error WHY.
  *
  *   machine NAME NAMESPACE ADDRESS  makes the device eth0 in the network namespace (a path)
- *   address NAME ADDRESS            it has this address from now on
- *   link A B [SETTING=NUMBER]...    all that happens to packets from A to B; none: nothing
- *   inject NAME HEX                 the machine gets this IPv4 packet, whoever sent it
+ *   address NAME ADDRESS            gives the machine another address
+ *   link A B [SETTING=NUMBER]...    sets all faults of packets from A to B; none: no faults
+ *   inject NAME HEX                 delivers this IPv4 packet to the machine, whatever its source
  *   capture PATH gossip|all T0      writes packets as they are sent to a pcap file, with times as
  *                                   seconds since T0 (CLOCK_MONOTONIC); gossip: UDP and TCP of
  *                                   port 7490
- *   flush                           of the capture, to the file
- *   stats                           ok, and NAME=NUMBER...: packets that it took, and their fates
+ *   flush                           flushes the capture to the file
+ *   stats                           ok, and NAME=NUMBER...: packets taken, and their fates
  *
- * Where it did not come to its packets for half a second, since the machine under it had no time
- * for it or a disk took long, it says so on standard error: stalled FROM TO (CLOCK_MONOTONIC, s).
+ * After half a second without running, because the host was busy or a disk was slow, it
+ * writes to standard error: stalled FROM TO (CLOCK_MONOTONIC, s).
  *
  * Settings: cut (1: nothing passes), loss, duplicate, reorder, corrupt (shares from 0 to 1),
- * delay_ms, jitter_ms, rate_kbit, mtu (longer packets are dropped without a word).
- */
+ * delay_ms, jitter_ms, rate_kbit, mtu (longer packets are dropped silently). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,12 +50,12 @@ enum {
     MACHINES_MAX = 64,
     PACKET_MAX = 65536,
     LINE_MAX_BYTES = 4096,
-    BURST = 64,            /* packets of a machine before it is another one's turn */
-    QUEUE_MAX_US = 200000, /* what waits longer for a limited rate is dropped */
-    OVERTAKEN_US = 10000,  /* the longest that a reordered packet is held back */
-    DELAYED_MAX = 100000,  /* packets held at a time */
-    WAKES_US = 100000,     /* it looks at the clock so often, packets or not, */
-    STALLED_US = 500000,   /* and so much between two looks is a stall */
+    BURST = 64,            /* packets of a machine before the next machine's turn */
+    QUEUE_MAX_US = 200000, /* packets that wait longer for a limited rate are dropped */
+    OVERTAKEN_US = 10000,  /* longest delay of a reordered packet */
+    DELAYED_MAX = 100000,  /* delayed packets at a time */
+    WAKES_US = 100000,     /* the loop reads the clock so often, packets or not, */
+    STALLED_US = 500000,   /* and a longer gap between two reads is a stall */
     GOSSIP_PORT = 7490,
     PROTOCOL_TCP = 6,
     PROTOCOL_UDP = 17,
@@ -74,8 +73,8 @@ struct link {
     uint64_t jitter_us;
     uint64_t rate_kbit;
     uint64_t mtu;
-    uint64_t free_us; /* when a limited rate has sent all that it took */
-    uint64_t last_us; /* when the last packet arrives: jitter alone does not reorder */
+    uint64_t free_us; /* when a limited rate has sent everything queued */
+    uint64_t last_us; /* arrival of the last packet: jitter alone does not reorder */
     uint64_t random;
 };
 
@@ -88,7 +87,7 @@ struct machine {
 /* A packet that arrives later. */
 struct delayed {
     uint64_t due_us;
-    uint64_t number; /* of equal times the first goes first */
+    uint64_t number; /* at equal times the lower number goes first */
     uint16_t to;
     uint16_t len;
     unsigned char *bytes;
@@ -100,14 +99,14 @@ static struct {
     struct machine machines[MACHINES_MAX];
     struct link links[MACHINES_MAX][MACHINES_MAX];
     int epoll;
-    int home; /* the network namespace that it began in */
+    int home; /* the network namespace of the program's start */
     struct delayed *heap;
     size_t heap_len;
     uint64_t delayed_count;
     FILE *capture;
     bool capture_all;
     uint64_t capture_zero_us;
-    uint64_t awake_us; /* its last look at the clock */
+    uint64_t awake_us; /* time of the last read of the clock */
     uint64_t taken, passed, lost, repeated, overtaken, damaged, late, unknown;
 } w;
 
@@ -197,11 +196,11 @@ static void deliver(unsigned to, const unsigned char *bytes, size_t len)
     if (write(w.machines[to].fd, bytes, len) == (ssize_t)len)
         w.passed++;
     else
-        w.lost++; /* its device is down, or its queue is full */
+        w.lost++; /* the device is down, or the queue is full */
 }
 
-/* Flips a bit of what the packet carries. In a datagram no checksum notices, as with one of the
- * errors that a checksum cannot see: it is for who reads it to notice. TCP's is left to notice. */
+/* Flips a bit of the payload. No checksum of a datagram notices, as with an error that a checksum
+ * cannot detect: the receiving program has to notice. TCP's checksum is left wrong. */
 static void damage(struct link *l, unsigned char *bytes, size_t len)
 {
     size_t begin = (size_t)(bytes[0] & 15) * 4;
@@ -309,7 +308,7 @@ static void on_packets(unsigned from)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-static const char *error_text; /* of the command under way */
+static const char *error_text; /* of the present command */
 
 static bool fail(const char *why)
 {
@@ -420,9 +419,9 @@ static bool link_command(const char *from_name, const char *to_name, char *rest)
             return false;
         l.plain = false;
     }
-    l.last_us = old->last_us; /* what is still on its way is not overtaken by chance */
+    l.last_us = old->last_us; /* chance overtakes no packet that is still on its way */
     if (l.plain && l.last_us > now_us())
-        l.plain = false; /* the order is kept until then, and it costs nothing after */
+        l.plain = false; /* keeps the order until then, and costs nothing after */
     *old = l;
     return true;
 }
@@ -491,7 +490,7 @@ static void run_line(char *line)
     (void)fflush(stdout);
 }
 
-/* Whether there is more to come. */
+/* Returns false at the end of the commands. */
 static bool on_commands(void)
 {
     static char line[LINE_MAX_BYTES];
