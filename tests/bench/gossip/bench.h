@@ -1,8 +1,7 @@
-/* What the cases share: clocks, rows of the report, medians.
+/* Shared by the cases: clocks, rows of the report, medians.
  *
- * A case prints rows of what was measured beside what was hoped for; which are met is said, not
- * enforced, because the machine may be busy. What must be so on any machine fails the program.
- */
+ * A case prints measurements beside targets. It reports missed targets but does not enforce them,
+ * because the machine may be busy. A result that must be right on any machine fails the program. */
 #ifndef TESTS_BENCH_GOSSIP_BENCH_H
 #define TESTS_BENCH_GOSSIP_BENCH_H
 
@@ -34,7 +33,7 @@ static inline uint64_t bench_wall_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* CPU time of this process: what others do on the machine meanwhile matters less. */
+/* CPU time of this process: the machine's other load matters less. */
 static inline double bench_cpu_s(void)
 {
     struct timespec t;
@@ -52,9 +51,9 @@ static inline void bench_row(const char *what, double value, const char *unit, d
     (void)fflush(stdout);
 }
 
-extern unsigned bench_wrong; /* what had to be so and was not */
+extern unsigned bench_wrong; /* number of wrong results */
 
-/* `must` says what of. */
+/* `must` names the expectation. */
 static inline void bench_must(const char *what, bool so, const char *is, const char *must)
 {
     printf("  %-62s %10s       %s%s\n", what, is, must, so ? "" : "   WRONG");
@@ -79,12 +78,12 @@ static inline double bench_quantile(double *values, unsigned count, double q)
 }
 
 /* The cases; each leaves no process behind. */
-void case_spread(const struct bench *b);    /* how soon all know */
-void case_bytes(const struct bench *b);     /* what an observation costs on the wire */
-void case_idle(const struct bench *b);      /* what a silent cluster costs */
-void case_killed(const struct bench *b);    /* how soon the load of a dead router is gone */
+void case_spread(const struct bench *b);    /* time until all routers know */
+void case_bytes(const struct bench *b);     /* bytes of an observation on the wire */
+void case_idle(const struct bench *b);      /* cost of a silent cluster */
+void case_killed(const struct bench *b);    /* time until the load of a dead router is gone */
 void case_forged(const struct bench *b);    /* packets of strangers */
 void case_reconcile(const struct bench *b); /* after a partition */
-void case_join(const struct bench *b);      /* until a new router is ready */
+void case_join(const struct bench *b);      /* time until a new router is ready */
 
 #endif

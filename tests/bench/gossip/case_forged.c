@@ -1,5 +1,5 @@
-/* Millions of packets that do not prove the key, at a live router: random bytes, and what its peer
- * really sent, repeated, cut, changed, grown. Half of them come from the peer's own address. */
+/* Sends a live router millions of packets that do not prove the key: random bytes, and packets of
+ * its peer, repeated, cut, changed, grown. Half of them come from the peer's own address. */
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const char *const kind_names[KINDS] = {
 
 static uint16_t forge(struct prng *prng, const struct relay *r, enum kind kind, uint8_t *out)
 {
-    /* The first ones are of its handshake: rare, so they are taken more often. */
+    /* The first ones are of the peer's handshake: rare, so they are taken more often. */
     uint32_t kept = prng_below(prng, 4) == 0 ? HANDSHAKE : r->kept->count;
     const struct relay_packet *p = &r->kept->packets[prng_below(prng, kept)];
     uint16_t len = p->len;
@@ -50,7 +50,7 @@ static uint16_t forge(struct prng *prng, const struct relay *r, enum kind kind, 
         for (uint64_t more = 1 + prng_below(prng, 100); more > 0 && len < GROWN_MAX; more--)
             out[len++] = (uint8_t)prng_next(prng);
         return len;
-    case RECOUNTED: /* its header, behind the type */
+    case RECOUNTED: /* the header, behind the type */
         for (unsigned i = 1; i < 8 && i < len; i++)
             if (prng_below(prng, 2) == 0)
                 out[i] = (uint8_t)prng_next(prng);
@@ -120,14 +120,15 @@ static uint64_t attack(const struct relay *r, int own_fd, uint64_t packets, uint
         *answered += answers(own_fd);
         if (batch % 16 != 0)
             continue;
-        do /* what the kernel would drop tests nothing */
+        do /* packets that the kernel would drop test nothing */
             queue_look(r->victim, &waiting, &dropped);
         while (waiting > 1000000 && usleep(100) == 0);
     }
     return sent;
 }
 
-/* Soon it holds what its peer does, at which nobody forged anything: time slices end meanwhile. */
+/* The victim's state soon equals the peer's, which no forgery reached. Time slices end
+ * meanwhile. */
 static bool agrees(struct group *g)
 {
     for (unsigned tries = 0; tries < 200; tries++) {
@@ -181,14 +182,14 @@ void case_forged(const struct bench *b)
     CHECK(group_await(&g, 0, GROUP_READY, AWAIT_US, &e));
     group_child_start(&g, 1, 1);
     CHECK(group_await(&g, 1, GROUP_READY, AWAIT_US, &e));
-    group_tell(&g, 1, GROUP_REQUEST, 20000); /* something worth to be kept */
+    group_tell(&g, 1, GROUP_REQUEST, 20000); /* something worth keeping */
     for (unsigned tries = 0; r.kept->count < 500 && tries < 200; tries++)
         (void)usleep(50000);
     group_tell(&g, 1, GROUP_REQUEST, 0);
     (void)usleep(3000000);
     printf("  %u true packets of its peer to begin with\n", r.kept->count);
     uint64_t quiet_from = r.kept->to_peer, quiet_us = bench_now_us();
-    (void)usleep(3000000); /* what it says to its peer in any case */
+    (void)usleep(3000000); /* packets to the peer in any case */
     double quiet_rate =
         (double)(r.kept->to_peer - quiet_from) * 1e6 / (double)(bench_now_us() - quiet_us);
 
@@ -211,7 +212,7 @@ void case_forged(const struct bench *b)
     bench_must("digests of all classes, its own and its peer's", same, same ? "equal" : "differ",
                "= equal");
     must_count("answers to a stranger's address", answered, "=", 0);
-    /* A busy router repeats a few; one that answered forgeries would send a hundred thousands. */
+    /* A busy router repeats a few packets; answers to forgeries would be hundreds of thousands. */
     must_count("datagrams to its peer's address, as in a quiet time", to_peer,
                "<=", 100 + (uint64_t)(4 * quiet_rate * (seconds + 0.5)));
 

@@ -1,5 +1,5 @@
-/* Anti-entropy between two states, in one process with the real messages: what a partition costs
- * when it heals. */
+/* Anti-entropy between two states, in one process with the real messages: the cost of healing a
+ * partition. */
 #include <string.h>
 
 #include "base/check.h"
@@ -12,7 +12,7 @@ enum {
     POINTS = 165,
     GENERATION = 1000000,
     TTL = 240,
-    /* A message travels in parts (gossip/gossip.h); around each: UDP and IPv4, the sealed packet's
+    /* A message travels in parts (gossip/gossip.h). Around each: UDP and IPv4, the sealed packet's
      * header and tag, the frame. */
     PART_BYTES = 1160,
     PART_OVERHEAD = BENCH_HEADERS + 24 + 16,
@@ -44,7 +44,7 @@ static void observe(struct crdt_state *s, uint64_t number, unsigned points)
     CHECK(crdt_state_observe(s, &chain, number % NODE_REPLICAS) >= 0);
 }
 
-/* What is queued for others is lost in the partition. */
+/* The partition loses queued deltas. */
 static void lose(struct crdt_state *s)
 {
     static uint8_t lost[GOSSIP_DELTA_MAX];
@@ -120,7 +120,7 @@ static void after_partition(struct crdt_state *a, struct crdt_state *b, unsigned
     double bytes[64], ms[64];
     unsigned messages = 0, failed = 0;
     for (unsigned i = 0; i < rounds; i++) {
-        for (unsigned left = differences; left > 0;) { /* half of it on each side */
+        for (unsigned left = differences; left > 0;) { /* half on each side */
             unsigned points = left < POINTS ? left : POINTS;
             observe(left % 2 ? a : b, ++number, points);
             left -= points;

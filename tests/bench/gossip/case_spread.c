@@ -1,5 +1,5 @@
-/* A cluster of real processes: how soon all know, what that costs on the wire, what silence costs,
- * and how soon a killed router's load is gone. */
+/* A cluster of real processes. Measures the time until all routers know, its bytes on the wire, the
+ * cost of silence, and the time until a killed router's load is gone. */
 #include <string.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ static void wait_ms(unsigned ms)
     (void)usleep(ms * 1000);
 }
 
-/* Until all hold it, in ms. */
+/* Milliseconds until all have the observation. */
 static double once(struct group *g, unsigned author, uint64_t number)
 {
     struct group_event made, held;
@@ -166,7 +166,7 @@ void case_idle(const struct bench *b)
 
 /* --- a router that is killed ---------------------------------------------------------------- */
 
-/* Seconds until its load is gone everywhere. */
+/* Seconds until the victim's load is gone everywhere. */
 static double killed(struct group *g)
 {
     unsigned victim = g->count - 1;

@@ -13,8 +13,8 @@
 #include "base/prng.h"
 
 enum {
-    PROMPT_POINTS = 165, /* of coding sessions, on average (../shared/design/routing.md) */
-    OPEN_MAX = 8,        /* requests of a stream that are in flight at once */
+    PROMPT_POINTS = 165, /* average of coding sessions (../shared/design/routing.md) */
+    OPEN_MAX = 8,        /* requests of a stream in flight at once */
     TOLD_TOKENS = 400,
 };
 
@@ -27,7 +27,7 @@ struct child {
     uv_timer_t timer;
     struct prng prng;
     bool ready, loaded;
-    uint64_t next; /* number of the observation that is waited for */
+    uint64_t next; /* number of the next observation to wait for */
     uint64_t prompts;
     double stream_rate; /* prompts a second */
     bool stream_requests;
@@ -109,7 +109,7 @@ static uint64_t others_requests(const struct child *c)
     return sum;
 }
 
-/* After each time that the loop was awake. */
+/* Runs each time before the loop sleeps. */
 static void on_after(uv_check_t *check)
 {
     struct child *c = check->data;
@@ -161,7 +161,7 @@ static void observe(struct child *c, uint64_t number, unsigned points, unsigned 
     CHECK(crdt_state_observe(c->node.state, &chain, replica) >= 0);
 }
 
-/* Prompts come at random, at the rate that was asked for. */
+/* Prompts come at random times, at the rate of the command. */
 static void on_timer(uv_timer_t *timer)
 {
     struct child *c = timer->data;

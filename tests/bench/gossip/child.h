@@ -1,4 +1,4 @@
-/* What runs in a process of the group. */
+/* The program of a process of the group. */
 #ifndef TESTS_BENCH_GOSSIP_CHILD_H
 #define TESTS_BENCH_GOSSIP_CHILD_H
 
@@ -6,11 +6,11 @@
 
 struct child_setup {
     struct bench_node_setup node;
-    unsigned expected; /* other members, until it is ready */
+    unsigned expected; /* number of other members, until ready */
     int fd;            /* commands come in here, events go out */
 };
 
-/* The chain of a prompt that nobody has sent before, of `points` points. */
+/* Makes the chain of a new prompt of `points` points. */
 void child_chain(struct chain *chain, uint64_t number, unsigned points);
 
 _Noreturn void child_run(const struct child_setup *setup);

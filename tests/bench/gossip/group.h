@@ -1,8 +1,7 @@
-/* Processes that gossip with each other on loopback, and what they tell the one that measures.
+/* Processes that gossip with each other on loopback, and their reports to the measuring process.
  *
- * Each child runs one bench_node. Commands go to it and events come back as packets over a socket
- * pair; events carry the time at which something happened, by the clock that all share.
- */
+ * Each child runs one bench_node. Commands go to the child and events come back as packets over a
+ * socket pair. Events carry times of a clock that all processes share. */
 #ifndef TESTS_BENCH_GOSSIP_GROUP_H
 #define TESTS_BENCH_GOSSIP_GROUP_H
 
@@ -14,7 +13,7 @@ enum { GROUP_MAX = 16 };
 enum group_command_kind {
     GROUP_OBSERVE, /* one new observation, number `value`; MADE follows here, HELD elsewhere */
     GROUP_STREAM,  /* from now on `value` observations a second, 0: no more */
-    GROUP_REQUEST, /* the same as requests of a service do it: with their load */
+    GROUP_REQUEST, /* the same, made as requests of a service: with load */
     GROUP_BOOK,    /* takes `value` requests and never ends them */
     GROUP_FILL,    /* `value` observations, straight into the state; FILLED follows */
     GROUP_COUNTS,  /* COUNTED follows */
@@ -26,11 +25,11 @@ struct group_command {
 };
 
 enum group_event_kind {
-    GROUP_READY,    /* it is ready and has a session with everybody expected */
+    GROUP_READY,    /* the child is ready and has a session with all expected members */
     GROUP_MADE,     /* `value`: number of the observation */
     GROUP_HELD,     /* the same */
-    GROUP_LOADED,   /* load of others came to be; `value`: requests */
-    GROUP_UNLOADED, /* no other has any load any more */
+    GROUP_LOADED,   /* load of others arrived; `value`: requests */
+    GROUP_UNLOADED, /* no other member has load any more */
     GROUP_FILLED,
     GROUP_COUNTED,
 };
@@ -38,9 +37,9 @@ enum group_event_kind {
 struct group_counts {
     double cpu_s;
     uint64_t packets_out, bytes_out; /* UDP payload */
-    uint64_t observations;           /* told to others */
+    uint64_t observations;           /* observations sent to others */
     uint64_t refused;                /* datagrams */
-    uint64_t members;                /* that it believes alive */
+    uint64_t members;                /* members believed alive */
     uint64_t again, gaps, deltas;
     struct crdt_digest digest;
 };
@@ -55,9 +54,9 @@ struct group_event {
 struct group_child {
     int pid; /* 0: none */
     int fd;
-    uint16_t port; /* 0: one that is free */
+    uint16_t port; /* 0: any free port */
     uint16_t seed; /* 0: the first child */
-    uint16_t told; /* as bench_node_setup */
+    uint16_t told; /* as in bench_node_setup */
     uint64_t started_us;
 };
 
@@ -68,18 +67,19 @@ struct group {
     struct group_child children[GROUP_MAX];
 };
 
-/* Nobody yet, but a fresh key. */
+/* Starts no process; makes a fresh key. */
 void group_init(struct group *g, uint64_t index_bytes);
-/* Starts (again) the child with that number, which is ready when it knows `expected` others. */
+/* Starts (again) the child with that number, which is ready when all `expected` others are
+ * known. */
 void group_child_start(struct group *g, unsigned child, unsigned expected);
-/* Both, `count` of them, the first is the seed; waits until each is ready and knows all. */
+/* Does both for `count` children, the first as the seed; waits until each is ready and knows
+ * all. */
 void group_start(struct group *g, unsigned count, uint64_t index_bytes);
 void group_kill(struct group *g, unsigned child);
 void group_end(struct group *g);
 
 void group_tell(struct group *g, unsigned child, enum group_command_kind kind, uint64_t value);
-/* The next event of this kind from this child; others that come meanwhile are passed over. False
- * after `timeout_us`. */
+/* Returns the child's next event of this kind and skips others. False after `timeout_us`. */
 bool group_await(struct group *g, unsigned child, enum group_event_kind kind, uint64_t timeout_us,
                  struct group_event *out);
 struct group_counts group_counts_of(struct group *g, unsigned child);

@@ -1,4 +1,4 @@
-/* gossip-bench: real processes that gossip on loopback, and what that takes. */
+/* gossip-bench: real processes that gossip on loopback, and their costs. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void help(void)
 
 int main(int argc, char **argv)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* as the daemon: a peer that dies is an error of the call */
+    (void)signal(SIGPIPE, SIG_IGN); /* as in the daemon: a peer's death is an error of the call */
     struct bench b = {0};
     bool chosen[CASES] = {false}, any = false;
     for (int i = 1; i < argc; i++) {

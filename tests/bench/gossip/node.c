@@ -64,7 +64,7 @@ static void options_of(struct node_options *o, const struct bench_node_setup *se
         fail("settings", error.text);
 }
 
-/* As the daemon does it: memory that is there before it is used. */
+/* As in the daemon: touches memory before its use. */
 static void prepare_memory(const struct node *node)
 {
     void *memory;
@@ -119,7 +119,7 @@ void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_
     err = shell_start(&shell, node);
     if (err != 0)
         fail("shell", err_text(err));
-    /* After the start, so that nothing is probed: there is nobody to answer. */
+    /* After the start, so that nothing is probed: no engine would answer. */
     for (unsigned r = 0; r < NODE_REPLICAS; r++) {
         char name[32];
         int len = snprintf(name, sizeof name, "replica-%u:8000", r);

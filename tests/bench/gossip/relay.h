@@ -1,8 +1,7 @@
-/* A process between a router and its peer that keeps what the peer sent: ammunition for forgeries.
+/* A process between a router and its peer that keeps the peer's packets: ammunition for forgeries.
  *
- *   peer  ->  front  ~>  victim        front: what the peer believes to be the victim
- *   peer  <~  back   <-  victim        back: what the victim believes to be the peer
- */
+ *   peer  ->  front  ~>  victim        front: the victim's address, as the peer believes
+ *   peer  <~  back   <-  victim        back: the peer's address, as the victim believes */
 #ifndef TESTS_BENCH_GOSSIP_RELAY_H
 #define TESTS_BENCH_GOSSIP_RELAY_H
 
@@ -20,18 +19,18 @@ struct relay_packet {
 struct relay {
     int pid;
     uint16_t front, back;  /* ports */
-    int front_fd, back_fd; /* UDP; also open in the process that started it */
+    int front_fd, back_fd; /* UDP; also open in the process that started the relay */
     int tcp_fd;            /* of the front, for calls */
     uint16_t victim, peer;
     struct {
-        _Atomic uint64_t to_peer; /* datagrams of the victim to the peer's address */
-        _Atomic uint32_t count;   /* of packets that were kept, the oldest first */
+        _Atomic uint64_t to_peer; /* datagrams from the victim to the peer's address */
+        _Atomic uint32_t count;   /* kept packets, the oldest first */
         struct relay_packet packets[RELAY_KEPT];
     } * kept; /* shared memory */
 };
 
 void relay_open(struct relay *r);
-/* From now on it forwards. */
+/* Starts forwarding. */
 void relay_start(struct relay *r, uint16_t victim, uint16_t peer);
 void relay_end(struct relay *r);
 
