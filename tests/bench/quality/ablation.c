@@ -13,7 +13,7 @@
 #include "tests/bench/quality/draw.h"
 #include "tests/bench/quality/report.h"
 
-/* Other seeds of the routers: a small cause changes all that follows. */
+/* Other seeds of the routers: a small cause changes everything after. */
 enum { SEEDS = 3 };
 
 static const struct part {

@@ -13,9 +13,9 @@ struct beliefs {
     struct hash_secret secret;
     struct kv_decoder *decoder;
     struct kv_tree *trees[ENGINES_MAX];
-    unsigned engine; /* of the message at hand, */
-    uint64_t stored; /* and its blocks */
-    /* The prompt that was looked at last: chains of its blocks, tokens before its checkpoints. */
+    unsigned engine; /* of the present message, */
+    uint64_t stored; /* and the blocks stored in it */
+    /* The last prompt looked at: chains of its blocks, tokens before its checkpoints. */
     struct engine_feed own;
     uint64_t unique;
     uint64_t *chains;
@@ -55,7 +55,7 @@ static void on_own(void *context, const struct kv_event *e)
         b->chains[b->chain_count++] = chain = kv_chain(&b->secret, chain, e->digests[i]);
 }
 
-/* By publishing it alone: events are the only ones that know digests. */
+/* Publishes the prompt alone: only events know digests. */
 static void chains_find(struct beliefs *b, const struct sim_chain *chain)
 {
     struct buf payload = {0};
@@ -88,7 +88,7 @@ static void tokens_find(struct beliefs *b, const struct flight *f)
     CHECK(n == f->chain.length);
 }
 
-/* A request that is there already computes it. */
+/* A present request already computes the prompt. */
 static bool is_under_way(const struct play *p, const struct flight *f, unsigned engine,
                          unsigned point)
 {

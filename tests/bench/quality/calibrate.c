@@ -6,7 +6,7 @@
 
 enum { ROUNDS = 4 };
 
-/* A second of a fast engine counts as its speed says. */
+/* A second of a fast engine counts by the engine's speed. */
 double load_of(const struct outcome *o, const struct quality_case *c)
 {
     double computed = 0, rates = 0, running = 0, held_token_s = 0, places = 0, tokens = 0;
@@ -30,7 +30,7 @@ double load_of(const struct outcome *o, const struct quality_case *c)
 
 void calibrate(struct quality_case *c, double load)
 {
-    /* To begin with, what the prompts take if nothing is cached. */
+    /* Begins with the time for the prompts if nothing is cached. */
     double prompt_s = 0, rates = 0, last_s = 1e-3;
     for (unsigned k = 0; k < c->engines; k++)
         rates += c->specs[k].model.prefill_tokens_per_s;

@@ -61,7 +61,7 @@ static struct figures figures_played(const struct quality_case *c, const struct 
     return f;
 }
 
-/* One slow answer (2 s) of one of two equal engines, then prompts that share nothing. */
+/* One of two equal engines answers slowly once (2 s); then come prompts that share nothing. */
 static unsigned slow_answer(const char *traces)
 {
     (void)traces;
@@ -132,7 +132,7 @@ static double split_share(const struct split *s)
     return s->all > 0 ? s->first / s->all : 0;
 }
 
-/* Of the first engine, of the prompts sent after the first minute. */
+/* The first engine's share of the prompts sent after the first minute. */
 static double share_of_first(const struct quality_case *c, const struct chooser *chooser,
                              struct figures *out)
 {
@@ -153,9 +153,9 @@ static struct quality_case one_slow_of_eight(const struct workload *w, unsigned 
     return c;
 }
 
-/* The second minute, which the line of the start reaches into. In one run at full load the slow
- * engine deserves some sixty prompts of it, so several seeds count together, the more the less load
- * there is. */
+/* The second minute, which the queue of the start reaches into. In one run at full load the slow
+ * engine deserves some sixty prompts, so several seeds count together, and more of them at lower
+ * loads. */
 static unsigned one_slow_soon(double load)
 {
     enum { SEEDS_FULL = 5, ASKS_FULL = 5600 }; /* so many in two minutes */
@@ -201,7 +201,7 @@ static unsigned one_slow(const char *traces)
         broken += one_slow_soon(slow_loads[i]);
     for (unsigned i = 0; i < ARRAY_LEN(slow_loads); i++) {
         struct workload w;
-        workload_distinct(&w, 7, 24000); /* ten minutes: the line of the start is long gone */
+        workload_distinct(&w, 7, 24000); /* ten minutes: the queue of the start is long gone */
         struct quality_case c = one_slow_of_eight(&w, 1);
         calibrate(&c, slow_loads[i]);
         struct figures f, bound, split;
@@ -247,8 +247,8 @@ static void people(struct workload *w, double pace)
     }
 }
 
-/* Six minutes of chats, 280 requests a second. Engines are as slow as the slowest that one meets:
- * fast ones compute again in a second what they have lost. */
+/* Six minutes of chats, 280 requests a second. Engines are as slow as any in service: fast ones
+ * would recompute lost caches within a second. */
 static unsigned replaced(const char *traces)
 {
     (void)traces;
@@ -322,8 +322,8 @@ static unsigned adapters(const char *traces)
 /* --- a prefix that becomes popular, and is forgotten -------------------------------------------
  */
 
-struct crest {        /* of the requests with the popular prefix, in a part of the run */
-    unsigned engines; /* that served more than a fiftieth of them */
+struct crest {        /* of the requests with the popular prefix, in one part of the run */
+    unsigned engines; /* engines that served over a fiftieth of them */
     double ttft_s;
 };
 
@@ -351,7 +351,7 @@ static struct crest crest_between(const struct outcome *o, const struct quality_
     return r;
 }
 
-/* One seed moves by more than any change of the rule: medians count. */
+/* A change of seed moves more than any change of the rule: medians count. */
 enum { SEEDS = 5 };
 
 static int by_value(const void *a, const void *b)
@@ -435,7 +435,7 @@ static unsigned popular(const char *traces)
     return broken;
 }
 
-/* 48 requests of one prefix at once, over eight routers that hear of each other later. */
+/* 48 requests of one prefix at once, over eight routers that learn of each other later. */
 static unsigned bursts(const char *traces)
 {
     (void)traces;
@@ -468,7 +468,7 @@ static unsigned bursts(const char *traces)
     return broken;
 }
 
-/* Eight engines, and the same as four ranks each behind two addresses. */
+/* Eight engines, and the same as two addresses with four ranks each. */
 static unsigned ranks(const char *traces)
 {
     (void)traces;

@@ -1,7 +1,7 @@
-/* Who picks the engine of a request: what the rows of the table are.
+/* The choice of an engine for a request: one chooser for each row of the table.
  *
- * A rival knows what such a router knows in service, and each of several routers only what it did
- * itself; perfect knowledge looks into the engines. */
+ * A rival knows as much as such a router in service, and each of several routers only its own
+ * requests. Perfect knowledge looks into the engines. */
 #ifndef TESTS_BENCH_QUALITY_CHOOSER_H
 #define TESTS_BENCH_QUALITY_CHOOSER_H
 
@@ -11,7 +11,7 @@ enum flight_end { FLIGHT_ANSWERED, FLIGHT_REFUSED, FLIGHT_LEFT }; /* left: by it
 
 struct chooser {
     const char *name;
-    bool is_bound;      /* it knows what nobody can know: no rival, but a bound */
+    bool is_bound;      /* knows more than any router can: no rival, but a bound */
     const char *policy; /* of a router of Grapevine */
     void (*open)(struct play *p);
     void (*close)(struct play *p);
@@ -19,7 +19,7 @@ struct chooser {
     unsigned (*choose)(struct play *p, struct flight *f);
     void (*first)(struct play *p, struct flight *f);
     void (*done)(struct play *p, struct flight *f, enum flight_end how);
-    void (*moved)(struct play *p, unsigned engine); /* its cache may have changed */
+    void (*moved)(struct play *p, unsigned engine); /* the engine's cache may have changed */
     void (*tick)(struct play *p);                   /* every 5 s */
     void (*replaced)(struct play *p, unsigned old, unsigned new);
 };
@@ -34,9 +34,9 @@ extern const struct chooser chooser_cache_aware, chooser_round_robin, chooser_le
 extern const struct chooser chooser_chunk_aware; /* no row of the table: for other engines */
 /* --- rivals.c --- */
 extern const struct chooser chooser_longest_match, chooser_blended, chooser_queue_uncached;
-extern const struct chooser chooser_by_speed; /* no row of the table: it knows the speeds */
+extern const struct chooser chooser_by_speed; /* no row of the table: knows the speeds */
 /* --- perfect.c --- */
 extern const struct chooser chooser_perfect, chooser_perfect_queue;
-extern const struct chooser chooser_load; /* no row of the table: by which loads are found */
+extern const struct chooser chooser_load; /* no row of the table: finds the loads */
 
 #endif

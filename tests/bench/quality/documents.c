@@ -14,7 +14,7 @@ enum {
     CACHE_TOKENS = 120000, /* a third of all documents */
 };
 
-static const double again = 0.15; /* of what is reused, as CacheBlend computes */
+static const double again = 0.15; /* share of reused tokens computed again, as in CacheBlend */
 
 enum { CHUNK_AWARE, CACHE_AWARE, PREFIX_HASH, LEAST_REQUEST, PERFECT, POLICIES };
 static const struct chooser *const policies[POLICIES] = {
@@ -33,7 +33,7 @@ struct quality_case case_of_documents(const struct workload *w, bool any_place)
     return c;
 }
 
-/* Of all seeds: the mean share, the geometric mean of TTFT. */
+/* Over all seeds: the mean share, the geometric mean of TTFT. */
 struct answers {
     double cached[POLICIES], ttft_s[POLICIES];
     double least, most; /* TTFT of chunk_aware over that of cache_aware in one seed */
@@ -56,7 +56,7 @@ static void answers_add(struct answers *a, const struct quality_case *c)
     a->most = fmax(a->most, times);
 }
 
-/* Chunks are worth it where engines reuse at any place, and there alone. */
+/* Chunks pay off at engines that reuse at any place, and only there. */
 static bool record_answers(const struct answers *a, bool any_place, unsigned routers)
 {
     const double *cached = a->cached, *ttft_s = a->ttft_s;

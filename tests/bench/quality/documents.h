@@ -1,11 +1,11 @@
 /* The case `documents`: prompts of documents in any order, at engines that reuse a document
- * wherever it stands, and at those that reuse prefixes alone. */
+ * anywhere in the prompt, and at engines that reuse only prefixes. */
 #ifndef TESTS_BENCH_QUALITY_DOCUMENTS_H
 #define TESTS_BENCH_QUALITY_DOCUMENTS_H
 
 #include "tests/bench/quality/play.h"
 
-/* Such engines, at seven tenths of what they can do. Borrows the workload, which workload_rag()
+/* Such engines, at seven tenths of their capacity. Borrows the workload, which workload_rag()
  * makes. */
 struct quality_case case_of_documents(const struct workload *w, bool any_place);
 

@@ -43,7 +43,7 @@ static double longest(const struct workload *w)
     return tokens;
 }
 
-/* Adapters are wanted by few workloads; where they are, an engine has 16 slots. */
+/* Few workloads use adapters; with adapters, an engine has 16 slots. */
 static void adapters_drawn(struct sim_model_config *m)
 {
     enum { SLOTS = 16 };
@@ -51,8 +51,8 @@ static void adapters_drawn(struct sim_model_config *m)
     m->adapter_load_ns = (uint64_t)(3e8 * 10000 / m->prefill_tokens_per_s);
 }
 
-/* In the later draws engines have a tier behind their memory. Its chance is its own,
- * so the first draws stay what they were. */
+/* In the later draws engines have a tier behind their memory. A separate generator draws the tier,
+ * so the first draws stay as they were. */
 static void tier_drawn(struct quality_case *c, unsigned number)
 {
     if (number < DRAWS_WITHOUT_TIERS)
@@ -67,7 +67,7 @@ static void tier_drawn(struct quality_case *c, unsigned number)
     }
 }
 
-/* And in those after them some are ranks behind fewer addresses. */
+/* In the draws after those, some engines are ranks behind fewer addresses. */
 static void ranks_drawn(struct quality_case *c, unsigned number)
 {
     struct prng prng;
@@ -102,7 +102,7 @@ static void slow_down(struct sim_model_config *m, double times)
     m->tier_tokens_per_s /= times;
 }
 
-/* The engines at each address are as fast as they happen to be. */
+/* Engines at each address get random speeds. */
 static void mix(struct quality_case *c, unsigned number)
 {
     struct prng prng;
@@ -115,7 +115,7 @@ static void mix(struct quality_case *c, unsigned number)
     }
 }
 
-/* The engine at the first address, with all its ranks. */
+/* Slows down the engine at the first address, with all its ranks. */
 static void slow_down_one(struct quality_case *c)
 {
     for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++)
@@ -135,7 +135,8 @@ static void rates_say(const struct quality_case *c, char *text, size_t size)
         (void)snprintf(text, size, "%.0f to %.0f", least, most);
 }
 
-/* All conversations, or those of the first half: then clients begin to stream. Returns which. */
+/* Makes all conversations whole, or those of the first half, after which clients begin to stream.
+ * Returns a description. */
 static const char *make_whole(struct workload *w, unsigned number)
 {
     struct prng prng;

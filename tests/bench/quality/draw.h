@@ -1,5 +1,4 @@
-/* A case drawn from a seed: a workload of a generator, and a fleet that nobody tuned anything for.
- */
+/* A case drawn from a seed: a generated workload, and a fleet for which nothing was tuned. */
 #ifndef TESTS_BENCH_QUALITY_DRAW_H
 #define TESTS_BENCH_QUALITY_DRAW_H
 
@@ -10,10 +9,10 @@ enum { DRAWS_MIXED = 10000 }; /* from this number on each engine has a speed of 
 struct drawn {
     struct workload work;
     struct quality_case setup;
-    char says[512]; /* what was drawn, in words */
+    char says[512]; /* the draw in words */
 };
 
-/* The pace is set such that the engines are loaded as drawn. The caller frees its work. */
+/* The pace is set so that the engines have the drawn load. The caller frees the work. */
 void draw(struct drawn *out, unsigned number, unsigned asks);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "tests/bench/quality/play.h"
 
-/* --- what it publishes ----------------------------------------------------------------------- */
+/* --- its publications ------------------------------------------------------------------------ */
 
 static void ids_write(struct engine_feed *f, const struct sim_chain *chain, size_t from, size_t to)
 {
@@ -95,7 +95,7 @@ void engine_close(struct engine *e)
     e->model = NULL;
 }
 
-/* --- what it says ---------------------------------------------------------------------------- */
+/* --- its reports ----------------------------------------------------------------------------- */
 
 struct node_usage engine_usage(const struct engine *e, const struct sim_request *r)
 {

@@ -1,5 +1,4 @@
-/* One engine of the bench: the engine simulator's scheduler and cache, and what it says of itself.
- */
+/* One engine of the bench: the engine simulator's scheduler and cache, and the metrics. */
 #ifndef TESTS_BENCH_QUALITY_ENGINE_H
 #define TESTS_BENCH_QUALITY_ENGINE_H
 
@@ -25,52 +24,52 @@ struct engine_spec {
     enum engine_cached cached;
     enum engine_metrics metrics;
     uint32_t dropped_tokens; /* prompt.h: by the template */
-    double swallows;         /* chance that what a request added to the counters is lost */
-    /* It publishes KV events of that form (tests/engine-sim/kv_events.h), and requests that compute
-     * the same at once store it each. NULL: it does not. */
+    double swallows;         /* chance that a request's part of the counters is lost */
+    /* Form of the published KV events (tests/engine-sim/kv_events.h). Simultaneous requests that
+     * compute the same store it each. NULL: publishes none. */
     const char *publishes;
-    unsigned groups; /* of layers, of a hybrid model; 0 or 1: it is none */
+    unsigned groups; /* of layers of a hybrid model; 0 or 1: no hybrid */
 };
 
-/* What it publishes. A block's tokens are drawn from its name, so equal beginnings have equal ones.
- */
+/* The engine's publisher. A block's tokens are drawn from the block's name, so equal beginnings
+ * have equal tokens. */
 struct engine_feed {
     struct sim_kv_events *events; /* NULL: nothing */
     struct sim_model_watch watch;
     bool is_read;
-    uint32_t *ids; /* of the prompt at hand */
+    uint32_t *ids; /* of the present prompt */
     size_t id_cap;
 };
 
 struct engine {
     const struct engine_spec *spec;
     struct sim_model *model;
-    bool leaves;            /* it gets nothing new */
-    uint64_t next_ns;       /* of its model's next event */
-    struct flight *flights; /* all that are there */
+    bool leaves;            /* gets no new requests */
+    uint64_t next_ns;       /* of the model's next event */
+    struct flight *flights; /* all present requests */
     unsigned in_flight;
     double in_flight_context;
     double swallowed_queries, swallowed_hits;
-    double prefill_s, prefill_tokens, steps, steps_s; /* of requests that ended */
-    char adapters[4096];                              /* that run, as the metrics say it */
+    double prefill_s, prefill_tokens, steps, steps_s; /* of ended requests */
+    char adapters[4096];                              /* running ones, as in the metrics */
     struct engine_feed feed;
 };
 
-/* They stay where they are. */
+/* Feeds do not move in memory. */
 void engine_feed_open(struct engine_feed *f, const char *form);
 void engine_feed_close(struct engine_feed *f);
 void engine_open(struct engine *e, const struct engine_spec *spec);
 void engine_close(struct engine *e);
-/* Somebody reads what it publishes from now on. */
+/* The engine's messages are read from now on. */
 void engine_is_read(struct engine *e);
-/* Appends a message of what happened since the last one. False: nothing did, or nobody reads. */
+/* Appends a message of all events since the last one. False: no events, or no reader. */
 bool engine_publishes(struct engine *e, double unix_s, struct buf *payload);
 
 struct node_usage engine_usage(const struct engine *e, const struct sim_request *r);
-/* False: it has no metrics. */
+/* False: the engine has no metrics. */
 bool engine_scrape(struct engine *e, struct node_scrape *out);
 
-/* Tokens of the request that the engine must still compute, as it is now. */
+/* Tokens of the request that the engine must still compute, at present. */
 double engine_tokens_left(const struct engine *e, const struct sim_request *r, uint64_t now_ns);
 
 #endif

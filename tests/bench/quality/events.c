@@ -17,15 +17,15 @@ enum {
     ASKS = 6000
 };
 
-/* Their caches hold half of what the conversations that go on would need. */
+/* The engines' caches have half of the room that the running conversations need. */
 static const double small_cache = 200000;
 
 struct scenario {
     const char *name, *says;
     unsigned routers[COUNTS];   /* 0: no more */
-    double points, ttft, right; /* as promised: at most so far from perfect knowledge, in points and
-                                   times its TTFT; at least so much of what is believed, in %. 0:
-                                   not promised */
+    double points, ttft, right; /* promised: distance from perfect knowledge at most, in points and
+                                 * times its TTFT; share of right beliefs at least, in %. 0: not
+                                 * promised */
     bool no_worse;              /* than without events, by a point */
     uint32_t block;             /* 0: as set */
     double cache;
@@ -33,9 +33,9 @@ struct scenario {
     unsigned engines;            /* 0: as set */
     double speed;                /* 0: as set */
     workload_generate *generate; /* NULL: the coding sessions */
-    double gossip; /* bytes a second at most, from each router to each other, for what an engine
-                         says that stores CHURN_BLOCKS a second; 0: not promised */
-    bool past;     /* a quarter of the conversations pass the routers by */
+    double gossip; /* bytes a second at most, from each router to each other, for one engine that
+                    * stores CHURN_BLOCKS a second; 0: not promised */
+    bool past;     /* a quarter of the conversations bypass the routers */
     bool tier;
     unsigned groups;
     enum leading leading;
@@ -124,8 +124,8 @@ static const char *const row_names[ROWS] = {"without events", "with events", "pe
 struct result {
     struct figures rows[ROWS];
     struct events_seen seen;
-    double gossip_bytes_s[ROWS]; /* from each router to each other one */
-    double error[ROWS];          /* of predicted cached tokens, in % of the prompt's */
+    double gossip_bytes_s[ROWS]; /* from each router to each other router */
+    double error[ROWS];          /* error of predicted cached tokens, in % of the prompt's */
     double stored_s;             /* blocks of an engine a second */
 };
 
@@ -164,7 +164,7 @@ static void seen_add(struct events_seen *sum, const struct events_seen *s)
     sum->under_way += s->under_way;
 }
 
-/* A conversation of which no router knows stays where it began. */
+/* A conversation that bypasses the routers stays at the first engine. */
 static void pass_by(struct workload *w, bool any, unsigned engines)
 {
     for (unsigned i = 0; i < w->count; i++) {
@@ -206,7 +206,7 @@ static struct quality_case case_of(const struct scenario *s, const struct settin
     return c;
 }
 
-/* Whether anything is promised of it, or it was asked for. */
+/* True if the scenario has a promise or was asked for. */
 static bool is_wanted(const struct scenario *s, const struct settings *set, enum row row)
 {
     if (set->policy)
@@ -318,7 +318,7 @@ static void scenario_run(const struct scenario *s, const struct settings *set, s
                          unsigned routers)
 {
     struct result r = {.gossip_bytes_s = {0}};
-    struct talk *order = calloc(w->count, sizeof *order); /* for each seed the same */
+    struct talk *order = calloc(w->count, sizeof *order); /* the same for each seed */
     CHECK(order != NULL);
     memcpy(order, w->talks, w->count * sizeof *order);
     for (unsigned i = 0; i < (unsigned)set->seeds; i++) {

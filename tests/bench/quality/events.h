@@ -1,5 +1,5 @@
 /* KV-cache events (docs/adr/0074-kv-events.md): the coding sessions at engines that publish, with
- * and without routers that read, and perfect knowledge beside. All three have the same clients. */
+ * and without routers that read, beside perfect knowledge. All three have the same clients. */
 #ifndef TESTS_BENCH_QUALITY_EVENTS_H
 #define TESTS_BENCH_QUALITY_EVENTS_H
 

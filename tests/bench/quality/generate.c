@@ -1,4 +1,4 @@
-/* Workloads that no trace has. All of one kind are made by a few lines from pieces of text. */
+/* Workloads that no trace has. A few lines make a kind from pieces of text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 
 enum { UNIT = 32 };
 
-struct piece { /* a text: units that stand together */
+struct piece { /* a text: units that belong together */
     uint32_t first, count;
 };
 
-/* What prompts borrow, to be freed together. */
+/* Memory that prompts borrow, to be freed together. */
 struct pool {
     struct pool *next;
     uint32_t units[];
@@ -66,7 +66,7 @@ static double between(struct maker *m, double low, double high)
     return low + prng_unit(&m->prng) * (high - low);
 }
 
-/* Most are short, a few are long: exp(2.3) = 10 times as long as half of them. */
+/* Most are short, a few are long: exp(2.3) = 10 times the median. */
 static double skewed(struct maker *m, double median)
 {
     double normal = 0;
@@ -75,7 +75,7 @@ static double skewed(struct maker *m, double median)
     return median * exp((normal - 6) * 0.8);
 }
 
-/* One of so many, the first ones most often (Zipf, exponent 1). */
+/* One of `count`, the first ones most often (Zipf, exponent 1). */
 static uint32_t popular_of(struct maker *m, uint32_t count)
 {
     return (uint32_t)(exp(prng_unit(&m->prng) * log(count + 1.0)) - 1) % count;
@@ -134,8 +134,8 @@ static void compose(struct maker *m, struct ask *a, const struct piece *pieces, 
     a->output_tokens = (uint32_t)fmax(output, 1);
 }
 
-/* Of a talk that asks so often: one ask a second on average, from first to last; the bench sets the
- * pace. */
+/* The start of a talk with so many asks: one ask a second on average, from first to last. The bench
+ * sets the pace. */
 static double arrival(struct maker *m, unsigned asks)
 {
     m->now_s += -log(1 - prng_unit(&m->prng)) * asks;
@@ -150,7 +150,7 @@ static struct talk *single(struct maker *m, const struct piece *pieces, unsigned
     return t;
 }
 
-/* A chat: each turn has all before it. Pauses are of the order of ten arrivals. */
+/* A chat: each turn has all text before it. Pauses are of the order of ten arrivals. */
 static struct talk *chat(struct maker *m, struct piece system, unsigned turns, double said,
                          double answered, double image_share)
 {

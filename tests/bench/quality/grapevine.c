@@ -1,5 +1,4 @@
-/* Grapevine's own routers: whole nodes in a world of virtual time, as daemons are without options.
- */
+/* Grapevine's own routers: whole nodes in a world of virtual time, as daemons without options. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ struct mind {
     struct world world;
     int slots[ROUTERS_MAX][ENGINES_MAX]; /* of engines in a router's table */
     unsigned engines[ROUTERS_MAX][NODE_REPLICAS_MAX];
-    struct subscribers *subscribers; /* NULL: no events are read */
+    struct subscribers *subscribers; /* NULL: no router reads events */
 };
 
 static struct subscribers *subscribers_of(const struct play *p)
@@ -52,7 +51,7 @@ static uint64_t routers_now_ms(struct play *p)
     return world_ms(world_of(p));
 }
 
-/* As the engine's /v1/models has them. */
+/* Lists the models as the engine's /v1/models. */
 static void models_list(struct play *p, struct node_router *r, unsigned slot)
 {
     enum { MODELS_MAX = 512 };
@@ -71,7 +70,7 @@ static void models_list(struct play *p, struct node_router *r, unsigned slot)
         node_models_adapter(node_router_model_table(r), ids[i], ids[0]);
 }
 
-/* What an engine does not say of its tiers, the settings do. */
+/* Labels give the tiers that an engine does not report. */
 static void tier_label(struct play *p, struct node_router *r, struct slice name, unsigned engine)
 {
     const struct sim_model_config *m = &p->engines[engine].spec->model;
@@ -91,7 +90,7 @@ static unsigned ranks_of(const struct play *p)
     return p->setup->ranks > 0 ? p->setup->ranks : 1;
 }
 
-/* All ranks behind an address begin under its name: routers find them out. */
+/* All ranks behind an address begin under the address's name: routers detect them. */
 static void introduce(struct play *p, unsigned number, unsigned engine)
 {
     char name[32];
@@ -113,7 +112,7 @@ static void add(double *sum, double more)
     *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
 }
 
-/* One address tells the sums of its ranks, and each by itself. */
+/* One address reports the sums of its ranks, and each rank by itself. */
 static bool address_scrape(struct play *p, unsigned first, struct node_scrape *all,
                            struct node_scrape *ranks)
 {
@@ -233,7 +232,7 @@ static void close_routers(struct play *p)
     free(p->mind);
 }
 
-/* What a process chooses where nobody chose for it: of equal ones the first, as vLLM. */
+/* The process's choice for unpinned requests: the first of equal ranks, as in vLLM. */
 static unsigned least_of(const struct play *p, unsigned first)
 {
     unsigned least = first;
@@ -244,7 +243,7 @@ static unsigned least_of(const struct play *p, unsigned first)
     return least;
 }
 
-/* As a router reads the prompt where its client puts a line in front of it. */
+/* Reads the prompt as a router does if its client puts a line in front. */
 static struct node_rendered read_leading(struct play *p, struct flight *f, uint64_t now_ms)
 {
     static struct http_prompt prompt;
@@ -262,7 +261,7 @@ static struct node_rendered read_leading(struct play *p, struct flight *f, uint6
     return rendered;
 }
 
-/* What its router believes of all engines, for some of the prompts. */
+/* Looks at the router's beliefs about all engines, for some of the prompts. */
 static void belief_look(struct play *p, const struct flight *f, const struct node_request *request,
                         uint64_t now_ms)
 {
@@ -326,7 +325,7 @@ static void done(struct play *p, struct flight *f, enum flight_end how)
     world_touch(&world_of(p)->nodes[f->router]);
 }
 
-/* As a deployment that rolls: one leaves, another one comes, under another name. */
+/* As in a rolling deployment: one engine leaves, another one comes under another name. */
 static void replaced(struct play *p, unsigned old, unsigned new)
 {
     DISCARD(routers_now_ms(p));

@@ -1,5 +1,5 @@
-/* Prompts in front of which the client puts a line of its own, for the section `leading`: whether
- * it is the same each time, and whether the engine shows it to the model. */
+/* Prompts in front of which the client puts its own line, for the section `leading`. The line is
+ * the same each time or not, and the engine shows it to the model or not. */
 #ifndef TESTS_BENCH_QUALITY_LEADING_H
 #define TESTS_BENCH_QUALITY_LEADING_H
 
@@ -8,13 +8,13 @@
 
 enum leading {
     LEADING_NONE,     /* no line */
-    LEADING_CONSTANT, /* always the same one */
-    LEADING_DROPPED,  /* another one each time, which the engine drops */
-    LEADING_COUNTED,  /* which it does not drop */
+    LEADING_CONSTANT, /* always the same line */
+    LEADING_DROPPED,  /* another line each time, which the engine drops */
+    LEADING_COUNTED,  /* another line each time, which the engine keeps */
 };
 
-/* The prompt of a turn of a conversation with its line in `out`, its segments not joined yet.
- * `unique`: of the request; `secret`: the routers', borrowed until it is joined. */
+/* The prompt of a turn of a conversation with its line in `out`, with segments not joined yet.
+ * `unique`: of the request; `secret`: the routers', borrowed until joined. */
 void leading_read(const struct prompt *p, double bytes_per_token, enum leading leading,
                   uint64_t unique, uint64_t conversation, unsigned turn,
                   const struct hash_secret *secret, struct http_prompt *out);

@@ -1,5 +1,5 @@
-/* How well requests are routed, against rivals and perfect knowledge, in virtual time.
- * tests/bench/quality/README.md says what it does and what can be set. */
+/* The quality of routing, against rivals and perfect knowledge, in virtual time.
+ * tests/bench/quality/README.md describes the sections and settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,12 @@
 
 static struct settings set;
 
-struct compared { /* of all rows of a table; those that were not wanted count nothing */
+struct compared { /* of all rows of a table; rows left out count nothing */
     struct figures own, perfect, rival;
-    const char *rival_name; /* has the least mean TTFT of all that are no bound; NULL: none */
+    const char *rival_name; /* has the least mean TTFT of all rows that are no bound; NULL: none */
 };
 
-/* All rows of its table. */
+/* Runs all rows of the case's table. */
 static void run_case(const struct quality_case *c, struct compared *out)
 {
     struct outcome o;
@@ -103,7 +103,7 @@ static void coding(void)
     workload_free(&work);
 }
 
-/* The coding sessions of few clients, which put a line of their own in front of each prompt. */
+/* The coding sessions of few clients, which put their own line in front of each prompt. */
 static void leading(void)
 {
     enum { ENGINES = 6, CLIENTS = 18 };
@@ -166,7 +166,7 @@ static void miniswe(void)
     workload_free(&work);
 }
 
-/* Arrivals of services, at 70, 85 and 95 % of what the engines can do. */
+/* Arrivals of services, at 70, 85 and 95 % of the engines' capacity. */
 static void arrivals(void)
 {
     static const double loads[] = {0.7, 0.85, 0.95};

@@ -1,5 +1,4 @@
-/* Agent runs with the whole text of their prompts: what prompts have in common is what their texts
- * have. */
+/* Agent runs with the whole text of their prompts: prompts share as much as their texts. */
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 enum { UNIT_TOKENS = 16, UNIT_BYTES = 58, RUNS_MAX = 256, ASKS_MAX = 512 };
 static const double bytes_per_token = 3.6, step_s = 0.02, think_max_s = 60;
 
-struct text { /* what prompts borrow */
+struct text { /* text that prompts borrow */
     struct text *next;
     uint32_t units[];
 };
@@ -53,7 +52,7 @@ static void ask_read(struct workload *w, struct ask *a, const json_t *json)
     a->output_tokens = 1 + (uint32_t)((double)json_string_length(output) / bytes_per_token);
 }
 
-/* One agent's requests, in the order of the file; it works as long as passed between them. */
+/* One agent's requests, in the order of the file. Its pauses are the times between them. */
 static void run_read(struct workload *w, const char *path)
 {
     FILE *from = fopen(path, "r");

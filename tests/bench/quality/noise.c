@@ -6,8 +6,7 @@
 #include "tests/bench/quality/chooser.h"
 #include "tests/bench/quality/record.h"
 
-/* Of the turns that followed another one of their conversation, those that went to another engine.
- */
+/* Turns that went to another engine than the turn before, among all that followed one. */
 static unsigned turns_away(const struct outcome *o)
 {
     unsigned away = 0;
@@ -19,7 +18,7 @@ static unsigned turns_away(const struct outcome *o)
     return away;
 }
 
-/* Of their prompts. */
+/* Cached share of the turns' prompts. */
 static double turns_cached(const struct outcome *o)
 {
     double cached = 0, all = 0;
@@ -30,8 +29,8 @@ static double turns_cached(const struct outcome *o)
     return cached / all;
 }
 
-/* Agents whose turns are short, at engines in which nothing waits, but whose tokenizers take up to
- * 50 ms by chance, and once in twenty 0.3 s. */
+/* Agents with short turns, at engines in which nothing waits. Tokenizers take up to 50 ms by
+ * chance, and once in twenty 0.3 s. */
 static void noise_case(unsigned routers, bool metrics, unsigned *broken)
 {
     enum { RUNS = 10, AGENTS = 6 };

@@ -1,9 +1,9 @@
-/* Turns of agents at engines in which nothing waits, and whose first tokens are late by chance:
- * none is to leave its cache. */
+/* Turns of agents at engines in which nothing waits, with first tokens late by chance: no turn may
+ * leave the cache. */
 #ifndef TESTS_BENCH_QUALITY_NOISE_H
 #define TESTS_BENCH_QUALITY_NOISE_H
 
-/* As a case of cases.h: how many of its promises were not kept. */
+/* As a case of cases.h: returns the number of broken promises. */
 unsigned case_noise(const char *traces);
 
 #endif

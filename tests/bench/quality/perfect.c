@@ -1,6 +1,6 @@
-/* Perfect knowledge: the rule of the router, which looks into the engines instead of learning:
- * true caches, queues, speeds, slots, memory and adapters. Nobody can know that much; what a router
- * loses against it is what it does not know. */
+/* Perfect knowledge: the rule of the router, which looks into the engines instead of learning. It
+ * sees true caches, queues, speeds, slots, memory and adapters. A router's distance from this bound
+ * is the price of its ignorance. */
 #include <math.h>
 
 #include "node/route/cost.h"
@@ -57,7 +57,7 @@ static double context_mean(const struct play *p)
     return sum / p->engine_count;
 }
 
-/* By how much a step takes longer than at the fastest, with what is at an engine on average. */
+/* Added time of a step compared with the fastest, at the engine's average load. */
 static double step_more_s(const struct play *p, const struct engine *e)
 {
     double context = context_mean(p), fastest = INFINITY;
@@ -66,7 +66,7 @@ static double step_more_s(const struct play *p, const struct engine *e)
     return step_s(e, context) - fastest;
 }
 
-/* Until it has a slot and memory there. */
+/* Seconds until the request has a slot and memory there. */
 static double room_s(const struct play *p, const struct engine *e, double new_blocks)
 {
     const struct sim_model_config *m = &e->spec->model;
@@ -115,7 +115,8 @@ static double rule(const struct play *p, const struct engine *e, const struct fl
     return node_cost_of(&in).total_s;
 }
 
-/* What loads are found by, as it was at first: a bench of today has the loads of earlier ones. */
+/* The rule that finds loads, unchanged from the start: the bench keeps the loads of earlier
+ * versions. */
 static double rule_of_loads(const struct play *p, const struct engine *e, const struct flight *f)
 {
     struct node_cost_input in = input(p, e, f);
@@ -123,7 +124,7 @@ static double rule_of_loads(const struct play *p, const struct engine *e, const 
     return node_cost_of(&in).total_s;
 }
 
-/* Seconds until its first token. */
+/* Seconds until the request's first token. */
 static double queue_and_uncached(const struct play *p, const struct engine *e,
                                  const struct flight *f)
 {

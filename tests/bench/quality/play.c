@@ -70,7 +70,7 @@ static void clients_begin(struct play *p)
         talk_next(p, i, prng_unit(&p->prng) * begin_within_s / p->setup->speed / p->setup->pace);
 }
 
-/* Its model was called. */
+/* Call after each use of the engine's model. */
 static void model_moved(struct play *p, struct engine *e)
 {
     e->next_ns = sim_model_next_event_ns(e->model);
@@ -78,7 +78,7 @@ static void model_moved(struct play *p, struct engine *e)
         p->chooser->moved(p, (unsigned)(e - p->engines));
 }
 
-/* The answer came, or there is none: what does the client do next? */
+/* The answer came, or none will: picks the client's next step. */
 static void answered(struct play *p, const struct flight *f)
 {
     if (f->turn + 1 < f->talk->count) {
@@ -96,7 +96,7 @@ static void answered(struct play *p, const struct flight *f)
 static void flight_free(struct flight *f)
 {
     f->over = true;
-    if (f->leaves) /* on_patience_over() has it still */
+    if (f->leaves) /* on_patience_over() still uses the flight */
         return;
     sim_chain_free(&f->sim.chain);
     free(f->ahead);
@@ -137,7 +137,7 @@ static void ended(struct play *p, struct flight *f, enum flight_end how)
     flight_free(f);
 }
 
-/* Its client leaves, if it has not got all of the answer. */
+/* The client leaves, if its answer is not complete. */
 static void on_patience_over(void *context, struct world_event *e)
 {
     struct play *p = context;
@@ -154,7 +154,7 @@ static void on_patience_over(void *context, struct world_event *e)
     ended(p, f, FLIGHT_LEFT);
 }
 
-/* The engine has all that it needs. */
+/* All inputs are at the engine. */
 static void on_fetched(void *context, struct world_event *e)
 {
     struct play *p = context;
@@ -167,8 +167,8 @@ static void on_fetched(void *context, struct world_event *e)
     model_moved(p, k);
 }
 
-/* The engine names what it has computed as it will name the next prompt, as far as that is made of
- * this one and of the answer to it. */
+/* The engine names computed blocks as in the next prompt, as far as that prompt has this one and
+ * the answer. */
 static void answer_returns(const struct play *p, struct flight *f)
 {
     const struct engine_spec *spec = &p->setup->specs[0];
@@ -265,7 +265,7 @@ static void done(struct play *p, struct engine *e, struct flight *f)
     ended(p, f, FLIGHT_ANSWERED);
 }
 
-/* What the engine's next event brought. */
+/* Handles the engine's next event. */
 static void engine_moves(struct play *p, struct engine *e)
 {
     sim_model_advance(e->model, p->now_ns);
@@ -294,7 +294,7 @@ static void tick(struct play *p)
         p->chooser->tick(p);
 }
 
-/* Does what comes next. False when nothing is left to do. */
+/* Takes the next step. False: nothing is left to do. */
 static bool step(struct play *p)
 {
     if (p->talking == 0)

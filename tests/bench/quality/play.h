@@ -4,8 +4,7 @@
  *   chooser  picks an engine: a router of Grapevine, a rival, or perfect knowledge (chooser.h)
  *   engines  compute (engine.h), are scraped every 5 s
  *
- * Clients and engines live on simulated nanoseconds, routers on the milliseconds of their world.
- */
+ * Clients and engines live on simulated nanoseconds, routers on the milliseconds of their world. */
 #ifndef TESTS_BENCH_QUALITY_PLAY_H
 #define TESTS_BENCH_QUALITY_PLAY_H
 
@@ -22,29 +21,28 @@ struct quality_case {
     const struct workload *work;
     unsigned clients; /* of a closed loop */
     unsigned engines, routers;
-    /* So many engines, one behind the other, are data-parallel ranks behind one address. 0: each
-     * has its own. `unpinned`: their process chooses among them, by load. To rivals each of them is
-     * an engine. */
+    /* So many consecutive engines are data-parallel ranks behind one address. 0: each has its own.
+     * `unpinned`: their process chooses among them, by load. To rivals each rank is an engine. */
     unsigned ranks;
     bool unpinned;
     struct engine_spec specs[ENGINES_MAX];
-    double speed; /* clients are so much faster than the workload says; figures are shown slower */
-    double pace;  /* and so much faster again, to load the engines; figures stay as they are */
+    double speed; /* factor on the clients' speed of the workload; figures are divided by it */
+    double pace;  /* another factor, to load the engines; figures stay */
     double bytes_per_token;
     double delay_ms, loss; /* between routers */
-    /* An answer is part of the next prompt of its conversation, and the engine finds it there.
-     * False: no prompt has anything of an answer. */
+    /* An answer is part of the next prompt of its conversation, and the engine has it cached.
+     * False: no prompt contains any answer. */
     bool answers_return;
     enum leading leading;
     /* Engines publish KV events (engine_spec.publishes), and routers read them; a message takes so
      * long. */
     bool events;
     double events_delay_ms;
-    unsigned belief_each; /* so many prompts one is looked at (belief.h); 0: none */
+    unsigned belief_each;                   /* looks at one prompt of so many (belief.h); 0: none */
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     double generation_s;                    /* 0: the default */
     uint64_t seed;
-    uint64_t router_seed; /* is added to it for the routers alone */
+    uint64_t router_seed; /* added to the seed, for the routers alone */
     /* So many engines leave then, and as many new, empty ones come. 0: never. */
     unsigned replaced;
     double replaced_s;
@@ -55,38 +53,38 @@ struct flight {
     struct sim_request sim;
     const struct ask *ask;
     struct talk *talk;
-    unsigned client; /* whose next one follows it */
+    unsigned client; /* the flight's client, which asks next */
     unsigned turn;
     unsigned engine, router;
     uint64_t sent_ns, first_ns;
-    bool leaves, over;          /* its client's patience is not over yet; it ended before that */
+    bool leaves, over;          /* the client's patience still runs; the flight ended before */
     struct flight *prev, *next; /* at the same engine */
     struct chain chain;         /* as routers read it */
     uint64_t *ahead;            /* names of the prompt's and the answer's blocks; NULL: its own */
     struct node_booking booking;
     uint64_t unique;          /* of the request */
     double uncached_believed; /* by a rival, when it was sent */
-    double cached_predicted;  /* by a router of Grapevine, then */
+    double cached_predicted;  /* by a router of Grapevine, at that time */
 };
 
 struct sample {
-    double sent_s, ttft_s, end_s; /* since the run began; of the request */
+    double sent_s, ttft_s, end_s; /* since the run began; the others since sending */
     double prompt_tokens, cached_tokens;
     uint32_t engine;
-    uint32_t turn;         /* of its conversation */
+    uint32_t turn;         /* in its conversation */
     const struct ask *ask; /* of the workload */
 };
 
-/* Of a run with KV events: what readers did at its end, and what routers believed of checkpoints of
- * prompts at each engine (belief.h). */
+/* In a run with KV events: the readers' counts at its end, and the routers' beliefs about
+ * checkpoints of prompts at each engine (belief.h). */
 struct events_seen {
-    unsigned feeds, live, speak; /* subscriptions; of these live; that speak, and of these: */
+    unsigned feeds, live, speak; /* subscriptions; live ones of these; speaking ones, which have: */
     uint64_t messages, told, tied, unmatched, unclear, gone, present;
     uint64_t shed, full;
     uint64_t stored; /* blocks, of all engines */
     uint64_t right, unsure, wrong_gone, wrong_held;
-    uint64_t certain_wrong; /* the tree of events was sure of it, and wrong */
-    uint64_t under_way;     /* not counted: they will be there soon */
+    uint64_t certain_wrong; /* the tree of events was sure, and wrong */
+    uint64_t under_way;     /* not counted: soon cached */
 };
 
 struct outcome {
@@ -96,8 +94,8 @@ struct outcome {
     double duration_s;
     double computed_s[ENGINES_MAX]; /* of prefill */
     uint64_t adapter_loads;
-    double mispredicted_tokens; /* by routers of Grapevine: that were cached or not as predicted */
-    double gossip_bytes;        /* that all routers sent, with headers */
+    double mispredicted_tokens; /* by routers of Grapevine: cached or not against the prediction */
+    double gossip_bytes;        /* sent by all routers, with headers */
     struct events_seen events;
 };
 void outcome_free(struct outcome *o);
@@ -114,7 +112,7 @@ struct play {
     uint64_t uniques;
     double output_mean;
     unsigned next_talk, talking;
-    struct world_queue clients; /* its times are ns */
+    struct world_queue clients; /* times in ns */
     struct prng prng;
     struct outcome *out;
 };

@@ -9,13 +9,13 @@
 #include "base/hash.h"
 #include "http/prompt.h"
 
-/* Of everything up to the end of a unit. */
+/* Hash of everything up to the end of a unit. */
 static uint64_t after(uint64_t before, uint64_t unit)
 {
     return hash_mix(before * 0x9e3779b97f4a7c15u + unit + 1);
 }
 
-/* Of everything up to a place within a unit that ends with `whole`. */
+/* Hash of everything up to a place within a unit that ends with `whole`. */
 static uint64_t within(uint64_t whole, uint64_t place)
 {
     return hash_mix(whole + place * 0xd1b54a32d192ed03u);
@@ -96,7 +96,7 @@ void prompt_chain(const struct prompt *p, double bytes_per_token, struct chain *
     out->bytes = end + (uint64_t)llround(p->tail_tokens * bytes_per_token);
 }
 
-/* So many letters that stand for a unit. */
+/* Writes letters that represent a unit. */
 static void write_unit(struct http_prompt *prompt, uint64_t unit, uint64_t bytes)
 {
     uint64_t hash = hash_mix(unit + 1);
@@ -106,7 +106,7 @@ static void write_unit(struct http_prompt *prompt, uint64_t unit, uint64_t bytes
         char *at = http_prompt_at(prompt);
         for (size_t i = 0; i < part; i++) {
             hash = hash * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-            at[i] = (char)('a' + (hash >> 59)); /* letters, and what follows them */
+            at[i] = (char)('a' + (hash >> 59)); /* letters, and the text after them */
         }
         http_prompt_commit(prompt, part);
         bytes -= part;

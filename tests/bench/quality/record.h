@@ -1,30 +1,29 @@
-/* Results for programs: a file of JSON lines beside the text that is printed. Without a file
- * nothing is recorded.
+/* Results for programs: a file of JSON lines beside the printed text. Without a file nothing is
+ * recorded.
  *
  *   {"kind":"row", "case":.., "says":.., "policy":.., "bound":.., "cached":.., "ttft_s":.., ...}
  *   {"kind":"promise", "name":.., "kept":.., "says":..}
  *
- * What is broken is remembered, for the exit status.
- */
+ * Broken promises are remembered for the exit status. */
 #ifndef TESTS_BENCH_QUALITY_RECORD_H
 #define TESTS_BENCH_QUALITY_RECORD_H
 
 #include "tests/bench/quality/report.h"
 
-/* `path` NULL: none. Exits where it cannot be written. */
+/* `path` NULL: none. Exits if the file cannot be written. */
 void record_open(const char *path);
 void record_close(void);
-/* `says`: what the case is; "": its name says it. */
+/* `says`: description of the case; "": its name suffices. */
 void record_row(const struct quality_case *c, const char *says, const struct chooser *chooser,
                 const struct figures *f);
-/* One line of output, "kept" or "BROKEN", and one of the file; `format` begins with the promise's
- * name, a colon, what of it, and another colon. Returns `kept`. */
+/* Writes one line of output, "kept" or "BROKEN", and one of the file. `format` begins with the
+ * promise's name, a colon, its subject, and another colon. Returns `kept`. */
 bool record_promise(bool kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-enum { RECORD_BROKEN_MAX = 128 }; /* the rest is counted, and is never known */
+enum { RECORD_BROKEN_MAX = 128 }; /* the rest is counted, and never in `known` */
 enum record_status { RECORD_KEPT = 0, RECORD_BROKEN = 1, RECORD_KNOWN = 3 };
-/* Prints one line that names what is broken since record_open(), each up to its second colon, and
- * returns the exit status: RECORD_KNOWN if all of it is in `known` (such names with semicolons
+/* Prints one line that names the promises broken since record_open(), each up to its second colon,
+ * and returns the exit status: RECORD_KNOWN if all are in `known` (such names with semicolons
  * between them; NULL: nothing). */
 enum record_status record_verdict(const char *known);
 

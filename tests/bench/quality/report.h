@@ -1,25 +1,25 @@
-/* What a run came to, and the table of a case. */
+/* The figures of a run, and the table of a case. */
 #ifndef TESTS_BENCH_QUALITY_REPORT_H
 #define TESTS_BENCH_QUALITY_REPORT_H
 
 #include "tests/bench/quality/chooser.h"
 
-/* Of the requests that were answered. Seconds are those of the workload: times its speed. */
+/* Figures of the answered requests. Seconds are the workload's: times its speed. */
 struct figures {
     double cached; /* share of prompt tokens */
     double ttft_s, p50_s, p99_s, end_s;
-    double deviation; /* over the engines, of the seconds of prefill each did; as a share of the
-                         mean */
+    double deviation; /* over the engines, of each one's seconds of prefill; as a share of the
+                       * mean */
     double choose_us;
     unsigned count, refused;
 };
 
 struct figures figures_of(const struct outcome *o, const struct quality_case *c);
-/* Of those sent in [from_s, to_s) of the run. */
+/* Figures of the requests sent in [from_s, to_s) of the run. */
 struct figures figures_between(const struct outcome *o, const struct quality_case *c, double from_s,
                                double to_s);
 
-/* `bound` NULL: there is none. */
+/* `bound` NULL: none. */
 void report_head(const struct quality_case *c);
 void report_row(const char *name, const struct figures *f, const struct figures *bound);
 

@@ -1,18 +1,18 @@
-/* How other routers choose, with what they know in service. */
+/* The rules of other routers, with their knowledge in service. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "tests/bench/quality/chooser.h"
 
-/* What a rival of one router believes: where it sent which prefix (a tree by replica, least
- * recently used, with room for far more than an engine holds), and what it has under way. */
+/* The beliefs of a rival's router: the replica of each prefix (a tree by replica, least recently
+ * used, with room for far more than an engine's cache), and the requests under way. */
 enum { TREE_TOKENS = 4000000 }; /* SGLang's router: 2^24 characters a replica */
 
 struct view {
     struct sim_cache *tree[ENGINES_MAX];
-    double tokens[ENGINES_MAX];  /* that it sent, ever */
-    double prefill[ENGINES_MAX]; /* uncached tokens under way, by what it believed */
+    double tokens[ENGINES_MAX];  /* sent by this router, ever */
+    double prefill[ENGINES_MAX]; /* uncached tokens under way, as believed */
     double context[ENGINES_MAX]; /* tokens under way */
     unsigned requests[ENGINES_MAX];
 };
@@ -95,7 +95,7 @@ static void done(struct play *p, struct flight *f, enum flight_end how)
     v->context[f->engine] -= (double)prompt_tokens(&f->ask->prompt);
 }
 
-/* The least of costs, at random among equals. */
+/* The cheapest engine, at random among equals. */
 static unsigned least(struct play *p, const double *costs)
 {
     unsigned chosen = ENGINES_MAX;
@@ -113,11 +113,11 @@ static unsigned least(struct play *p, const double *costs)
     return chosen;
 }
 
-/* Longest match within a bounded load, as SGLang's router, SMG and vLLM Router do it, with their
- * defaults: to the fewest requests if loads differ by more than 64 and 1.5 times; else to the
- * longest match, if more than half of the prompt matches; else to the smallest tree. The defaults
- * were made for hundreds of requests an engine; the load bound of 1.25 times the mean is what the
- * better ones of them have as an alternative. Here: whichever of the two bounds is crossed. */
+/* Longest match within a bounded load, as SGLang's router, SMG and vLLM Router do with their
+ * defaults. Picks the fewest requests if loads differ by more than 64 and 1.5 times. Otherwise
+ * picks the longest match if more than half of the prompt matches, else the smallest tree. The
+ * defaults were made for hundreds of requests an engine. The better ones offer a load bound of 1.25
+ * times the mean as an alternative. Here: whichever of the two bounds is crossed. */
 static const double balance_rel = 1.5, match_min = 0.5;
 enum { BALANCE_ABS = 64 };
 
@@ -147,8 +147,9 @@ static unsigned longest_match(struct play *p, struct flight *f)
     return sent(p, f, least(p, v->tokens));
 }
 
-/* Overlap and load blended, as Dynamo's KV router: it hears of the engine's cache by events, so it
- * knows that; blocks to prefill, its own ones under way included, and blocks being decoded. */
+/* Overlap and load blended, as in Dynamo's KV router. Events report the engine's cache, so the
+ * router knows its contents. Costs are blocks to prefill, including its own ones under way, and
+ * blocks being decoded. */
 static unsigned blended(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);
@@ -161,7 +162,7 @@ static unsigned blended(struct play *p, struct flight *f)
     return sent(p, f, least(p, costs));
 }
 
-/* Queue and uncached tokens, by what it believes. */
+/* Queue and uncached tokens, as believed. */
 static unsigned queue_uncached(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);
@@ -171,7 +172,7 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
     return sent(p, f, least(p, costs));
 }
 
-/* Each engine has the work that its speed deserves, whatever it has under way. */
+/* Each engine gets work in proportion to its speed, whatever it has under way. */
 static unsigned by_speed(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);

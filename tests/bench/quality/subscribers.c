@@ -10,7 +10,7 @@
 
 enum { TICK_US = 100000, LOOK_TICKS = 10, READERS = 2, ENDPOINT_BYTES = 64 };
 
-/* A message of an engine, as long as it is kept or on its way. */
+/* A message of an engine, while the publisher keeps it or while on its way. */
 struct message {
     unsigned holders;
     uint64_t number;
@@ -26,7 +26,7 @@ struct reading { /* of one router */
     struct kv_readers_shell shell;
     unsigned ticks;
     unsigned engines[KV_READERS_MAX];
-    uint32_t lives[KV_READERS_MAX]; /* odd: it is open; what is on its way to another is void */
+    uint32_t lives[KV_READERS_MAX]; /* odd: open; anything sent to another life is void */
     bool live[NODE_REPLICAS_MAX];
 };
 
@@ -43,7 +43,7 @@ struct subscribers {
     struct kept engines[ENGINES_MAX];
 };
 
-/* What comes to a feed: it stands, a message, one that was asked for, no more of these. */
+/* Arrivals at a feed: a connection, a message, a replayed one, the end of the replay. */
 enum kind { CONNECTED, LIVE, REPLAYED, REPLAY_ENDED };
 
 struct delivery {
@@ -73,7 +73,7 @@ static void on_delivered(void *context, struct world_event *e)
     struct delivery *d = e->object;
     struct reading *r = d->to;
     bool stands = r->readers != NULL && r->lives[d->feed] == d->life;
-    const struct message *m = d->message; /* of the two kinds that have one */
+    const struct message *m = d->message; /* of the two kinds with a message */
     if (stands && d->kind == CONNECTED)
         kv_readers_connected(r->readers, d->feed, now_ms(r));
     if (stands && d->kind == LIVE && m != NULL)
@@ -82,7 +82,7 @@ static void on_delivered(void *context, struct world_event *e)
         kv_readers_replayed(r->readers, d->feed, m->number, slice_of(m->bytes, m->len), now_ms(r));
     if (stands && d->kind == REPLAY_ENDED)
         kv_readers_replay_ended(r->readers, d->feed, now_ms(r));
-    if (stands) /* the reader may have had something to say */
+    if (stands) /* the reader may have had something to send */
         world_touch(&r->all->world->nodes[r->number]);
     message_drop(d->message);
     free(d);
@@ -122,7 +122,7 @@ void subscribers_moved(struct subscribers *f, unsigned engine)
     }
 }
 
-/* --- what readers ask of their shell --------------------------------------------------------- */
+/* --- requests of readers to their shell ------------------------------------------------------ */
 
 static int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
                    struct slice topic)
@@ -210,7 +210,8 @@ static void on_told(void *context, const struct kv_told *told)
         kv_readers_told(r->readers, &here, now_ms(r));
 }
 
-/* --- whose turn it is, as in node/proxy/engine/feeds.c ---------------------------------------- */
+/* --- the feeds' turns, as in node/proxy/engine/feeds.c
+ * ------------------------------------------ */
 
 static void look(struct reading *r, unsigned slot)
 {

@@ -1,5 +1,5 @@
-/* Cases of what goes wrong without a fault: clients that leave, prompts that engines refuse, load
- * that no router sees. */
+/* Cases of trouble without a fault: clients that leave, prompts that engines refuse, load that no
+ * router sees. */
 #include "tests/bench/quality/trouble.h"
 
 #include <string.h>
@@ -16,8 +16,8 @@ enum { ASKS = 4000, ENGINES = 8, EACH = 3 };
 
 typedef void trouble_make(struct ask *a, uint64_t chance);
 
-/* One in three leaves, after a tenth of a second to two: before the first token, or within the
- * answer. */
+/* One client in three leaves, after a tenth of a second to two: before the first token, or within
+ * the answer. */
 static void leave(struct ask *a, uint64_t chance)
 {
     if (chance % EACH == 0)
@@ -29,7 +29,7 @@ static void refuse(struct ask *a, uint64_t chance)
     a->refused = chance % EACH == 0;
 }
 
-/* A quarter of the work is at two of the engines, and comes from elsewhere. */
+/* A quarter of the work comes from elsewhere, to two of the engines. */
 static void bypass(struct ask *a, uint64_t chance)
 {
     if (chance % 4 == 0)

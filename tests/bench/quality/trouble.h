@@ -1,7 +1,7 @@
 #ifndef TESTS_BENCH_QUALITY_TROUBLE_H
 #define TESTS_BENCH_QUALITY_TROUBLE_H
 
-/* All of them, or the one of that name. Returns how many promises were broken. */
+/* Runs all of them, or only the one named. Returns the number of broken promises. */
 unsigned troubles_run(const char *name);
 
 #endif

@@ -79,7 +79,7 @@ double workload_output_mean(const struct workload *w)
 double workload_distinct_tokens(const struct workload *w)
 {
     enum { BITS = 22 };
-    uint8_t *seen = calloc(1u << BITS, 1); /* a few that collide do not matter */
+    uint8_t *seen = calloc(1u << BITS, 1); /* a few collisions do not matter */
     CHECK(seen != NULL);
     double tokens = 0;
     for (unsigned i = 0; i < w->count; i++) {

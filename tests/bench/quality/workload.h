@@ -1,23 +1,22 @@
-/* What clients ask: conversations of requests, from a trace or from a generator with a fixed seed.
+/* The clients' requests: conversations, from a trace or from a generator with a fixed seed.
  *
- * A conversation begins when a client is free (closed loop) or at its time (open loop); each of its
- * requests is sent when the answer to the one before has come and its user has thought.
- */
+ * A conversation begins when a client is free (closed loop) or at its time (open loop). Its next
+ * request is sent after the answer to the one before and the user's pause. */
 #ifndef TESTS_BENCH_QUALITY_WORKLOAD_H
 #define TESTS_BENCH_QUALITY_WORKLOAD_H
 
 #include "tests/bench/quality/prompt.h"
 
 struct ask {
-    double think_s; /* before it */
+    double think_s; /* pause before the ask */
     struct prompt prompt;
     uint32_t output_tokens; /* > 0 */
     uint32_t adapter;       /* 0: the base model */
-    float fetch_s;          /* the engine fetches images before it begins */
+    float fetch_s;          /* the engine fetches images first */
     bool whole;             /* not streamed */
-    bool refused;           /* the engine does not take it */
-    uint8_t bypasses;       /* it goes to this engine, from 1, and no router sees it */
-    float patience_s;       /* its client leaves after so long; 0: never */
+    bool refused;           /* the engine refuses the ask */
+    uint8_t bypasses;       /* goes to this engine, from 1, and no router sees the ask */
+    float patience_s;       /* the client leaves after so long; 0: never */
 };
 
 struct talk {
@@ -31,35 +30,35 @@ struct workload {
     bool open;
     unsigned count;
     struct talk *talks;
-    void *units; /* what its prompts borrow */
+    void *units; /* memory that prompts borrow */
     void (*units_free)(void *units);
 };
 
 void workload_free(struct workload *w);
-/* In another order (closed loop), the same one for one seed. */
+/* Puts talks in another order (closed loop), the same for one seed. */
 void workload_shuffle(struct workload *w, uint64_t seed);
-/* Leaves out prompts that have more tokens. */
+/* Removes longer prompts. */
 void workload_clip(struct workload *w, uint64_t tokens_max);
 unsigned workload_asks(const struct workload *w);
-/* The highest number of an adapter; 0: there are none. */
+/* The highest number of an adapter; 0: none. */
 uint32_t workload_adapter_count(const struct workload *w);
-/* Loads of adapters if all slots of the fleet were one set, least recently used, and talks one
- * request each: the best that one can do without knowing what comes. */
+/* Loads of adapters if all slots of the fleet were one set, least recently used, and talks had one
+ * request each: the optimum without knowledge of the future. */
 uint64_t workload_loads_at_best(const struct workload *w, unsigned slots);
 double workload_output_mean(const struct workload *w);
-/* Tokens of text that differ: what a cache would need to hold all of it. */
+/* Distinct tokens of text: the cache that would have room for everything. */
 double workload_distinct_tokens(const struct workload *w);
 
 /* --- traces: `folder` is where tests/bench/traces.sh unpacked them; false: it is not there --- */
 
-/* Half 1 is to tune on, 2 to report, 0: all. `talks_max` 0: no limit. */
+/* Half 1 is for tuning, 2 for reports, 0: all. `talks_max` 0: no limit. */
 bool workload_coding(struct workload *out, const char *folder, unsigned half, unsigned talks_max);
 /* Twenty runs of an agent, with the texts of its prompts. */
 bool workload_miniswe(struct workload *out, const char *folder);
 /* Mooncake's hour of a chat service, its arrivals spread evenly over the 3 s they are rounded to.
  */
 bool workload_conversation(struct workload *out, const char *folder);
-/* Azure's arrivals of a chat service: lengths only, so no prompt has anything of another. */
+/* Azure's arrivals of a chat service: lengths only, so prompts share nothing. */
 bool workload_azure(struct workload *out, const char *folder);
 
 /* --- generators: equal seeds make equal workloads --- */
@@ -74,10 +73,11 @@ workload_generate workload_images;    /* chats with images: fetched first, many 
 workload_generate workload_batch;     /* hundreds of prompts at once, beside chats */
 workload_generate workload_reasoning; /* short prompts, answers of thousands of tokens */
 workload_generate workload_tenants;   /* one system prompt under the salts of 20 tenants */
-workload_generate workload_distinct;  /* no prompt has anything of another */
-workload_generate workload_little;    /* one in ten has something of another */
-workload_generate workload_popular;   /* a long prefix that most have, another one every minute */
-/* A prefix that few want, then nearly all, then few again; units of it are below CREST_UNITS. */
+workload_generate workload_distinct;  /* prompts share nothing */
+workload_generate workload_little;    /* one prompt in ten shares something */
+workload_generate workload_popular;   /* a long prefix of most prompts, another one every minute */
+/* A prefix of few prompts, then of nearly all, then of few again; its units are below
+ * CREST_UNITS. */
 workload_generate workload_crest;
 workload_generate workload_short; /* chats of short texts */
 workload_generate workload_turns; /* agents: 24 turns each, 30 new tokens a turn (closed loop) */
