@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-enum { REST_BYTES = 16384 }; /* usage is near the end; of a longer answer only the end is kept */
+enum { REST_BYTES = 16384 }; /* usage is near the end; only the end of a longer answer is kept */
 
 void answer_start(struct answer *a, bool stream)
 {
@@ -16,7 +16,7 @@ void answer_free(struct answer *a)
     buf_free(&a->rest);
 }
 
-/* What follows "key": in `text`, without leading spaces; empty if the key is not there. */
+/* The text after "key":, without leading spaces; empty without such a key. */
 static struct slice value_of(struct slice text, const char *key)
 {
     size_t n = strlen(key);

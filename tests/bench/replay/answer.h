@@ -1,10 +1,9 @@
-/* What the driver wants to know of an answer, scanned from its bytes without building anything.
+/* Facts about an answer for the driver, scanned from its bytes without building anything.
  *
  * Feed the payload (after chunked decoding) as it arrives, in pieces of any size. Streams are read
  * line by line: the first event with non-empty content, an error event, usage, [DONE]. Plain
  * answers are read for their usage. Both spellings of JSON, with and without spaces, are
- * understood.
- */
+ * understood. */
 #ifndef TESTS_BENCH_REPLAY_ANSWER_H
 #define TESTS_BENCH_REPLAY_ANSWER_H
 

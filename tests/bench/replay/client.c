@@ -98,7 +98,7 @@ static void active_remove(struct client *c, struct exchange *ex)
 
 static void start(struct client *c, struct exchange *ex, bool fresh);
 
-/* The exchange is over; its connection is closed or has been made idle before. */
+/* The exchange is over; its connection was closed or made idle before. */
 static void finish(struct client *c, struct exchange *ex, const char *failure)
 {
     ex->end_ns = uv_hrtime();
@@ -116,8 +116,8 @@ static void finish(struct client *c, struct exchange *ex, const char *failure)
     ex->done(ex);
 }
 
-/* The connection broke. One that was kept alive may have been closed by the other side just when we
- * used it again; such a request starts afresh, as any client does it. */
+/* The connection broke. The other side may have closed an idle connection just as it was reused.
+ * Such a request starts afresh, as in any client. */
 static void broken(struct connection *conn, const char *failure)
 {
     struct client *c = conn->client;
@@ -233,7 +233,7 @@ static void received(struct connection *conn, struct slice in)
     }
     head_read(conn, &c->head);
     body(conn, slice_skip(in, c->head.bytes));
-    /* `body` may have begun the next exchange on this very connection, but nothing of its answer
+    /* `body` may have begun the next exchange on this very connection, but no byte of that answer
      * can have arrived yet. */
     buf_clear(&conn->pending);
 }
@@ -259,7 +259,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct connection *conn = stream->data;
     if (n == 0)
         return;
-    if (conn->ex == NULL) { /* an idle one that the other side closed, or that talks out of turn */
+    if (conn->ex == NULL) { /* idle: the other side closed, or talks out of turn */
         idle_forget(conn);
         connection_close(conn);
         return;

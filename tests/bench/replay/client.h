@@ -1,9 +1,8 @@
 /* A small HTTP/1.1 client on libuv: keep-alive pools per target, one exchange at a time on a
  * connection, answers scanned while they arrive.
  *
- * The caller owns an exchange and its body, and leaves both alone from client_send() until `done`,
- * which is called exactly once and may send the next one. Times are uv_hrtime().
- */
+ * The caller owns an exchange and its body, and leaves both alone from client_send() until `done`.
+ * `done` is called exactly once and may send the next exchange. Times are uv_hrtime(). */
 #ifndef TESTS_BENCH_REPLAY_CLIENT_H
 #define TESTS_BENCH_REPLAY_CLIENT_H
 
@@ -36,7 +35,7 @@ struct exchange {
     struct connection *connection;
     size_t target;
     bool retried;
-    struct exchange *next, *previous; /* of those under way */
+    struct exchange *next, *previous; /* of exchanges under way */
 };
 
 struct client_target {
@@ -59,13 +58,14 @@ struct client {
 
 void client_init(struct client *c, uv_loop_t *loop);
 
-/* `url` is http://HOST:PORT. Resolves now. Prints one line and returns an error if it cannot. */
+/* `url` is http://HOST:PORT. Resolves the name now. Prints one line and returns an error on
+ * failure. */
 int client_add_target(struct client *c, const char *url);
 
 /* POSTs the body parts to /v1/chat/completions of target number `target`. */
 void client_send(struct client *c, struct exchange *ex, size_t target);
 
-/* Fails exchanges that have run into the time limit. Call it about once a second. */
+/* Fails exchanges past the time limit. Call this about once a second. */
 void client_sweep(struct client *c);
 
 /* Closes idle connections; call when nothing is under way. */

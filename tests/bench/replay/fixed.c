@@ -3,9 +3,8 @@
  *   {"model":..,"messages":[ system: the same for all | history: one of 64 conversations | new ]}
  *          about a quarter of the body                    nearly two thirds             an eighth
  *
- * All prompts differ, and share prefixes as the turns of real conversations do, so that a router
- * that looks at prefixes has its real work.
- */
+ * All prompts differ. They share prefixes as in real conversations: prefix-aware routers have their
+ * usual work. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -51,7 +50,7 @@ static void prefix_build(struct buf *b, const struct settings *s, size_t number)
     append(b, "\"},{\"role\":\"user\",\"content\":\"");
 }
 
-/* The new message of this request, and exactly the bytes that the body lacks. */
+/* The new message of this request: exactly the bytes missing from the body. */
 static void tail_build(struct buf *b, uint64_t seed, size_t bytes)
 {
     static const char END[] = "\"}]}";

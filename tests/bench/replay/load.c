@@ -8,7 +8,7 @@
 
 struct load;
 
-/* What one running session needs. Slots are used again for later sessions. */
+/* The state of one running session. Later sessions reuse slots. */
 struct slot {
     struct load *load;
     struct prompt prompt;
@@ -130,7 +130,7 @@ static void session_next(struct load *l)
         session_start(l, 0);
 }
 
-/* Starts all sessions that are due, and sets the timer for the next. */
+/* Starts all due sessions, and sets the timer for the next. */
 static void on_arrivals(uv_timer_t *timer)
 {
     struct load *l = timer->data;
@@ -168,7 +168,7 @@ int load_run(struct run *r)
     if (l.trace.timed) {
         on_arrivals(&l.arrivals);
     } else {
-        /* Not all at once: the first sessions begin within the ramp. */
+        /* The first sessions do not begin all at once, but within the ramp. */
         for (size_t i = 0; i < r->settings->sessions && l.next_session < l.trace.session_count; i++)
             session_start(&l, wall_ms(&l, prng_unit(&r->random) * r->settings->ramp_s));
     }

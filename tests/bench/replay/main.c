@@ -1,4 +1,4 @@
-/* replay: turns a trace, or bodies of one size, into requests, and says what came back. */
+/* replay: turns a trace, or bodies of one size, into requests, and reports the answers. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>

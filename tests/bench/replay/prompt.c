@@ -61,7 +61,7 @@ static void block_append(struct prompt *p, const struct trace *t, uint32_t id, s
     p->blocks++;
 }
 
-/* Traces know answers of no tokens; engines refuse to be asked for them. */
+/* Traces have answers of no tokens; engines refuse requests for those. */
 static uint32_t output_tokens(const struct trace_turn *turn)
 {
     return turn->out > 0 ? turn->out : 1;

@@ -3,11 +3,10 @@
  *   {"model":..,"stream":..,"messages":[ {system: leading system blocks} {user: blocks 0-15}
  *                                        {assistant: blocks 16-31} ... {user: the rest} ] ,..}
  *
- * Where a message ends depends on the block before and the block's index only, so two turns with
+ * The end of a message depends on the block before and the block's index only, so two turns with
  * the same leading blocks have the same leading bytes. Only the last message, words that fill up
- * the wanted length, belongs to one turn alone. A turn therefore costs what it adds, not what it
- * holds.
- */
+ * the target length, belongs to one turn alone. The cost of a turn is therefore that of its new
+ * blocks, not of all. */
 #ifndef TESTS_BENCH_REPLAY_PROMPT_H
 #define TESTS_BENCH_REPLAY_PROMPT_H
 
@@ -15,7 +14,7 @@
 
 struct prompt {
     struct buf body;
-    size_t *ends;  /* bytes of body behind block i, its message still open */
+    size_t *ends;  /* bytes of body behind block i, with its message still open */
     uint32_t *ids; /* of the blocks in the body */
     uint32_t blocks, cap;
     size_t start; /* bytes of body before the first message */
@@ -29,7 +28,7 @@ void prompt_free(struct prompt *p);
 /* Begins a session: forgets all blocks. */
 void prompt_reset(struct prompt *p, uint64_t seed);
 
-/* Builds the body of `turn`; p->body holds it until the next call. */
+/* Builds the body of `turn`; p->body has it until the next call. */
 void prompt_build(struct prompt *p, const struct trace *t, const struct trace_turn *turn);
 
 #endif

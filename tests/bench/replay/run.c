@@ -44,7 +44,7 @@ static void memory_look(struct run *r)
         r->stats.router_rss_bytes_max = sum;
 }
 
-/* One line, rewritten on a terminal, every ten seconds elsewhere. */
+/* Rewrites one line on a terminal; elsewhere prints one every ten seconds. */
 static void progress(struct run *r)
 {
     uint64_t now = uv_hrtime();

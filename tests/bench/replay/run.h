@@ -1,8 +1,7 @@
-/* One run: settings, the client, what was measured, and when to stop.
+/* One run: settings, the client, the measurements, and the condition to stop.
  *
- * Two ways to drive it: load.c replays a trace, fixed.c repeats bodies of one size. Both call
- * run_begin() before each request and run_end() after it, and run the loop until all is done.
- */
+ * A run has two drivers: load.c replays a trace, fixed.c repeats bodies of one size. Both call
+ * run_begin() before each request and run_end() after it, and run the loop until all is done. */
 #ifndef TESTS_BENCH_REPLAY_RUN_H
 #define TESTS_BENCH_REPLAY_RUN_H
 
@@ -36,16 +35,17 @@ struct run {
     double cpu_start_us;
     size_t started, in_flight, expected; /* expected: requests of the whole run, 0 if unknown */
     bool stopping;
-    char why[160]; /* of an early stop */
+    char why[160]; /* reason of an early stop */
 };
 
-/* Returns an error if a target is no good; said on stderr. */
+/* Prints a message on stderr and returns an error if a target is invalid. */
 int run_init(struct run *r, const struct settings *settings);
 
 /* Starts the clock. */
 void run_start(struct run *r);
 
-/* Whether one more request may start, and counts it. After false nothing else starts either. */
+/* Counts one more request and returns true if the request may start. After false nothing else
+ * starts either. */
 bool run_begin(struct run *r, struct exchange *ex);
 
 /* Records a finished exchange. */
@@ -54,10 +54,10 @@ void run_end(struct run *r, struct exchange *ex);
 /* No more requests; `why` may be NULL. The run ends when those under way have ended. */
 void run_stop(struct run *r, const char *why);
 
-/* Call when nothing is under way and nothing will be: stops the clock and the timer. */
+/* Call when nothing is under way or will be: stops the clock and the timer. */
 void run_finish(struct run *r);
 
-/* Each returns 0, or an error that was said on stderr. */
+/* Each returns 0, or an error after a message on stderr. */
 int load_run(struct run *r);
 int fixed_run(struct run *r);
 

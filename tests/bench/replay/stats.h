@@ -1,8 +1,7 @@
-/* What a run measured: samples, counts, load per replica, and the report of it all.
+/* The measurements of a run: samples, counts, load per replica, and their report.
  *
- * Samples are in seconds of the wall clock; the report multiplies them by `speed_up`, so that a
- * compressed run speaks in seconds of the trace.
- */
+ * Samples are in seconds of the wall clock. The report multiplies them by `speed_up`, so that a
+ * compressed run shows seconds of the trace. */
 #ifndef TESTS_BENCH_REPLAY_STATS_H
 #define TESTS_BENCH_REPLAY_STATS_H
 
@@ -24,7 +23,7 @@ double samples_mean(const struct samples *s);
 /* Sorts; 0 without samples. `q` is 0 to 1. */
 double samples_quantile(struct samples *s, double q);
 
-/* Requests and prompt tokens by a name that is only known at run time: a replica, an error. */
+/* Requests and prompt tokens by a name found at run time: a replica, an error. */
 struct tally {
     struct {
         char name[STATS_NAME_BYTES];

@@ -4,7 +4,7 @@
 #include "base/hash.h"
 
 /* 256 entries, so that one random byte picks a word. Spaces lead, as in the vocabularies of
- * engines; escapes are about as frequent as in prompts that carry code. */
+ * engines. Escapes are about as frequent as in prompts with code. */
 static const char WORDS[256][9] = {
     " the",    " of",     " to",     " and",    " in",     " is",     " it",     " for",
     " on",     " assert", " be",     " at",     " or",     " an",     " if",     " by",

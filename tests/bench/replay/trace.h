@@ -1,16 +1,15 @@
-/* A trace: who asks what and when, in memory, whatever file it came from.
+/* A trace in memory: clients' requests and their times, whatever the file format.
  *
  *   session 0   turn 0   turn 1   turn 2      turn: keep   blocks of the turn before that stay
  *   session 1   turn 0   ...                        more   ids that follow them
  *
- * A prompt is a run of blocks of `block_tokens` tokens. An id stands for the text of a block: alone
+ * A prompt is a run of blocks of `block_tokens` tokens. An id identifies the text of a block: alone
  * if it has ID_SHARED, together with the session's seed otherwise. Leading blocks with ID_SYSTEM
  * are the system prompt. A turn may carry real text instead of ids.
  *
- * Two kinds of time: in a closed loop a session starts when a slot is free, and every turn comes
- * `think_s` after the answer to the turn before; a timed trace starts its sessions at `start_s`.
- * Seconds are those of the trace; whoever replays divides them.
- */
+ * A trace has one of two kinds of time. In a closed loop a session starts when a slot is free, and
+ * every turn comes `think_s` after the answer to the turn before. A timed trace starts its sessions
+ * at `start_s`. Seconds are the trace's; the replay divides them. */
 #ifndef TESTS_BENCH_REPLAY_TRACE_H
 #define TESTS_BENCH_REPLAY_TRACE_H
 
@@ -49,16 +48,16 @@ struct trace {
     size_t id_count, id_cap;
     struct buf texts;
     uint32_t block_tokens;
-    uint32_t cut_blocks; /* a chat message holds at most so many blocks */
+    uint32_t cut_blocks; /* blocks of a chat message at most */
     bool timed;
 };
 
 struct trace_options {
     uint64_t seed;       /* order of the sessions, text, jitter */
-    double spread_ms;    /* arrivals are moved by a random part of this, for rounded timestamps */
+    double spread_ms;    /* arrivals move by a random part of this, for rounded timestamps */
     double think_max_s;  /* longer pauses are cut: people go home, benchmarks do not */
     uint32_t prompt_max; /* coding sessions: requests of more tokens are left out */
-    size_t requests_max; /* 0: all of the trace; otherwise loading stops when enough is there */
+    size_t requests_max; /* 0: all of the trace; otherwise loading stops at so many */
     size_t sessions;     /* of a closed loop; so many are loaded beyond requests_max */
 };
 
@@ -72,11 +71,11 @@ struct trace_session *trace_add_session(struct trace *t, struct slice name, uint
 struct trace_turn *trace_add_turn(struct trace *t); /* of the newest session */
 void trace_add_id(struct trace *t, uint32_t id);    /* of the newest turn */
 
-/* Takes the newest session back if it got no turn. */
+/* Removes the newest session if no turn was added. */
 void trace_drop_empty(struct trace *t);
 
-/* Gives the newest session a turn with these ids, storing only what the turn before lacks.
- * `before` holds that turn's ids and is replaced. */
+/* Gives the newest session a turn with these ids, storing only those missing from the turn before.
+ * `before` has that turn's ids and is replaced. */
 struct trace_ids {
     uint32_t *at;
     size_t count, cap;

@@ -1,14 +1,13 @@
-/* The demo's mix: coding agents, people who chat, questions about documents, and one-shot prompts,
+/* The demo's mix: coding agents, people in chats, questions about documents, and one-shot prompts,
  * for about four minutes.
  *
  *   24 agents      a shared system prompt of 6,000 tokens, 8 to 14 turns that grow by 500 to 2,500
  *   36 chats       a shared system prompt of 1,500 tokens, 3 to 6 turns that grow by 150 to 700
  *   120 questions  about one of twelve documents of 5,000 tokens, by as many callers
- *   40 others      prompts of 1,000 to 5,000 tokens that nothing else resembles
+ *   40 others      prompts of 1,000 to 5,000 tokens that share nothing
  *
- * Together they want more cache than `make demo` gives the engines in all, and several times what
- * one of them has: where everything fits, every policy looks good.
- */
+ * Together they need more cache than `make demo` gives all engines, and several times that of one
+ * engine: if everything fits, every policy looks good. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,14 +24,14 @@ enum {
     DOCUMENT_FIRST = 20000,
     AGENT_SYSTEM_BLOCKS = 94, /* of 64 tokens */
     CHAT_SYSTEM_BLOCKS = 24,
-    CHAT_SYSTEM_FIRST = 10000, /* its ids, apart from the agents' */
+    CHAT_SYSTEM_FIRST = 10000, /* the chats' ids, apart from the agents' */
 };
 
 struct kind {
     const char *name;
-    uint32_t shared_first, shared_blocks; /* ids of what it has in common with others */
-    uint32_t variants;                    /* so many different ones of those */
-    bool system;                          /* it is a system prompt */
+    uint32_t shared_first, shared_blocks; /* ids shared with others */
+    uint32_t variants;                    /* different sets of shared ids */
+    bool system;                          /* the shared part is a system prompt */
     uint32_t turns_min, turns_max;
     uint32_t grow_min, grow_max; /* tokens a turn */
     uint32_t out_min, out_max;

@@ -27,7 +27,7 @@ static void files_free(struct files *f)
     free(f->paths);
 }
 
-/* The files of a folder that end in `suffix`, in an order that only the seed decides. */
+/* The files of a folder that end in `suffix`, in an order that depends only on the seed. */
 static int files_list(struct files *f, const char *dir, const char *suffix, uint64_t seed)
 {
     *f = (struct files){0};
@@ -86,8 +86,8 @@ static double think(double seconds, const struct trace_options *o)
     return seconds > o->think_max_s ? o->think_max_s : seconds;
 }
 
-/* Ids are local to the session. The publisher's own default: the first half of tools and system
- * prompt is the same text in all sessions. */
+/* Ids are local to the session. As in the publisher's own default, the first half of tools and
+ * system prompt is the same text in all sessions. */
 static void coding_session(struct trace *t, const char *path, const json_t *doc, uint64_t seed,
                            const struct trace_options *o)
 {
@@ -150,7 +150,7 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The lines of one run, put in order of time: the publisher wrote them as they were logged. */
+/* The lines of one run, sorted by time: the publisher wrote them in logging order. */
 static int miniswe_session(struct trace *t, const char *path, uint64_t seed,
                            const struct trace_options *o)
 {

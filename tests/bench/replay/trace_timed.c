@@ -1,5 +1,5 @@
-/* Traces with one line per request and a time of arrival: every request is a session of one turn.
- */
+/* Traces with one line per request and a time of arrival: every request is a session of one
+ * turn. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ int trace_load_azure(struct trace *t, const char *file, const struct trace_optio
         int day, hour, minute;
         double second;
         unsigned in, out;
-        /* NOLINTNEXTLINE(cert-err34-c): a line that does not fit is skipped, the header is one */
+        /* NOLINTNEXTLINE(cert-err34-c): an invalid line is skipped, the header is one */
         if (sscanf(line, "%*d-%*d-%d %d:%d:%lf,%u,%u", &day, &hour, &minute, &second, &in, &out) !=
             6)
             continue;
