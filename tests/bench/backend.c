@@ -1,14 +1,13 @@
-/* backend: the cheapest engine there can be, for measuring what a router costs.
+/* backend: the cheapest possible engine, to measure the cost of a router.
  *
  *   backend --listen HOST:PORT [--listen ...] [--pace-us N]
  *
  * One thread, epoll. Answers every POST at once: a chat completion of about 600 bytes, or 16
- * server-sent events where the body begins with "stream":true, all in one write or, with --pace-us,
- * one by one. Answers what a router's probes ask: /health, /v1/models, /metrics. Prints one line
- * `listening on http://HOST:PORT` per port; port 0 lets the kernel choose.
+ * server-sent events if the body begins with "stream":true, all in one write or, with --pace-us,
+ * one by one. Answers the routes that a router probes: /health, /v1/models, /metrics. Prints one
+ * line `listening on http://HOST:PORT` per port; port 0 lets the kernel choose.
  *
- * It trusts its clients: heads up to 16 KB, bodies with Content-Length only.
- */
+ * It trusts its clients: heads up to 16 KB, bodies with Content-Length only. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -127,8 +126,8 @@ static void peer_close(struct peer *p)
         free(p);
 }
 
-/* Answers are small and the socket's buffer is empty: whatever does not fit at once is a peer that
- * does not read, and is given up. */
+/* Answers are small and the socket's buffer is empty. A peer for which an answer does not fit at
+ * once does not read, and is given up. */
 static bool put(struct peer *p, const char *bytes)
 {
     size_t n = strlen(bytes);
@@ -146,7 +145,7 @@ static void pace_later(struct peer *p)
     due_last = p;
 }
 
-/* Writes what is due; returns the time until the next, NULL if there is none. */
+/* Writes all due pieces; returns the time until the next, NULL if none is left. */
 static const struct timespec *pace(void)
 {
     static struct timespec wait;
@@ -232,7 +231,7 @@ static bool head_take(struct peer *p, char **at, size_t *len)
     p->body_left = strtoul(length + 17, NULL, 10);
     p->in_body = true;
     p->stream = false;
-    /* The driver puts "stream" in front; it is in the first bytes of the body, most often read
+    /* The driver puts "stream" first, so the first bytes of the body have it, most often read
      * together with the head. */
     p->head_len = 0;
     return true;

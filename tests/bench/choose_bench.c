@@ -1,4 +1,4 @@
-/* What one decision costs: choose, first byte and finish, by replicas and checkpoints. */
+/* The cost of one decision: choose, first byte and finish, by replicas and checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 
 enum { CONVERSATIONS = 64 };
 
-/* Machines are up for long: what was walked since their start would show. */
+/* Machines are up for long: work that grows with uptime would show. */
 static const uint64_t UP_MS = 30ull * 86400 * 1000;
 
 static double now_us(void)
@@ -55,7 +55,7 @@ static struct chain *prompt_make(unsigned conversation, uint64_t bytes)
     return chain;
 }
 
-/* `kept`: each decision is, as a router that serves clients does up to so many a second. */
+/* `kept`: each decision is kept, as a busy router keeps up to so many a second. */
 static void measure(const char *policy, unsigned replicas, uint64_t bytes, bool kept)
 {
     uint64_t now_ms = UP_MS;

@@ -1,4 +1,4 @@
-/* Nanoseconds per head: what a client of an LLM sends, what an engine answers. */
+/* Nanoseconds per head: requests of LLM clients, responses of engines. */
 #include <stdio.h>
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 500000, TRIES = 5 };
 
-/* A chat request of the OpenAI client in Python, behind which a body of 1 KB comes. */
+/* A chat request of the OpenAI client in Python; a body of 1 KB follows. */
 static const char request[] =
     "POST /v1/chat/completions HTTP/1.1\r\n"
     "Host: llm.internal.example.com:8080\r\n"
@@ -49,7 +49,7 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* The best of a few tries: others share the machine. */
+/* Takes the best of a few tries: the machine is shared. */
 static void measure(const char *what, void (*work)(void))
 {
     double best = 1e18;

@@ -1,5 +1,5 @@
-/* Microbenchmark of the prefix index: memory, learning, asking. Prints figures beside their
- * targets; which of them are met is said, not enforced, because the machine may be busy. */
+/* Microbenchmark of the prefix index: memory, learning, matching. Prints figures beside their
+ * targets. Missed targets are reported but not enforced, because the machine may be busy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { NOW = 1000000, TTL = 240, POINTS = 148, BATCH = 16, RUN = 500 };
 
-/* CPU time of this process: what others do on the machine at the same time matters less. */
+/* CPU time of this process: the machine's other load matters less. */
 static double now_s(void)
 {
     struct timespec t;
@@ -24,7 +24,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Cheap pseudo-random ids, so that their making is not what is measured. */
+/* Cheap pseudo-random ids, so that making them is not measured. */
 static uint64_t id_of(uint64_t n)
 {
     return hash_mix(n * UINT64_C(0x9e3779b97f4a7c15));
@@ -40,10 +40,10 @@ static struct crdt_index *make(uint64_t bytes)
                                        .ttl_generations = TTL,
                                        .generation = NOW,
                                        .replicated = replicated};
-    /* As if there were no more slots than names: the table is as large as it was then. */
+    /* Sizes the table as if slots were as few as names. */
     config.bytes_max += crdt_counts_bytes(config.replicas_max, TTL + 2, false) -
                         crdt_counts_bytes(1024, TTL + 2, false);
-    if (replicated) { /* what that takes, so that the table is as large as without */
+    if (replicated) { /* adds their memory, so that the table has the same size as without */
         config.bytes_max += crdt_spans_bytes(config.replicas_max, TTL) +
                             crdt_counts_bytes(config.replicas_max, TTL + 2, true) -
                             crdt_counts_bytes(config.replicas_max, TTL + 2, false) + 65536 * 4;
@@ -64,8 +64,8 @@ static void row(const char *what, double value, const char *unit, double target,
 
 static struct chain chain;
 
-/* Passes over n observations, in runs of one replica and generation, as deltas carry them. Returns
- * seconds, the making of the runs excluded. */
+/* Makes passes over n observations, in runs of one replica and generation, as deltas carry them.
+ * Returns seconds, without the making of the runs. */
 static double pass(struct crdt_index *x, uint64_t n, uint32_t generation)
 {
     double total = 0;
@@ -174,7 +174,7 @@ static void match_row(const struct crdt_index *x, const char *what, const uint32
     row(text, seconds[ROUNDS / 2] * 1e6, "us", replicas <= 96 ? 20 : 100, true);
 }
 
-/* A prompt of 100,000 tokens against a table that also holds 4 M other entries. */
+/* Matches a prompt of 100,000 tokens against a table with 4 M other entries. */
 static void bench_match(unsigned replicas)
 {
     enum { CONVERSATIONS = 2000, SHARED = 60 };
@@ -217,7 +217,7 @@ static void bench_match(unsigned replicas)
     crdt_index_destroy(x);
 }
 
-/* Many system prompts, each held by all of 1,000 replicas. */
+/* Many system prompts, each cached by all of 1,000 replicas. */
 static void bench_sets(void)
 {
     struct crdt_index *x = make(UINT64_C(96) << 20); /* an eighth of it is for sets */
@@ -240,9 +240,9 @@ static void bench_sets(void)
     crdt_index_destroy(x);
 }
 
-/* What a router does all day at 10 M entries of all ages: of five runs of 500 observations, two are
- * known already (the same delta by another way), two move entries of a random age to the present,
- * one is new and pushes out the oldest where the table is full. */
+/* A router's usual work with 10 M entries of all ages. Of five runs of 500 observations, two are
+ * known already (the same delta by another way). Two move entries of a random age to the present.
+ * One is new and pushes out the oldest if the table is full. */
 static void bench_mix(void)
 {
     enum { ENTRIES = 10000000, OPERATIONS = 4000000 };
@@ -261,7 +261,7 @@ static void bench_mix(void)
     uint64_t next = ENTRIES;
     uint64_t inflated[(RUN + 63) / 64];
     for (uint64_t i = 0; i < OPERATIONS / RUN; i++) {
-        uint64_t run = hash_mix(i / 5 * 5 + i % 5 / 2) % (ENTRIES / RUN); /* the same one twice */
+        uint64_t run = hash_mix(i / 5 * 5 + i % 5 / 2) % (ENTRIES / RUN); /* the same run twice */
         uint64_t from = i % 5 == 4 ? next : run * RUN;
         next += i % 5 == 4 ? RUN : 0;
         run_fill(from);
@@ -287,7 +287,7 @@ static void bench_mix(void)
     crdt_index_destroy(x);
 }
 
-/* The parts of what a change costs more, apart from the table. */
+/* Measures the added cost of a change outside the table, by part. */
 static void bench_sketch_update(void)
 {
     enum { SPANS = 34, COUNT = 20000000 };
@@ -314,7 +314,7 @@ static void bench_sketch_update(void)
     free(sketch);
 }
 
-/* Two routers with 1 M equal entries and 1,000 that only one of them has, half of them each. */
+/* Two routers share 1 M equal entries. Of 1,000 more, each has half. */
 static void bench_reconcile(void)
 {
     enum { ENTRIES = 1000000, DIFFERENCES = 1000, MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS };

@@ -1,8 +1,7 @@
-/* What clients' keys cost a request: the look-up of a key among ten thousand, its limits, and what
- * is counted at the end; and what a key that is nobody's costs.
+/* The cost of clients' keys per request: finding a key among ten thousand, its limits, and counting
+ * at the end; and the cost of an unknown key.
  *
- *   build/tests/bench/keys_bench [KEYS]
- */
+ *   build/tests/bench/keys_bench [KEYS] */
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +46,7 @@ static struct access *access_of(unsigned keys, const char *options)
     return a;
 }
 
-/* Of each key what fifteen other routers count. */
+/* Publishes counts of fifteen other routers for each key. */
 static void others_publish(struct access *a, unsigned keys, const char *options)
 {
     struct access *other = access_of(keys, options);
@@ -70,7 +69,7 @@ static void others_publish(struct access *a, unsigned keys, const char *options)
     access_destroy(other);
 }
 
-/* The best of some rounds, in ns a request. */
+/* Takes the best of some rounds, in ns a request. */
 static double measure(struct access *a, unsigned keys, bool known)
 {
     static const struct access_tokens tokens = {.prompt = 1000, .completion = 100};

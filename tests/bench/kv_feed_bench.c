@@ -1,14 +1,13 @@
-/* What it costs to read the KV events of one engine that stores 50,000 blocks of 16 tokens a
- * second, and removes as many: by part, and then all of it over real sockets, by thread.
+/* The cost of reading the KV events of one engine that stores 50,000 blocks of 16 tokens a second
+ * and removes as many: by part, then all together over real sockets, by thread.
  *
  *   kv_feed_bench [SECONDS [LAPS]]
  *
- * SECONDS of the publisher (5). A part is timed by LAPS of 200 messages (20), of which the fastest
+ * The publisher runs for SECONDS (5). A part is timed by LAPS of 200 messages (20); the fastest
  * counts.
  *
- * A message has one prompt, which shares nothing; each block is removed by an event of its own once
- * the cache is full. The reader hears of answers too, so checkpoints get their places.
- */
+ * A message has one prompt, which shares nothing. Each block is removed by its own event once the
+ * cache is full. The reader sees answers too, so that checkpoints get their places. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,10 +29,10 @@
 enum {
     BLOCK = 16,
     MESSAGE_BLOCKS = 500, /* about; one prompt, */
-    VARIED = 200,         /* of so many blocks more or fewer */
+    VARIED = 200,         /* plus or minus so many blocks */
     PER_S = 100,          /* messages */
-    SETS = 400,           /* of messages, which come again and again */
-    HELD = 200,           /* of them the engine holds so many */
+    SETS = 400,           /* of messages, used again and again */
+    HELD = 200,           /* sets that the engine keeps */
     LAP = 200,            /* messages; the fastest of some laps counts */
     POINTS = 32,          /* checkpoints of a prompt */
     PROMPT_BYTES = POINTS * CHECKPOINT_BLOCK_BYTES,
@@ -55,11 +54,11 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* --- what the engine publishes --------------------------------------------------------------- */
+/* --- published events ------------------------------------------------------------------------ */
 
 static void chain_make(struct sim_chain *c, unsigned set)
 {
-    /* So that the mean is exact. */
+    /* Makes the mean exact. */
     uint64_t drawn = hash_mix(set / 2) % VARIED;
     unsigned blocks = MESSAGE_BLOCKS + (unsigned)(set % 2 == 0 ? drawn : -drawn);
     sim_chain_init(c, BLOCK, 0);
@@ -139,7 +138,7 @@ static void reader_close(void)
     kv_paths_destroy(paths);
 }
 
-/* The answer to the prompt of a message. */
+/* Reports the answer to the prompt of a message. */
 static void tell(uint64_t number, uint64_t now_ms)
 {
     uint64_t ids[POINTS], text = number % SETS;
@@ -170,7 +169,7 @@ static void on_event(void *context, const struct kv_event *event)
     kv_tree_apply(context, event);
 }
 
-/* The fastest of some, for the machine may be busy. */
+/* The fastest of some runs, because the machine may be busy. */
 struct watch {
     uint64_t began, least;
 };
@@ -185,7 +184,7 @@ static void watch_message(struct watch *w, uint64_t n)
     w->began = now;
 }
 
-/* ns of a block, once the cache is full. */
+/* Nanoseconds per block, once the cache is full. */
 static double decoded_ns(void (*each)(void *, const struct kv_event *), struct kv_tree *tree)
 {
     struct kv_decoder *decoder;
@@ -274,7 +273,7 @@ static void publish(const char *endpoint, unsigned seconds)
               zmq_send(socket, payload.at, payload.len, 0) >= 0);
     }
     (void)zmq_close(socket);
-    (void)zmq_ctx_term(context); /* what was sent is read first */
+    (void)zmq_ctx_term(context); /* reads all sent messages first */
     _exit(0);
 }
 
@@ -292,7 +291,7 @@ static uint64_t thread_ns(const char *tid)
     return ns;
 }
 
-/* This thread's, and all others': those are libzmq's. */
+/* CPU time of this thread, and of all others: those are libzmq's. */
 static void threads_ns(uint64_t *own, uint64_t *others)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -359,7 +358,7 @@ static void sockets_measure(unsigned seconds)
     uint64_t own[2] = {0}, others[2] = {0}, from = 0;
     while (heard < (uint64_t)seconds * PER_S && waitpid(child, NULL, WNOHANG) == 0) {
         (void)uv_run(&loop, UV_RUN_ONCE);
-        if (from == 0 && heard >= HELD) { /* its cache is full */
+        if (from == 0 && heard >= HELD) { /* the engine's cache is full */
             from = heard;
             threads_ns(&own[0], &others[0]);
         }

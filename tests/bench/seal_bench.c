@@ -1,7 +1,6 @@
-/* What sealing costs: one packet of 1,200 bytes of content, one handshake, one refused hello.
+/* The cost of sealing: one packet of 1,200 bytes of content, one handshake, one refused hello.
  *
- *   build/tests/bench/seal_bench
- */
+ *   build/tests/bench/seal_bench */
 #include <sodium.h>
 #include <stdio.h>
 #include <time.h>
@@ -72,7 +71,7 @@ static double handshake_measure(void)
     return (now_ns() - begun) / HANDSHAKES;
 }
 
-/* What a stranger's hello costs who gets it. */
+/* The receiver's cost of a stranger's hello. */
 static double forged_measure(void)
 {
     uint8_t packet[GOSSIP_HELLO_BYTES] = {GOSSIP_PACKET_HELLO};

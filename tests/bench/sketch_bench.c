@@ -1,4 +1,4 @@
-/* How many differences a folding sketch of each width gives back: the table in docs/adr/0007. */
+/* Differences that a folding sketch of each width gives back: the table in docs/adr/0007. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* How fast bodies are skimmed: chat requests of several sizes with the escapes that code and prose
- * have, and the events of a streamed answer. */
+/* Speed of skimming bodies: chat requests of several sizes with the escapes of code and prose, and
+ * the events of a streamed answer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "http/skim.h"
 #include "http/usage.h"
 
-enum { REQUEST_PART = 65536 }; /* bytes that a socket read brings */
+enum { REQUEST_PART = 65536 }; /* bytes of one socket read */
 
 static double now_s(void)
 {
@@ -25,7 +25,7 @@ static void must(int err)
     CHECK(err == 0);
 }
 
-/* Code and prose about code: an escape every 35 bytes, as the agents' transcripts have in
+/* Code and prose about code: an escape every 35 bytes, as in the agents' transcripts of
  * ../shared/traces. */
 static void append_code(struct buf *out, struct prng *prng, size_t len)
 {
