@@ -1,4 +1,4 @@
-/* Holds the network of a pod until a signal ends it. */
+/* Keeps a pod's network namespace alive until a signal ends the process. */
 #include <signal.h>
 #include <unistd.h>
 
