@@ -1,11 +1,10 @@
 /* A node of Maelstrom (https://github.com/jepsen-io/maelstrom): one JSON message a line on standard
- * input and output. How to run it: docs/simulation.md.
+ * input and output. docs/simulation.md says how to run it.
  *
  *   maelstrom broadcast | g-set | pn-counter | g-counter
  *
- * Messages between nodes carry datagrams of gossip/ as base64: Maelstrom loses, delays and cuts
- * them off as its nemeses please, and never looks inside.
- */
+ * Messages between nodes carry datagrams of gossip/ as base64. Maelstrom's nemeses lose, delay and
+ * cut them off, and never look inside. */
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
@@ -168,14 +167,14 @@ static json_t *handle(struct server *s, const char *type, const json_t *body)
         return handle_init(s, body);
     if (!s->node)
         return error_body(UNAVAILABLE, "no init yet");
-    mael_node_begin(s->node, clock_us(CLOCK_MONOTONIC)); /* clients come when all nodes are there */
+    mael_node_begin(s->node, clock_us(CLOCK_MONOTONIC)); /* clients come when all nodes are up */
     if (strcmp(type, "topology") == 0)
         return json_pack("{s:s}", "type", "topology_ok"); /* gossip makes its own */
     if (strcmp(type, "broadcast") == 0 || strcmp(type, "add") == 0)
         return handle_add(s, type, body);
     if (strcmp(type, "read") == 0)
         return handle_read(s);
-    if (strcmp(type, "deaths") == 0) /* no workload's: members that were held dead */
+    if (strcmp(type, "deaths") == 0) /* no workload's: members believed dead */
         return handle_deaths(s);
     return error_body(NOT_SUPPORTED, "unknown type");
 }

@@ -26,7 +26,7 @@ struct mael_node {
     unsigned number, nodes;
     struct gossip_keyring keyring;
     struct node_state *state;
-    struct node_replication *replication; /* NULL: it has not begun */
+    struct node_replication *replication; /* NULL: not begun */
     uint64_t begin_us;
     unsigned counter; /* slot */
     uint64_t added, taken;
@@ -41,7 +41,7 @@ static struct gossip_address address_of(unsigned node)
     return a;
 }
 
-/* --- what the replication calls ------------------------------------------------------------- */
+/* --- the replication's callbacks ------------------------------------------------------------ */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)

@@ -1,12 +1,11 @@
 /* A set of integers and a counter on top of a router's own replication (node/cluster), for
- * Maelstrom to judge. Its settings are a router's, so a verdict on it is one on the router.
+ * Maelstrom to judge. The settings are a router's, so a verdict applies to the router.
  *
- * An element of the set is an observation: its lower 48 bits are the id, its upper 16 bits name the
- * "replica". The counter is the sum of all nodes' own load gauges: each reports what it added and
- * what it took away, as two numbers that only rise.
+ * An element of the set is an observation: the lower 48 bits are the id, the upper 16 bits name the
+ * "replica". The counter is the sum of all nodes' own load gauges. Each reports its additions and
+ * subtractions as two numbers that only rise.
  *
- * Pure: time and randomness come in, datagrams go out through a callback.
- */
+ * Pure: time and randomness come in, datagrams go out through a callback. */
 #ifndef TESTS_MAELSTROM_NODE_H
 #define TESTS_MAELSTROM_NODE_H
 
@@ -18,16 +17,16 @@ struct mael_node;
 
 struct mael_io {
     void *context;
-    /* To the node of that number in the cluster's list. */
+    /* Sends to the node of that number in the cluster's list. */
     void (*send)(void *context, unsigned to, const uint8_t *bytes, size_t len);
     void (*random)(void *context, void *out, size_t len);
 };
 
 int mael_node_create(struct mael_node **out, const char *name, unsigned number, unsigned nodes,
                      const struct mael_io *io, uint64_t wall_ms, uint64_t now_us);
-/* Begins to talk to the others, once. It happens by itself with the first message of another node,
- * and 5 s after the start: not at once, since the others may not be there yet, and Maelstrom ends a
- * run in which one is called too early. */
+/* Begins to gossip, once. Happens automatically with the first message of another node, and 5 s
+ * after the start. Not at once: the others may not be up yet, and Maelstrom ends a run in which a
+ * node is called too early. */
 void mael_node_begin(struct mael_node *n, uint64_t now_us);
 void mael_node_destroy(struct mael_node *n);
 
@@ -36,14 +35,14 @@ void mael_node_datagram(struct mael_node *n, unsigned from, const uint8_t *bytes
 void mael_node_run(struct mael_node *n, uint64_t now_us);
 uint64_t mael_node_due_us(const struct mael_node *n);
 
-/* Negative: it was not taken. */
+/* Negative: refused. */
 int mael_node_element_add(struct mael_node *n, int64_t element, uint64_t now_us);
 bool mael_node_element_has(const struct mael_node *n, int64_t element);
 void mael_node_elements(const struct mael_node *n, void (*visit)(void *context, int64_t element),
                         void *context);
 void mael_node_counter_add(struct mael_node *n, int64_t delta, uint64_t now_us);
 int64_t mael_node_counter(const struct mael_node *n);
-/* Of its gossip, which has begun. */
+/* Counts of the node's gossip, which must have begun. */
 void mael_node_stats(const struct mael_node *n, struct gossip_stats *out);
 
 #endif
