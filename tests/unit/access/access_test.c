@@ -1,4 +1,4 @@
-/* What keys use, and how much they may: alone, and with other routers. */
+/* The use and limits of keys: alone, and with other routers. */
 #include "node/access/access_internal.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static enum access_verdict ask(struct access *a, const char *name, uint64_t now_
     return access_begin(a, key(a, name), now_ms, wait);
 }
 
-/* One request that begins and ends. */
+/* Begins and ends one request. */
 static bool one(struct access *a, const char *name, uint64_t now_ms)
 {
     unsigned wait;
@@ -139,7 +139,7 @@ static void at_once(void **state)
     access_destroy(a);
 }
 
-/* A request outlives its key; a name that stays keeps what it used. */
+/* A request outlives its key; a name that stays keeps its counts. */
 static void another_file(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void another_file(void **state)
 
 /* --- several routers -------------------------------------------------------------------------- */
 
-/* What one publishes reaches the other. */
+/* The news of one reach the other. */
 static unsigned publish(struct access *from, uint64_t router, struct access *to, uint64_t now_ms)
 {
     struct buf news = {0};
@@ -197,7 +197,7 @@ static void limits_are_of_all_routers(void **state)
         assert_true(one(a, "alice", NOW_MS));
     assert_true(one(a, "bob", NOW_MS));
     assert_int_equal(publish(a, 1, b, NOW_MS), 1);
-    assert_int_equal(b->rows, 1); /* bob has no limit: nobody hears of him */
+    assert_int_equal(b->rows, 1); /* bob has no limit: nobody publishes his use */
     assert_int_equal(publish(a, 1, b, NOW_MS), 0);
     for (unsigned i = 0; i < 4; i++)
         assert_true(one(b, "alice", NOW_MS));
@@ -213,7 +213,7 @@ static void limits_are_of_all_routers(void **state)
         assert_int_equal(ask(a, "alice", NOW_MS, &wait), ACCESS_GOOD);
     (void)publish(a, 1, b, NOW_MS);
     assert_int_equal(ask(b, "alice", NOW_MS, &wait), ACCESS_OVER_IN_FLIGHT);
-    /* It says so again and again; where it does not any more, it is gone. */
+    /* News repeat; without them the row is gone. */
     assert_int_equal(publish(a, 1, b, NOW_MS + 3000), 1);
     assert_int_equal(ask(b, "alice", NOW_MS + 8000, &wait), ACCESS_OVER_IN_FLIGHT);
     assert_int_equal(ask(b, "alice", NOW_MS + 9001, &wait), ACCESS_GOOD);
@@ -224,7 +224,7 @@ static void limits_are_of_all_routers(void **state)
     access_destroy(b);
 }
 
-/* Minutes are those of cluster time, whatever the routers' own clocks say. */
+/* Minutes follow cluster time, whatever the routers' own clocks say. */
 static void minutes_are_the_clusters(void **state)
 {
     (void)state;
@@ -236,11 +236,11 @@ static void minutes_are_the_clusters(void **state)
         assert_true(one(a, "alice", NOW_MS - 7000000 + 7000000));
     struct buf news = {0};
     assert_int_equal(access_news_write(a, NOW_MS, &news), 0);
-    /* For `b` the same moment has this number. */
+    /* `b` has this number for the same moment. */
     uint64_t now_b = NOW_MS + 7000000 + 1000;
     assert_int_equal(access_news_read(b, 1, buf_slice(&news), now_b), 0);
     assert_false(one(b, "alice", now_b));
-    /* Of a minute that is far ahead nothing is taken. */
+    /* News of a minute far ahead are ignored. */
     assert_int_equal(access_news_read(b, 2, buf_slice(&news), now_b - 180000), 0);
     assert_int_equal(b->rows, 1);
     buf_free(&news);
@@ -248,7 +248,7 @@ static void minutes_are_the_clusters(void **state)
     access_destroy(b);
 }
 
-/* Old news, the same twice, and a router that begins anew take nothing away. */
+/* Old news, repeated news, and a router that begins anew remove nothing. */
 static void news_come_in_any_order(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void news_come_in_any_order(void **state)
         assert_int_equal(access_news_read(b, 1, buf_slice(&first), NOW_MS), 0);
     assert_false(one(b, "alice", NOW_MS));
     access_destroy(a);
-    a = access_of(TABLE("alice requests-per-minute=4")); /* it was restarted */
+    a = access_of(TABLE("alice requests-per-minute=4")); /* a restart */
     assert_true(one(a, "alice", NOW_MS + 1000));
     (void)publish(a, 1, b, NOW_MS + 1000);
     assert_false(one(b, "alice", NOW_MS + 1000));
@@ -275,7 +275,7 @@ static void news_come_in_any_order(void **state)
     access_destroy(b);
 }
 
-/* Many keys take several messages; what nobody uses any more is let go. */
+/* Many keys take several messages; unused keys are dropped. */
 static void many_keys_take_turns(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void many_keys_take_turns(void **state)
     access_destroy(b);
 }
 
-/* Bytes of a later version are passed over, broken ones are an error. */
+/* Bytes of a later version are skipped, broken ones are an error. */
 static void other_bytes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* No memory: a file of keys is read, another one takes its place, and routers tell each other. */
+/* No memory: a file of keys is read, another one replaces it, and routers publish to each other. */
 #include "tests/lib/failmalloc.h"
 
 #include "node/access/access.h"

@@ -1,4 +1,4 @@
-/* The file of client keys: its lines, and who a key belongs to. */
+/* The file of client keys: its lines, and the owner of a key. */
 #include "node/access/table.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 static const char alice[] =
     "alice blake2b:e4d2c8a1a1f3a4c1c7a0b0a1e4d2c8a1a1f3a4c1c7a0b0a1e4d2c8a1a1f3a4c1";
 
-/* The line of a key, with options behind it. */
+/* Adds the line of a key, with options behind the hash. */
 static void add(struct buf *text, const char *name, const char *secret, const char *options)
 {
     struct access_line line = {.name = slice_of_cstr(name),
@@ -40,7 +40,7 @@ static void check_wrong(const char *text, const char *want)
     assert_non_null(strstr(message, want));
 }
 
-/* As `printf %s key | b2sum -l 256` says. */
+/* The output of `printf %s key | b2sum -l 256`. */
 static void a_known_hash(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void wrong_lines(void **state)
     check_wrong(text, "8192 bytes");
 }
 
-/* What is wrong is never shown: it may be a key. */
+/* A rejected text is never shown: it may be a key. */
 static void messages_have_nothing_of_the_line(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void names_and_secrets_twice(void **state)
     buf_free(&text);
 }
 
-/* All of ten thousand keys are found, and none that is not there. */
+/* All of ten thousand keys are found, and no unknown one. */
 static void many_keys(void **state)
 {
     (void)state;
