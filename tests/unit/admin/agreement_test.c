@@ -1,5 +1,5 @@
-/* Since when the routers agree, of the digests that they answer: what is on its way to some of them
- * makes no difference, though it comes with each second. */
+/* Finds since when the routers agree, from the digests in their answers. Observations on their way
+ * to some routers make no difference, though new ones come each second. */
 #include "node/admin/live.c" // NOLINT(bugprone-suspicious-include)
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"

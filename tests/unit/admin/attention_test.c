@@ -1,4 +1,4 @@
-/* What needs attention: words and order, and what this router sees of replicas and clients. */
+/* The attention list: words and order, and this router's view of replicas and clients. */
 #include "base/check.h"
 #include "node/admin/admin_internal.h"
 #include "node/replica/model.h"
@@ -69,7 +69,7 @@ static void a_problem_lasts_since_it_was_seen_first(void **state)
     struct admin_attention_list before = {0}, now = {0};
     add(&before, ATTENTION_REPLICA_OUT, "e1");
     admin_attention_since(&before, &now, 1000);
-    add(&now, ATTENTION_REPLICA_LAST, "e1"); /* it is out still, and the last one now */
+    add(&now, ATTENTION_REPLICA_LAST, "e1"); /* still out, and now the last one */
     add(&now, ATTENTION_REPLICA_OUT, "e2");
     add(&now, ATTENTION_REPLICA_AVOIDED, "e1");
     admin_attention_since(&now, &before, 5000);
@@ -138,7 +138,7 @@ static void begin(void)
     static const struct slice models[] = {SLICE("llama"), SLICE("qwen")};
     proxy_world_open(&world, &(struct proxy_world_config){.replicas = 3, .quiet = true, .seed = 1});
     struct node_models *m = node_router_model_table(world.node->router);
-    for (unsigned i = 0; i < 3; i++) /* qwen is at the last one alone */
+    for (unsigned i = 0; i < 3; i++) /* only the last replica has qwen */
         assert_int_equal(node_models_set(m, i, models, i == 2 ? 2 : 1), 0);
     assert_int_equal(look()->count, 0);
 }

@@ -1,4 +1,4 @@
-/* The table of admin calls: what people read says the same. */
+/* The table of admin calls: the pages agree with the table. */
 #include "node/admin/calls.h"
 #include "tests/lib/test.h"
 
@@ -10,7 +10,7 @@ static void the_page_of_admin_calls_names_each(void **state)
 {
     (void)state;
     FILE *f = fopen("docs/admin-api.md", "r");
-    assert_non_null(f); /* run it from the top of the checkout */
+    assert_non_null(f); /* run the test at the top of the checkout */
     static char page[1 << 20];
     size_t len = fread(page, 1, sizeof page - 1, f);
     page[len] = '\0';
@@ -20,7 +20,7 @@ static void the_page_of_admin_calls_names_each(void **state)
         char path[64];
         (void)snprintf(path, sizeof path, "%s%s%s", row->path, row->argument != NULL ? "?" : "`",
                        row->argument != NULL ? row->argument : "");
-        /* Calls of one kind share a row of the page: the path alone will do. */
+        /* Calls of one kind share a row of the page: the path alone suffices. */
         if (strstr(page, path) == NULL && strstr(page, row->path) == NULL)
             fail_msg("docs/admin-api.md does not name %s %s", row->method, path);
     }
@@ -34,7 +34,7 @@ static void paths_and_methods_are_named_once(void **state)
         assert_true(a->path[0] == '/');
         for (unsigned j = 0; j < i; j++) {
             const struct admin_call_row *b = admin_call_row((enum admin_call)j);
-            /* The same of all routers stands right below that of one. */
+            /* The variant for all routers is right below the one for a single router. */
             bool variant = j == i - 1 && a->argument != NULL && strcmp(a->argument, "all=1") == 0;
             assert_true(variant || strcmp(a->path, b->path) != 0 ||
                         strcmp(a->method, b->method) != 0);

@@ -71,7 +71,7 @@ static void count_line(void *context, struct slice line)
     lines++;
 }
 
-/* Also those that the log itself leaves out, by its level or as a flood. */
+/* Events that the log drops, by its level or as a flood, are kept too. */
 static void events_of_the_log_are_said_in_words(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void events_of_the_log_are_said_in_words(void **state)
     log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
               LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
     expect_last("trouble", "", "A TLS handshake failed at the admin port: alert.");
-    /* Where it was done: all routers see that it drains, and one was asked for it. */
+    /* Events of the requesting router: all routers see the drain, and one was asked for it. */
     log_event(&log, LOG_INFO, "replica_drain", LOG_CSTR("replica", "h:1"),
               LOG_CSTR("wish", "drained"), LOG_CSTR("from", "10.0.0.9"));
     expect_last("drain", "h:1",
@@ -151,7 +151,7 @@ static void the_same_again_counts_up(void **state)
     assert_int_equal(admin_events_change(events), 100);
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "other", 1100);
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "again", 1200);
-    assert_int_equal(admin_events_newest(events), 3); /* it changed in between: news */
+    assert_int_equal(admin_events_newest(events), 3); /* a change in between: news */
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "again",
                            1201 + ADMIN_EVENT_AGAIN_MS);
     assert_int_equal(admin_events_newest(events), 4); /* long ago */
@@ -182,7 +182,7 @@ static void the_ring_is_bounded_and_asked_by_number_or_change(void **state)
     }
 }
 
-/* Cut between characters; JSON all the same. */
+/* Cut between characters, and still JSON. */
 static void long_texts_are_cut(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What is changed for all routers waits until this one has taken over what they hold. Before that
- * a drain was taken, and lost: it was the first change of that replica to this router, and the
- * second undid the first one long ago to all others. */
+/* Changes for all routers wait until this one has taken over the cluster's state. Before that fix a
+ * drain was accepted and lost. To this router the drain was the replica's first change; to all
+ * others the second change had undone the first long ago. */
 #include "node/admin/admin.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void open_world(bool joins)
                                  .replicas = 2, .quiet = true, .joins = joins, .seed = 1});
 }
 
-/* The status of the answer, and in `answer` all of it. */
+/* Returns the status, and in `answer` the whole answer. */
 static int ask(const char *method, const char *target, char *answer, size_t size)
 {
     char request[256];
@@ -71,7 +71,7 @@ static void who_joins_takes_no_change_of_what_all_share(void **state)
     assert_int_equal(ask("DELETE", "/poison?hash=0123456789abcdef", answer, sizeof answer), 503);
     assert_false(drains());
     assert_true(node_router_replica_present(world.node->router, 0));
-    /* What is this router's own, and what only reads, has nothing to wait for. */
+    /* Calls for this router alone, and calls that only read, need not wait. */
     assert_int_equal(ask("POST", "/log-level?level=debug", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/replicas", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/poison", answer, sizeof answer), 200);
@@ -84,7 +84,7 @@ static void who_has_joined_takes_it(void **state)
     char answer[2048];
     open_world(true);
     uint64_t now_us = world.now_ms * 1000;
-    while (!node_replication_ready(world.node->replication)) { /* nobody else is there */
+    while (!node_replication_ready(world.node->replication)) { /* no other router is up */
         assert_in_range(now_us - world.now_ms * 1000, 0, 10000000);
         node_replication_run(world.node->replication, now_us += 100000);
     }
@@ -104,7 +104,7 @@ static void who_is_alone_takes_it_at_once(void **state)
     proxy_world_close(&world);
 }
 
-/* Each call that changes something is either of this router alone or has to wait. */
+/* Each call that changes something either concerns this router alone or has to wait. */
 static void the_table_says_which_are_shared(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A replica that is added at run time, as the settings write it: with a label. The documents said
- * that gvctl add takes #engine=, and it answered "want a port from 1 to 65535". */
+/* A replica added at run time is written as in the settings: with a label. The documents said that
+ * gvctl add takes #engine=, but the answer was "want a port from 1 to 65535". */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 
 static struct proxy_world world;
 
-/* The status of the answer to a change of that replica, and in `answer` all of it. */
+/* Returns the status of a change of that replica, and in `answer` the whole answer. */
 static int ask(const char *method, const char *path, const char *replica, char answer[2048])
 {
     char request[1024], query[512];
@@ -55,7 +55,7 @@ static void the_engine_can_be_said(void **state)
         assert_non_null(strstr(answer, rows[i].name));
         assert_int_equal(engine_of(rows[i].name), rows[i].engine);
     }
-    /* What is copied from the settings names it in other calls, too. */
+    /* Text copied from the settings names the replica in other calls, too. */
     assert_int_equal(ask("POST", "/drain", rows[0].given, answer), 200);
     assert_int_equal(ask("DELETE", "/replicas", rows[0].given, answer), 200);
     proxy_world_close(&world);
@@ -89,7 +89,7 @@ static void other_labels_are_refused_in_words(void **state)
     proxy_world_close(&world);
 }
 
-/* Only what is under way counts. */
+/* Only calls under way count. */
 static void any_number_one_after_the_other(void **state)
 {
     (void)state;

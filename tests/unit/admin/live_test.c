@@ -1,4 +1,4 @@
-/* Viewers of /live in a network where one of them reads nothing. */
+/* Viewers of /live in a network in which one of them reads nothing. */
 #include "node/admin/live.h"
 
 #include <jansson.h>
@@ -57,10 +57,10 @@ static void each_gets_a_hello_and_then_the_same(void **state)
     proxy_world_end(&world, a, true);
     assert_int_equal(viewers(), 1);
     assert_int_equal(proxy_stats(world.proxy)->client_gone, 0);
-    proxy_world_close(&world); /* with one that looks */
+    proxy_world_close(&world); /* with one viewer */
 }
 
-/* Where files are short, those who look would have taken all of the port's connections. */
+/* If files are short, viewers would have used all of the port's connections. */
 static void a_fifth_of_the_port_is_left_to_others(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void a_fifth_of_the_port_is_left_to_others(void **state)
     proxy_world_close(&world);
 }
 
-/* What waits for it is never more than one text, and it is cut by the setting. */
+/* A viewer's backlog is never more than one text, and the setting cuts the connection. */
 static void who_reads_nothing_is_skipped_and_then_cut(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void who_reads_again_goes_on_with_whole_events(void **state)
     proxy_world_room(&world, slow, SIZE_MAX);
     proxy_world_wait(&world, 3000);
     assert_int_equal(viewers(), 1);
-    /* Each event that came is whole JSON; the frames that were missed are missing. */
+    /* Each event that arrived is whole JSON; skipped frames are missing entirely. */
     const char *p = memmem(slow->out.at, slow->out.len, "event: ", 7);
     const char *end = slow->out.at + slow->out.len;
     unsigned events = 0, gaps = 0;
@@ -170,7 +170,7 @@ static void digests_in_few_words(void **state)
         buf_slice(&out),
         "{\"r1\":{\"ready\":true,\"registry\":\"ab\",\"whole_index\":\"cd\",\"hears\":"
         "{\"r2\":40,\"r3\":null}},\"r2\":{\"error\":\"timeout\"},\"r3\":{}}");
-    /* Without whom each hears, which is what so many routers have no room for. */
+    /* Without the lists of heard routers, for which so many routers leave no room. */
     buf_clear(&out);
     w = json_writer_of(&out);
     assert_true(node_digests_brief_write(nodes, false, &silent, &w));
@@ -184,12 +184,12 @@ static void digests_in_few_words(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         w = json_writer_of(&out);
         assert_false(node_digests_brief_write(bad[i], true, &silent, &w));
-        assert_int_equal(json_writer_finish(&w), 0); /* nested as it should be, all the same */
+        assert_int_equal(json_writer_finish(&w), 0); /* still nested correctly */
     }
     buf_free(&out);
 }
 
-/* Two of the longest names are two, and a router named "error" is not silent. */
+/* Two of the longest names stay distinct, and a router named "error" is not silent. */
 static void digests_of_routers_with_long_names(void **state)
 {
     (void)state;

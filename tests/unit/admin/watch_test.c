@@ -1,4 +1,4 @@
-/* What is news of a replica. */
+/* Changes of a replica that count as news. */
 #include "node/admin/admin_internal.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
@@ -19,8 +19,8 @@ static bool was_told(const char *text)
     return told;
 }
 
-/* The names of two clusters are merged: between two looks a slot becomes another's, and both are
- * well. */
+/* The names of two clusters are merged: between two looks a slot changes its owner, and both owners
+ * are well. */
 static void another_replica_in_the_same_slot_is_news(void **state)
 {
     (void)state;
@@ -33,7 +33,7 @@ static void another_replica_in_the_same_slot_is_news(void **state)
     *last = '9';
     proxy_world_wait(&world, ADMIN_WATCH_MS);
     assert_true(was_told("Replica 10.0.0.9:8000 is up."));
-    *last = '1'; /* as the registry has it */
+    *last = '1'; /* as in the registry */
     proxy_world_close(&world);
 }
 

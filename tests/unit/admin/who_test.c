@@ -1,7 +1,7 @@
-/* Who may ask the admin port what, and what the log has of it. POST /explain told anybody who
- * reached the port whether a text had been served: he compared the cached tokens of the text with
- * those of one that differs. And the log said of a drain neither who had asked for it nor by which
- * token, but of each call that was refused, a line. */
+/* Permissions of the admin port, and its log. POST /explain revealed to anybody with access to the
+ * port whether a text had been served: compare the cached tokens of the text with those of a
+ * different text. The log named neither the caller nor the token of a drain, but had a line for
+ * each refused call. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -49,7 +49,7 @@ static void set_tokens(bool change, bool read)
     world.node->admin->config.read_token = read ? read_token : NULL;
 }
 
-/* The status of the answer, and in `answer` all of it. `token` is NULL for none. */
+/* Returns the status, and in `answer` the whole answer. `token` is NULL for none. */
 static int call(const char *from, const char *method, const char *target, const char *token,
                 char answer[2048])
 {
@@ -105,8 +105,8 @@ static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token
     proxy_world_close(&world);
 }
 
-/* A page elsewhere may have a link to ours. A form that it sends comes with the same fetch
- * metadata, without Origin from some browsers, and would change something. */
+/* Another site's page may link to ours. A form on that page is sent with the same fetch metadata,
+ * without Origin by some browsers, and would change something. */
 static void a_form_is_no_link(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void a_form_is_no_link(void **state)
     proxy_world_close(&world);
 }
 
-/* Whatever name the proxy on this machine gives to where its client is. */
+/* Whatever header the local proxy uses for its client's address. */
 static void a_proxy_here_is_not_here(void **state)
 {
     (void)state;
