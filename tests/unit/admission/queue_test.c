@@ -31,8 +31,8 @@ static void first_come_first_served(void **state)
     assert_int_equal(q.lines[QUEUE_ROOM].waited.count, 4);
 }
 
-/* The one whose model has no room is passed over, with all that wait for the same; those behind are
- * looked at. */
+/* If a model has no room, its request is passed over with all that wait for the same; the look goes
+ * on behind them. */
 static void no_room_for_one_model_does_not_hold_another(void **state)
 {
     (void)state;
@@ -66,12 +66,13 @@ static void a_full_queue_takes_nobody(void **state)
     queue_remove(&q, &w[0]);
     queue_check(&q);
     push(&w[2], 3, 0);
-    queue_init(&q, 0); /* there is no queue */
+    queue_init(&q, 0); /* no queue */
     w[0] = (struct queue_waiter){0};
     assert_int_equal(queue_push(&q, &w[0], QUEUE_ROOM, 1, 0), ERR_FULL);
 }
 
-/* An operator lowers queue-max while more wait: they keep their places, and no other one comes. */
+/* An operator lowers queue-max while more requests wait: they keep their places, and no new one
+ * enters. */
 static void a_lower_limit_ends_no_wait(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static void one_that_comes_knows_of_those_before_it(void **state)
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
 }
 
-/* Its attempt failed, and there is no room elsewhere: it is before all that came later. */
+/* The attempt failed, and no other replica has room: the request goes before all later ones. */
 static void one_that_comes_again_has_its_place(void **state)
 {
     (void)state;
@@ -120,12 +121,12 @@ static void one_that_comes_again_has_its_place(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     queue_take(&q, &w[1], 30);
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
-    push(&w[1], 8, 40); /* other replicas serve it now: still the first to be looked at */
+    push(&w[1], 8, 40); /* other replicas serve its model now: still the first to be looked at */
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     assert_ptr_equal(w[2].next, &w[3]);
 }
 
-/* More keys than lanes: some share one, all come to their turn. */
+/* More keys than lanes: some share one, and all get their turn. */
 static void more_keys_than_lanes(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     for (unsigned i = 0; i < COUNT; i++)
         push(&w[i], 1, 0);
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 100), 1);
-    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 7000), 7); /* nobody was served in 7 s */
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 7000), 7); /* none was served in 7 s */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 1000000), QUEUE_RETRY_AFTER_MAX_S);
     queue_init(&q, COUNT);
     memset(w, 0, sizeof w);
@@ -165,12 +166,12 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     assert_in_range(queue_retry_after_s(&q, QUEUE_ROOM, 20000), 5, 6);
     for (unsigned i = 200; i < COUNT; i++)
         queue_remove(&q, &w[i]);
-    push(&w[0], 1, 3600000); /* what was an hour ago says nothing */
+    push(&w[0], 1, 3600000); /* the rate of an hour ago says nothing */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 3600000), 1);
 }
 
-/* One limit bounds all classes together. Each has lanes of its own, and a rate at which it empties;
- * one that comes to another class keeps its number. */
+/* One limit bounds all classes together. Each has its own lanes, and its own rate of emptying. A
+ * request that moves to another class keeps its number. */
 static void classes_are_served_in_their_order(void **state)
 {
     (void)state;
@@ -182,7 +183,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_int_equal(queue_push(&q, &w[2], QUEUE_ALONE, 7, 2), ERR_OK);
     assert_int_equal(queue_push(&q, &w[3], QUEUE_ALONE, 7, 2), ERR_FULL);
     assert_false(queue_has_place(&q, &w[3]));
-    assert_true(queue_has_place(&q, &w[0])); /* it has one */
+    assert_true(queue_has_place(&q, &w[0])); /* has a place */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 9000), 9);
     struct queue_look look = {0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
@@ -199,7 +200,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
-/* Against a list that is searched from its front. */
+/* Compares with a list that is searched from its front. */
 static void any_order_of_events(void **state)
 {
     (void)state;
@@ -211,7 +212,7 @@ static void any_order_of_events(void **state)
     queue_init(&q, 100);
     for (unsigned step = 0; step < 20000; step++) {
         unsigned i = (unsigned)prng_below(&prng, COUNT);
-        uint64_t full = prng_below(&prng, 100); /* the key for which there is no room */
+        uint64_t full = prng_below(&prng, 100); /* the key without room */
         if (prng_below(&prng, 3) > 0) {
             if (!queue_waits(&w[i]))
                 DISCARD(queue_push(&q, &w[i], (enum queue_class)prng_below(&prng, QUEUE_CLASSES),
