@@ -34,7 +34,7 @@ static void expect(struct body *b, const char *wanted)
         len += s->len;
         if (s->next == NULL)
             assert_ptr_equal(s, b->last);
-        s->cap = 4096; /* as it was */
+        s->cap = 4096; /* restored */
     }
     assert_slice_equal(slice_of(all, len), wanted);
     assert_int_equal(b->bytes, len);

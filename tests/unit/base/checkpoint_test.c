@@ -26,8 +26,8 @@ static void test_positions_are_sums_of_weights(void **state)
     }
 }
 
-/* Steps are single blocks at first and stay between 1/24 and 1/40 of the position: the promise
- * that what lies behind the last checkpoint of a shared prefix is little. */
+/* Steps are single blocks at first and stay between 1/24 and 1/40 of the position: only little of a
+ * shared prefix is behind the last checkpoint. */
 static void test_steps_are_a_share_of_the_position(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void test_reach(void **state)
     assert_true(reach >= 64u << 20);
 }
 
-/* The table is printed in the source; this is where it comes from. */
+/* The rule that printed the table in the source. */
 static void the_table_is_what_the_rule_says(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ static void quantiles_lie_between_bounds(void **state)
     assert_true(histogram_quantile(counts, 0.5) > half - 1e-9);
     assert_true(histogram_quantile(counts, 0.5) < half + 1e-9);
     assert_true(histogram_quantile(counts, 1) <= histogram_bounds_s[1]);
-    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: the last one is what is known */
+    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: only the last bound is certain */
     assert_true(histogram_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
 }
 

@@ -95,7 +95,7 @@ static void strings(void **state)
     buf_free(&out);
 }
 
-/* Another parser reads back what was written, whatever the bytes were. */
+/* Another parser reads the output back, whatever the bytes were. */
 static void random_strings_are_valid_json(void **state)
 {
     (void)state;

@@ -93,7 +93,7 @@ static void test_levels(void **state)
     evaluated = 0;
     log_event(&logger, LOG_DEBUG, "x", LOG_INT("n", count_evaluation()));
     assert_int_equal(lines, 0);
-    assert_int_equal(evaluated, 0); /* what is off costs nothing */
+    assert_int_equal(evaluated, 0); /* a disabled level costs nothing */
     logger.level = LOG_DEBUG;
     log_event(&logger, LOG_DEBUG, "x", LOG_INT("n", count_evaluation()));
     assert_int_equal(lines, 1);
@@ -115,7 +115,7 @@ static void test_flood(void **state)
     logger.burst = 3;
     for (int i = 0; i < 10; i++)
         log_event(&logger, LOG_WARN, "flood", LOG_INT("i", i));
-    log_event(&logger, LOG_WARN, "other", LOG_INT("i", 0)); /* not held back by the flood */
+    log_event(&logger, LOG_WARN, "other", LOG_INT("i", 0)); /* not suppressed by the flood */
     assert_int_equal(lines, 4);
     assert_int_equal(logger.suppressed_total, 7);
     now_ms += 1000;
@@ -199,7 +199,7 @@ static void test_long_lines_are_cut(void **state)
 {
     (void)state;
     static char big[3 * LOG_LINE_MAX];
-    memset(big, 1, sizeof big); /* each byte takes six */
+    memset(big, 1, sizeof big); /* each byte takes six in the output */
     check_json_line(slice_of(big, sizeof big), false);
     struct log_field fields[24];
     for (unsigned i = 0; i < 24; i++)
@@ -236,7 +236,7 @@ static void tap(void *context, enum log_level level, const char *event,
     tapped++;
 }
 
-/* Whatever the level, however often; what is for debugging is not for it. */
+/* A tap gets all events, whatever the level or rate, except for debug events. */
 static void test_a_tap_hears_what_the_log_leaves_out(void **state)
 {
     (void)state;

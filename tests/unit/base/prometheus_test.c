@@ -34,7 +34,7 @@ static void families_and_series(void **state)
     buf_free(&out);
 }
 
-/* A model's name is whatever its engine says: nothing of it controls a terminal. */
+/* An engine may choose any name for a model: no byte of it controls a terminal. */
 static void label_values_are_escaped(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void numbers(void **state)
     }
 }
 
-/* Wherever the room ends, what stood there before is all that is left. */
+/* Wherever the room ends, only the earlier text is left. */
 static void errors_stick(void **state)
 {
     (void)state;

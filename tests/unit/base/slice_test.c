@@ -67,7 +67,7 @@ static void test_numbers(void **state)
     assert_int_equal(slice_to_u64(SLICE(" 1"), &n), ERR_SYNTAX);
     assert_int_equal(slice_to_u64(SLICE("1_0"), &n), ERR_SYNTAX);
     assert_int_equal(slice_to_u64(SLICE("0x1"), &n), ERR_SYNTAX);
-    assert_int_equal(n, 7); /* errors leave it alone */
+    assert_int_equal(n, 7); /* errors leave `n` alone */
 }
 
 static void test_to_cstr(void **state)

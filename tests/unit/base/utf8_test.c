@@ -2,7 +2,8 @@
 
 #include "tests/lib/test.h"
 
-/* What the standard allows, written down as encoding does it: every character, and nothing else. */
+/* All that the standard allows, written from the encoding's side: every character, and nothing
+ * else. */
 static size_t encode(uint32_t c, char out[4])
 {
     if (c < 0x80) {

@@ -1,4 +1,4 @@
-/* The cursors: what goes in comes out, and no input makes them leave their bytes. */
+/* The cursors: readers return the written values, and no input makes them leave their bytes. */
 #include "base/prng.h"
 #include "base/wire.h"
 #include "tests/lib/test.h"
