@@ -1,4 +1,4 @@
-/* What it costs routers to agree again, and that they do: over the real messages, in bytes. */
+/* Routers agree again, at a certain cost: over the real messages, in bytes. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -13,7 +13,7 @@
 
 enum { ROUTERS = 4, ENTRIES = 50000, PROMPT_TOKENS = 20000 };
 
-/* Work at all routers: some of it is always on its way, so their digests are never equal. */
+/* Work at all routers: observations are always on their way, so the digests are never equal. */
 static void work(struct world *c, uint64_t us)
 {
     static uint64_t seed = 1000000;
@@ -33,7 +33,7 @@ static struct crdt_index_stats index_of(struct world *c, unsigned node)
     return stats;
 }
 
-/* Bytes of anti-entropy, either way, and of snapshots that it took. */
+/* Bytes of anti-entropy, in both directions, and of snapshots taken. */
 static double agreeing_bytes(struct world *c, unsigned node)
 {
     return stat_of(c, node, "reconcile", "bytes_out") + stat_of(c, node, "reconcile", "bytes_in") +
@@ -43,7 +43,7 @@ static double agreeing_bytes(struct world *c, unsigned node)
 static void start_with_a_full_cache(struct world *c, const char *replica)
 {
     world_open(c, ROUTERS, 7);
-    c->checks = false; /* they walk everything */
+    c->checks = false; /* checks walk everything */
     for (unsigned i = 0; i < ROUTERS; i++) {
         c->nodes[i].config.state.index_bytes = 64 << 20;
         world_start(c, i);
@@ -66,8 +66,8 @@ static void start_with_a_full_cache(struct world *c, const char *replica)
     assert_true(world_until(c, 20 * S, world_agrees));
 }
 
-/* Sketches keep what is left of the cache until they are swept, at other times at each router: "far
- * behind" made all of them take whole snapshots, of 1 MB here. */
+/* Sketches keep the rest of a lost cache until the sweep, which each router does at another time.
+ * "Far behind" made all of them take whole snapshots, of 1 MB here. */
 static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
     struct node_router *first = c.nodes[0].node->router;
     unsigned lost = (unsigned)node_router_replica_find(first, SLICE("replica:8000"));
     node_router_probed(first, lost, (struct node_check){.refused = true},
-                       world_ms(&c)); /* its port refuses */
+                       world_ms(&c)); /* this router's port refuses */
     node_router_probed(first, lost, (struct node_check){.ok = true}, world_ms(&c));
     work(&c, 10 * S);
     for (unsigned i = 0; i < ROUTERS; i++) {
@@ -99,9 +99,9 @@ static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
     world_close(&c);
 }
 
-/* --- a cut is asked for again and again ----------------------------------------------------- */
+/* --- a cut is requested again and again ----------------------------------------------------- */
 
-/* How often the router's index is walked in 30 s. */
+/* The number of walks of the router's index in 30 s. */
 static unsigned walks_for(struct world *c, uint32_t from, uint16_t width)
 {
     struct node_replication *n = c->nodes[0].node->replication;
@@ -149,7 +149,7 @@ static void a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard(void **state)
 
 enum { NAMED = 1000 };
 
-/* `short_by` bytes less than the most that there can be. */
+/* `short_by` bytes less than the maximum. */
 static void report_everything(struct crdt_state *s, unsigned short_by)
 {
     const struct crdt_load load = {7, 70000, UINT64_C(8000000000), 90000, 0, 0};
@@ -166,14 +166,14 @@ static void report_everything(struct crdt_state *s, unsigned short_by)
     }
 }
 
-/* One of 131,072 bytes could not be sent with its head, for ever. */
+/* A reply of 131,072 bytes could never be sent with its head. */
 static void a_full_reply_has_room_for_its_head(void **state)
 {
     (void)state;
     uint64_t longest = 0;
     enum { STEP = 160 / TEST_ROUNDS(160) };
     for (unsigned short_by = 1; short_by < 160;
-         short_by += STEP) { /* the rows fill it more or less */
+         short_by += STEP) { /* the rows fill the reply more or less */
         struct states_setting setting = {
             .self = 1, .bytes_max = 32 << 20, .replicas_max = CRDT_REPLICAS_MAX};
         struct crdt_state *a = states_make(&setting);
@@ -193,14 +193,14 @@ static void a_full_reply_has_room_for_its_head(void **state)
                     GOSSIP_MESSAGE_MAX);
 }
 
-/* 3,000 rows differ, more than a message holds. */
+/* 3,000 rows differ, more than fit in a message. */
 static void rows_that_fill_a_message_are_sent_in_several_rounds(void **state)
 {
     (void)state;
     struct world c;
     world_open(&c, 2, 4);
     for (unsigned i = 0; i < 2; i++) {
-        c.nodes[i].config.replication.gossip.ring_bytes = 4096; /* nothing comes again by itself */
+        c.nodes[i].config.replication.gossip.ring_bytes = 4096; /* no delta comes again by itself */
         world_start(&c, i);
     }
     world_settle(&c);

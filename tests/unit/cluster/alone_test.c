@@ -1,5 +1,5 @@
-/* What a router says of being alone: each cause has words of its own, by which an operator finds
- * it. */
+/* A router reports why it is alone: each cause has its own words, by which an operator finds the
+ * cause. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -23,7 +23,7 @@ static void who_has_met_others_or_has_no_seed_is_not_alone(void **state)
         assert_string_equal(why(&c, i), "");
     world_kill(&c, 1);
     world_run(&c, 20 * S);
-    assert_string_equal(why(&c, 0), ""); /* it has no seed: nobody was expected */
+    assert_string_equal(why(&c, 0), ""); /* without a seed: no other was expected */
     world_close(&c);
 }
 
@@ -34,7 +34,7 @@ static void its_seed_does_not_answer(void **state)
     world_open(&c, 2, 1);
     world_start(&c, 1);
     world_run(&c, 2500 * MS);
-    assert_string_equal(why(&c, 1), ""); /* it has only just begun to ask */
+    assert_string_equal(why(&c, 1), ""); /* has only just begun to ask */
     world_run(&c, 1 * S);
     assert_non_null(strstr(why(&c, 1), "no seed has answered: check its address"));
     assert_non_null(strstr(why(&c, 1), "the same key file and cluster-name"));
@@ -57,7 +57,7 @@ static void its_seed_has_another_key(void **state)
     (void)state;
     struct world c;
     world_open(&c, 2, 1);
-    c.seeds = 2; /* each asks the other */
+    c.seeds = 2; /* each router asks the other */
     c.nodes[0].config.replication.has_seeds = true;
     c.nodes[1].keyring.keys[0].psk[0] ^= 1;
     c.nodes[1].keyring.keys[0].id[0] ^= 1;
@@ -79,14 +79,14 @@ static void the_cluster_is_full(void **state)
         world_start(&c, i);
         world_run(&c, 1 * S);
     }
-    world_run(&c, 70 * S); /* it asks again, and is refused again */
+    world_run(&c, 70 * S); /* asks again, and is refused again */
     for (unsigned i = 0; i < 3; i++)
         assert_string_equal(why(&c, i),
                             i == 2 ? "the cluster is full and refuses this router" : "");
     world_close(&c);
 }
 
-/* The first of those that start together takes over nothing, and says why. */
+/* The first of several routers that start together takes over nothing, and logs why. */
 static void who_begins_says_that_others_wait_for_it(void **state)
 {
     (void)state;

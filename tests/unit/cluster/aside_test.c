@@ -1,5 +1,5 @@
-/* What routers say to each other beside the state: it reaches all that listen, disturbs nobody who
- * does not, and is no part of what they compare. */
+/* Messages between routers beside the state: they reach all listeners, disturb nobody else, and are
+ * not compared. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -7,13 +7,13 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-/* One router's side: what it has to say, and what it heard last. */
+/* One router's side: its message, and the last one received. */
 struct side {
     uint64_t says; /* 0: nothing */
     uint64_t from, heard;
     unsigned times, writes;
     int64_t ahead_ms;
-    bool deaf; /* what comes is malformed to it */
+    bool deaf; /* rejects each message as malformed */
 };
 
 static int on_write(void *context, int64_t ahead_ms, uint64_t now_ms, struct buf *out)
@@ -52,9 +52,9 @@ static void all_that_listen_hear_it(void **state)
     struct side a = {0}, b = {0};
     start(&c, 3, 2);
     listen(&c, 0, &a);
-    listen(&c, 1, &b); /* the third does not know of such messages */
+    listen(&c, 1, &b); /* the third does not know such messages */
     world_run(&c, 1 * S);
-    assert_int_equal(b.times, 0); /* nothing to say costs no message */
+    assert_int_equal(b.times, 0); /* an empty message costs none */
     assert_in_range(a.writes, 3, 5);
     a.says = 77;
     world_run(&c, 1 * S);
@@ -79,7 +79,7 @@ static void all_that_listen_hear_it(void **state)
     world_close(&c);
 }
 
-/* The same bytes, at a build from before: an unknown kind is skipped and counted. */
+/* The same bytes at an earlier build: an unknown kind is skipped and counted. */
 static void a_kind_that_is_not_known_is_skipped(void **state)
 {
     (void)state;

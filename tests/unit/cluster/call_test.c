@@ -1,4 +1,4 @@
-/* Calls between routers: where they go, and who answers. */
+/* Calls between routers: their targets and responders. */
 #include <stdio.h>
 
 #include "tests/lib/test.h"
@@ -6,8 +6,8 @@
 
 enum { S = 1000000 };
 
-/* The seed advertises an address at which nothing listens: datagrams find their way by its packets,
- * and so must the connection that brings the snapshot. */
+/* The seed advertises an address at which nothing listens. Datagrams find their way by its packets,
+ * and so must the connection for the snapshot. */
 static void a_call_goes_where_the_member_is(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void ask(struct world *c, unsigned node)
     world_run(c, 3 * S);
 }
 
-/* One keeps none, as an older router does; one does not answer, and is waited for 2 s. */
+/* One router keeps no events, like an older router. One does not answer, and is waited for 2 s. */
 static void events_are_asked_of_all(void **state)
 {
     (void)state;

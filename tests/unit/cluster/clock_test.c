@@ -1,4 +1,4 @@
-/* Clocks that are wrong, and what a cluster makes of them. */
+/* Wrong clocks, and the cluster's reaction. */
 #include "node/cluster/replication.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static bool clocks_agree(struct world *c)
     return true;
 }
 
-/* A restart is when a wall clock that jumped takes effect. */
+/* A wall clock that jumped takes effect at a restart. */
 static void a_clock_that_is_an_hour_off_heals(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
             (void)snprintf(name, sizeof name, "replica-%u:8000", i);
             (void)world_replica(&c, 2, name);
         }
-        say(&c, 2, 9); /* before it knows better */
+        say(&c, 2, 9); /* before the clock is corrected */
         world_settle(&c);
         assert_true(clocks_agree(&c));
         say(&c, 2, 2);
@@ -53,7 +53,7 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
             assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
             world_prompt(&chain, 2, 8000);
             assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
-            /* What it answered before it was ready is no less true because its clock was wrong. */
+            /* Answers from before it was ready are no less true because its clock was wrong. */
             world_prompt(&chain, 9, 8000);
             if (offs_ms[k] > 0)
                 assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
@@ -63,7 +63,7 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
     }
 }
 
-/* Everybody is ready before they meet: the odd one gives way to the majority, ahead or behind. */
+/* All are ready before they meet: the odd router gives way to the majority, ahead or behind. */
 static void the_majority_tells_the_time(void **state)
 {
     (void)state;
@@ -104,8 +104,8 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
-/* One whose way to another one is cut, while both reach all others, believes that one alive. It
- * waited for its time for ever. */
+/* Two routers reach all others but not each other, so each believes the other alive. One waited for
+ * the other's time for ever. */
 static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
     world_close(&c);
 }
 
-/* The one that is heard first may be the odd one, and for a while the only one that is known. */
+/* The first router heard may be the odd one, and for a while the only one. */
 static void the_first_that_is_heard_is_no_majority(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void the_first_that_is_heard_is_no_majority(void **state)
     }
 }
 
-/* Of two that disagree the one that has been there longer tells the time. */
+/* If two disagree, the one that has been up longer gives the time. */
 static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
     world_kill(&c, 0);
     world_run(&c, 3 * S);
     c.nodes[0].wall_offset_us = 3600000 * (int64_t)MS;
-    world_start(&c, 0); /* it has no seeds: it is ready at once, and wrong */
+    world_start(&c, 0); /* without seeds: ready at once, and wrong */
     (void)world_replica(&c, 0, "replica-0:8000");
     assert_true(node_replication_ready(c.nodes[0].node->replication));
     world_settle(&c);
@@ -174,9 +174,9 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
 }
 
 /* A machine that sleeps for long comes back behind, to members that have forgotten it (after a
- * minute here; after an hour: tests/unit/gossip/gossip_test.c). It took their messages for repeats
- * of old ones: its clock stayed wrong, and nothing was compared, for as long as they had run
- * before. */
+ * minute here; after an hour: tests/unit/gossip/gossip_test.c). The router took their messages for
+ * repeats of old ones. For as long as they had run before, its clock stayed wrong, and nothing was
+ * compared. */
 static void a_suspended_machine_comes_back_in_seconds(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
     world_run(&c, 120 * S);
     struct world_node *n = &c.nodes[2];
     struct world_program sleeper = world_router;
-    sleeper.late = NULL; /* its own clock has stood still: it does not know */
+    sleeper.late = NULL; /* the sleeper's own clock stopped too: nothing shows the sleep */
     n->program = &sleeper;
     uint64_t until_us = c.now_us + 400 * S, mono_us = world_mono_us(n);
     world_pause(n, until_us);
@@ -209,9 +209,9 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
     world_close(&c);
 }
 
-/* A router that is stopped for minutes finds in its socket what the others sent in the first
- * seconds. It took it for sent now, went back by as long as it had been stopped, and gave up its
- * index. The odd ones are stopped again before an answer puts that right. */
+/* A router that is stopped for minutes finds in its socket the packets of the first seconds. The
+ * router took them for new and set its clock back by the length of the stop. So it gave up its
+ * index. The odd ones are stopped again before an answer corrects that. */
 static void what_waited_in_the_socket_tells_no_time(void **state)
 {
     (void)state;
@@ -242,9 +242,9 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
     }
 }
 
-/* A snapshot comes slowly, and tells a time that is past when it is there. The router that joined
- * believed it and set its clock back. So it refused what the others observed from then on, as of
- * the future. (Simulation, seed 12 of join.) */
+/* A slow snapshot carries a time that is past on arrival. The joining router believed that time and
+ * set its clock back. Then it refused the others' new observations as of the future. (Simulation,
+ * seed 12 of join.) */
 static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **stat
         for (unsigned i = 0; i < 2; i++)
             world_start(&c, i);
         world_settle(&c);
-        c.call_bytes_max = 100; /* less than its head */
+        c.call_bytes_max = 100; /* less than the snapshot's head */
         c.call_pause_us = 2500 * MS;
         world_start(&c, 2);
         world_run(&c, 20 * S);
@@ -295,8 +295,8 @@ static int64_t apart_ms(struct world *c)
     return (int64_t)(ms[1] - ms[0]);
 }
 
-/* An age has two bytes in a message, 18 h. Two that had both been up for longer each took itself
- * for the older one, and kept their times for ever. */
+/* An age has two bytes in a message, 18 h. If two routers had both been up for longer, each took
+ * itself for the older one, and they kept their times for ever. */
 static void two_that_have_been_up_for_days_agree(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void two_that_have_been_up_for_days_agree(void **state)
                 world_link(&c, i, j)->cut = true;
         }
         world_run(&c, 5 * S);
-        /* Before the world began; the difference is what counts, modulo 2^64. */
+        /* Before the world began; only the difference counts, modulo 2^64. */
         for (unsigned i = 0; i < 2; i++)
             c.nodes[i].node->replication->ready_us = c.now_us - hours[k][i] * UINT64_C(3600) * S;
         world_heal(&c);

@@ -18,7 +18,7 @@ static void test_equal(void **state)
     assert_true(equal("{\"a\":{" CLASSES ",\"floor\":5,\"index\":[{\"generation\":7,\"digest\":"
                       "\"ab\"}]},\"b\":{\"index\":[{\"digest\":\"ab\",\"entries\":{\"x\":[1]},"
                       "\"generation\":7}],\"more\":[{\"a\":\"b\"}]," CLASSES "}}"));
-    /* A class that is in use no more: a router of an older version has it. */
+    /* A class that is no longer in use: a router of an older version sends it. */
     assert_true(equal("{\"a\":{" CLASSES ",\"index\":[]},"
                       "\"b\":{" CLASSES ",\"log\":\"09\",\"index\":[]}}"));
 }
@@ -61,7 +61,7 @@ static void test_what_differs_is_named(void **state)
                      1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
 }
 
-/* A router that has heard of nobody yet holds the same as nobody. */
+/* A router that has heard of no other has the same state as any other such router. */
 static void test_who_joins_is_not_equal(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void test_who_joins_is_not_equal(void **state)
     assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
 }
 
-/* Below the greatest floor nobody is wrong; an empty generation may be listed or not. */
+/* Nothing below the greatest floor is wrong; an empty generation may be listed or not. */
 static void test_floors(void **state)
 {
     (void)state;
@@ -91,7 +91,8 @@ static void test_floors(void **state)
     assert_false(equal(text));
 }
 
-/* Each has dropped all that the other keeps: two that hold nothing in common were equal. */
+/* Each has dropped all that the other keeps: two routers with nothing in common counted as
+ * equal. */
 static void test_nothing_in_common_is_not_comparable(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What a later version may add to the state on the wire: records and sections of unknown kinds, and
- * bytes behind those that are known. It is read as before, counted, and handed on. */
+/* Possible additions of a later version to the state on the wire: records and sections of unknown
+ * kinds, and bytes behind the known ones. All are read as before, counted, and forwarded. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static void write_unknown(struct wire_writer *w)
     wire_write_bytes(w, more, sizeof more);
 }
 
-/* The records, each of them longer, and an unknown one in front of each; how many. A RUN is closed:
- * it stays as it is. */
+/* Writes the records, each of them longer, and an unknown one in front of each; returns their
+ * number. A RUN is closed and stays. */
 static unsigned extend_records(struct slice in, struct wire_writer *w)
 {
     struct wire_reader r = wire_reader_of(in.at, in.len);
@@ -48,7 +48,7 @@ static struct crdt_state_stats stats_of(const struct crdt_state *s)
     return stats;
 }
 
-/* Equal but for what was added: that is in the rows, and so in their digests. */
+/* Equal but for the additions, which are in the rows, and so in their digests. */
 static void assert_same_index(const struct crdt_state *a, const struct crdt_state *b)
 {
     struct crdt_digest x = fuzz_digest(a), y = fuzz_digest(b);
@@ -106,8 +106,8 @@ static void longer_and_unknown_records_are_read(void **state)
     }
 }
 
-/* Fields that a build does not know come out of it as they came in: a third router that has them
- * from it agrees with the author. */
+/* Fields unknown to a build are forwarded unchanged: a third router that gets them from this build
+ * agrees with the author. */
 static void what_is_not_known_is_handed_on(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void what_is_not_known_is_handed_on(void **state)
     recorded_free(&then);
 }
 
-/* The greatest bytes win, in whatever order they come. */
+/* The greatest bytes win, in any order. */
 static void later_bytes_of_a_row_join(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void later_bytes_of_a_row_join(void **state)
     }
 }
 
-/* A section with more behind what is known of it; the rows of hashes are longer, each of them. */
+/* A section with more bytes behind the known ones; each row of hashes is longer. */
 static void extend_section(const struct crdt_section *in, struct crdt_section_writer *w)
 {
     crdt_section_begin(w, (enum crdt_section_kind)in->kind);
@@ -237,7 +237,7 @@ static void longer_and_unknown_sections_are_read(void **state)
     assert_int_equal(stats_of(extended).sections_skipped, sections + 1); /* and engines' events */
     assert_true(stats_of(extended).records_skipped > 0);
     assert_true(fuzz_digest(plain).index == fuzz_digest(extended).index);
-    assert_true(longer.len >= reply.len); /* the rows that it answers with are longer now */
+    assert_true(longer.len >= reply.len); /* the rows in the answer are longer now */
     crdt_state_check(extended);
     free(bytes);
     buf_free(&reply);

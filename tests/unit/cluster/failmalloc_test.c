@@ -1,4 +1,4 @@
-/* No memory: two routers that meet, of which one takes the other's state, and then choose. */
+/* No memory: two routers meet, one takes the other's state, and then both choose. */
 #include "tests/lib/failmalloc.h"
 
 #include "base/err.h"
@@ -52,8 +52,8 @@ static void look(unsigned number)
     buf_free(&text);
 }
 
-/* Reports are not asked for: if there was no memory for a member, none of its reports count in this
- * life of it. */
+/* Reports are not compared: without memory for a member, none of its reports count in this life of
+ * the router. */
 static bool settled(struct world *w)
 {
     struct crdt_digest d[ROUTERS];
@@ -73,7 +73,7 @@ static void open_world(void)
     for (unsigned i = 0; i < ROUTERS; i++) {
         struct node_config *config = &world.nodes[i].config;
         config->replication.gossip.ring_bytes = 1 << 18;
-        config->state.names_max = 16; /* quick to make and to check */
+        config->state.names_max = 16; /* fast to make and to check */
         config->state.replicas_max = crdt_registry_slots(config->state.names_max);
         config->state.index_bytes = 4 << 20;
     }

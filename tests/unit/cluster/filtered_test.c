@@ -1,4 +1,4 @@
-/* The gossip port is open for UDP alone: datagrams come, and no call gets through. */
+/* The gossip port is open for UDP only: datagrams arrive, and no call gets through. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -79,7 +79,7 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
 
     (void)world_replica(&c, 2, "replica:8000");
     world_run(&c, 5 * S);
-    assert_true(cached_at(&c, 2, 1) > 0); /* from before it joined */
+    assert_true(cached_at(&c, 2, 1) > 0); /* from before the join */
     observe(&c, 2, 2);
     observe(&c, 1, 3);
     world_run(&c, 2 * S);
@@ -99,7 +99,8 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
     world_close(&c);
 }
 
-/* All are ready, and nobody calls anybody: it was noticed when somebody needed a call. */
+/* All are ready, and no router calls another: the closed port was noticed only at the next
+ * necessary call. */
 static void a_port_that_is_closed_later_is_noticed(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void a_port_that_is_closed_later_is_noticed(void **state)
     assert_false(filtered(&c, 1, 0) || filtered(&c, 1, 2));
     assert_true(node_replication_ready(c.nodes[0].node->replication));
     c.nodes[1].calls_refused = false;
-    world_run(&c, 130 * S); /* two others, one a minute */
+    world_run(&c, 130 * S); /* two others, one call a minute */
     assert_false(filtered(&c, 0, 1) || filtered(&c, 2, 1));
     world_close(&c);
 }

@@ -1,4 +1,4 @@
-/* What a router keeps over a restart: the bytes, and what of them counts in the next life. */
+/* A router's file of state: its bytes, and the part that counts in the next life. */
 #include "node/cluster/keep.h"
 
 #include "base/check.h"
@@ -46,7 +46,7 @@ static bool on_learned(void *context, unsigned slot, struct crdt_learned *out)
     return slot != 1;
 }
 
-/* What answers told, in two pieces. */
+/* Values learned from answers, in two pieces. */
 static int on_told(void *context, unsigned at[2], struct buf *out)
 {
     (void)context;
@@ -61,7 +61,7 @@ static void on_kept_told(void *context, struct slice piece)
     assert_int_equal(buf_append_slice(context, piece), ERR_OK);
 }
 
-/* Two replicas with some prompts, and what another router reports of them. */
+/* Two replicas with some prompts, and another router's reports of them. */
 static void write_file(struct node_state_config config)
 {
     state = make(config);
@@ -129,7 +129,7 @@ static void the_next_life_knows_the_same(void **context)
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(next));
     assert_true(crdt_registry_at(registry, 0)->incarnation.started == 12345);
     assert_true(crdt_registry_at(registry, 1)->draining);
-    assert_false(crdt_registry_at(registry, 0)->ours); /* that is for its settings to say */
+    assert_false(crdt_registry_at(registry, 0)->ours); /* only the settings decide that */
     learned_of = 0;
     node_kept_learned(&k, next, on_kept_learned, NULL);
     assert_int_equal(learned_of, 1);
@@ -151,7 +151,7 @@ static void loads_do_not_come_back(void **context)
     write_file(config_of(1, true, 0));
     struct node_kept k = read_file();
     struct node_state_config other = config_of(1, true, 0);
-    other.self = 8; /* to which the one that wrote it would be another router */
+    other.self = 8; /* to which the file's author would be another router */
     struct node_state *next = make(other);
     assert_int_equal(node_kept_join(&k, next, NULL, 1, &why), ERR_OK);
     struct crdt_load sum;
@@ -206,7 +206,7 @@ static void what_is_of_elsewhere_is_refused(void **context)
     end();
 }
 
-/* What is left of it is refused by the rules of joining. */
+/* The rules of joining refuse the rest of the file. */
 static void names_that_expired_meanwhile_are_not_there(void **context)
 {
     (void)context;
@@ -249,7 +249,7 @@ static void a_file_with_one_wrong_bit_is_refused(void **context)
     end();
 }
 
-/* Each of these has checks that are right. */
+/* Each of these files has correct checks. */
 static void frames_in_another_order_are_refused(void **context)
 {
     (void)context;

@@ -1,4 +1,4 @@
-/* A member that tells names of replicas that are none, and many that nobody runs. */
+/* A member that announces names that are no replicas, and many that nobody runs. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -26,7 +26,7 @@ static void start_them(struct world *c)
     world_settle(c);
 }
 
-/* Before those that are configured come, so that they are older. */
+/* Before the configured names come, so that the lies are older. */
 static void lie(struct world *c)
 {
     static const char *const strange[] = {"\x1b[2Jjunk", "no-port", "10.0.0.1:8000@r9", "a b:1"};
@@ -72,14 +72,14 @@ static void names_that_a_member_made_up_displace_nothing_and_go(void **state)
         json_t *row = replica_json(&c, i, "no-port");
         assert_null(row);
         configure(&c, i);
-        /* What is listed can be removed. */
+        /* A listed name can be removed. */
         assert_true(node_router_replica_listed(c.nodes[i].node->router, SLICE("lie-7:8000")));
     }
     assert_true(node_router_replica_wish(c.nodes[1].node->router, SLICE("lie-7:8000"),
                                          NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
     world_run(&c, 2 * S);
 
-    /* It dies. The others are restarted in turn, which takes longer than names live. */
+    /* The liar dies. The others restart in turn, which takes longer than names live. */
     world_kill(&c, LIAR);
     for (unsigned i = 0; i < LIAR; i++) {
         world_kill(&c, i);

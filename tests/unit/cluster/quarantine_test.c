@@ -1,4 +1,4 @@
-/* A member that is passed over for a while because what it sent made no sense. */
+/* A member that is ignored for a while because its packets made no sense. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -7,8 +7,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-/* Its gauges used to stay as they were when it was last believed, for as long as it sent rubbish.
- */
+/* Its gauges used to keep their last believed values, for as long as rubbish came. */
 static void the_load_of_one_in_quarantine_does_not_count(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Data-parallel ranks as several routers see them: one reads how many there are, all use them. */
+/* Data-parallel ranks as seen by several routers: one reads their number, all use them. */
 #include "node/replica/rank.h"
 #include "node/replica/scrape.h"
 #include "node/route/router_internal.h"
@@ -20,7 +20,7 @@ static void read_metrics(struct world *c, unsigned node, unsigned ranks)
     node_router_ranks_scraped(r, (unsigned)slot, each, ranks, world_ms(c));
 }
 
-/* All that read do so each second. */
+/* All readers read each second. */
 static void read_for(struct world *c, unsigned node, unsigned ranks, unsigned seconds)
 {
     for (unsigned i = 0; i < seconds; i++) {
@@ -73,7 +73,7 @@ static void they_outlive_the_router_that_read_them(void **state)
     world_close(&c);
 }
 
-/* It is started again with fewer of them. */
+/* The engine restarts with fewer ranks. */
 static void fewer_ranks_are_fewer_everywhere(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void fewer_ranks_are_fewer_everywhere(void **state)
     world_close(&c);
 }
 
-/* A build that knows no ranks sees a replica that its owners hold for down: it would find no
+/* A build without ranks sees a replica that its owners believe down: that build would find no
  * address in the name. */
 static void to_older_builds_a_rank_is_down(void **state)
 {

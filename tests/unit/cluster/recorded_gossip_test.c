@@ -1,5 +1,5 @@
-/* Frames and handshakes of each version, as they were recorded (tests/unit/cluster/recorded/): they
- * must be read to the same values for ever. */
+/* Recorded frames and handshakes of each version (tests/unit/cluster/recorded/): they must be read
+ * to the same values for ever. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -150,7 +150,7 @@ static void check_frame(const struct gossip_frame_any *f)
     }
 }
 
-/* Reads one frame; its type. */
+/* Reads one frame; returns its type. */
 static enum gossip_frame read_one(struct slice packet)
 {
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
@@ -179,8 +179,8 @@ static void frames_are_read(void **state)
     recorded_free(&now);
 }
 
-/* The same frames with what a later version might add: bytes behind what is known of a body, or, of
- * those with bytes of the application, of the head; flags; frames between them. */
+/* The same frames with possible additions of a later version. Bytes behind the known ones of a
+ * body, or of the head if the frame carries the application's bytes; flags; frames between them. */
 static void frames_may_be_longer(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void frames_may_be_longer(void **state)
             w.at[-(ptrdiff_t)head] = (uint8_t)((uint8_t)body.at[0] + added);
         wire_write_bytes(&w, more, added);
         wire_write_bytes(&w, body.at + head, body.len - head);
-        /* Bits of flags that nobody knows. */
+        /* Unknown bits of flags. */
         uint8_t *flags = w.start + 2 + (type == GOSSIP_FRAME_DELTA ? 1 : 0);
         if (type == GOSSIP_FRAME_DELTA || type == GOSSIP_FRAME_ALIVE || type == GOSSIP_FRAME_PING ||
             type == GOSSIP_FRAME_ACK)
@@ -247,7 +247,7 @@ static void record_handshake(struct recorded *out, const struct gossip_keyring *
     recorded_add(out, SLICE_OF(data));
 }
 
-/* The initiator's side of a hello that was recorded: the same secret and the same payload. */
+/* The initiator's side of a recorded hello: the same secret and the same payload. */
 static void dial_again(struct gossip_dial *dial, const struct gossip_keyring *ring,
                        struct slice hello)
 {
@@ -283,7 +283,7 @@ static void handshakes_are_read(void **state)
         assert_int_equal(gossip_dial_finish(&dial, recorded_item(&then, 1), 0, &welcome), 0);
         assert_true(welcome.node == 0x2222 && welcome.keys.peer_index == 18);
         assert_true(welcome.keys.speaks.least == 1 && welcome.keys.speaks.greatest == 3);
-        /* The first packet, as the responder that made this welcome opens it. */
+        /* Opens the first packet as the responder that made this welcome. */
         struct gossip_session b = {0};
         b.keys[0] = welcome.keys;
         memcpy(b.keys[0].open, welcome.keys.seal, sizeof b.keys[0].open);
@@ -297,7 +297,7 @@ static void handshakes_are_read(void **state)
     recorded_free(&now);
 }
 
-/* A hello of a build from before there were versions, as that build made it: zeros. */
+/* A hello of a build from before versions, as that build made it: zeros. */
 static void a_hello_without_versions_is_version_0(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The state that routers of each version have sent, as it was recorded
- * (tests/unit/cluster/recorded/): it must be read to the same values for ever. */
+/* Recorded state from routers of each version (tests/unit/cluster/recorded/): it must be read to
+ * the same values for ever. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -8,9 +8,9 @@
 #include "tests/lib/fuzz_state.h"
 #include "tests/lib/recorded.h"
 
-/* --- what is recorded ------------------------------------------------------------------------ */
+/* --- records --------------------------------------------------------------------------------- */
 
-/* No field is 0: those at the end would not be sent. */
+/* No field is 0: trailing zeros would not be sent. */
 static const struct crdt_learned learned = {.cache_tokens = 400000,
                                             .prompt_tokens = 123456789012,
                                             .predicted_tokens = 98765432109,
@@ -77,7 +77,7 @@ static void record_chunks(struct recorded *out)
     crdt_state_destroy(s);
 }
 
-/* A summary, what it led to, and the sections that are rare. */
+/* A summary, the messages that followed, and the rare sections. */
 static void record_message(struct recorded *out)
 {
     struct crdt_state *a = author(), *b = fuzz_state(2);
@@ -111,7 +111,7 @@ static void record_message(struct recorded *out)
     crdt_state_destroy(b);
 }
 
-/* --- what is read ---------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static bool check_reports(void *context, uint64_t router, const struct crdt_load *load,
                           const struct crdt_sight *sight, const struct crdt_learned *got)
@@ -131,7 +131,7 @@ static bool check_reports(void *context, uint64_t router, const struct crdt_load
     return true;
 }
 
-/* What is known of the author's state. `skipped`: records of kinds that are in use no more. */
+/* Checks the known part of the author's state. `skipped`: records of kinds no longer in use. */
 static void check_state(struct crdt_state *s, unsigned skipped)
 {
     const struct crdt_registry *registry = crdt_state_registry(s);
@@ -166,7 +166,7 @@ static void check_state(struct crdt_state *s, unsigned skipped)
     crdt_state_check(s);
 }
 
-/* What this build writes is what was recorded, though that may have kinds that are gone. */
+/* This build writes the same as recorded, but for kinds that are gone. */
 static void check_written(const struct recorded *now, const struct recorded *then)
 {
     for (unsigned i = 0; i < now->count; i++) {
@@ -177,13 +177,13 @@ static void check_written(const struct recorded *now, const struct recorded *the
     }
 }
 
-/* Its sections, but for the summary, which has digests of all classes. */
+/* Its sections, except for the summary, which has digests of all classes. */
 static void split(struct slice message, struct recorded *out)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);
     for (struct crdt_section next; crdt_section_next(&r, &next);)
         if (next.kind != CRDT_SECTION_SUMMARY)
-            recorded_add(out, slice_of(next.body.at - 5, next.body.len + 5)); /* and its head */
+            recorded_add(out, slice_of(next.body.at - 5, next.body.len + 5)); /* with its head */
 }
 
 static void deltas_are_read(void **state)
@@ -254,7 +254,7 @@ static void messages_are_read(void **state)
         assert_true(r.summary && !r.equal && r.decoded && r.too_many);
         assert_int_equal(r.peer_now, 1000);
         assert_int_equal(r.peer_floor, 998);
-        assert_int_equal(r.differences, 120); /* 60 here, 60 there; what both bound is the same */
+        assert_int_equal(r.differences, 120); /* 60 here, 60 there; the rest is equal */
         assert_int_equal(r.joined, 60);
         struct crdt_load sum;
         crdt_reports_load_sum(crdt_state_reports(s), 0, &sum);

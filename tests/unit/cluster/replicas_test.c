@@ -1,4 +1,4 @@
-/* Replicas that come, go, drain and restart, as all routers see them. */
+/* Replicas that come, go, drain and restart, as seen by all routers. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -24,7 +24,7 @@ static void draining_holds_everywhere(void **state)
             world_finish(&c, i, d, &no_usage);
         }
     }
-    /* Another router may undo it. */
+    /* Another router may undo the drain. */
     slot = node_router_replica_find(c.nodes[2].node->router, SLICE("replica-0:8000"));
     assert_int_equal(node_router_replica_health(c.nodes[2].node->router, (unsigned)slot),
                      NODE_HEALTH_DRAINING);
@@ -37,7 +37,7 @@ static void draining_holds_everywhere(void **state)
     world_close(&c);
 }
 
-/* A source of replicas lists one, lists it no longer, and lists it again. */
+/* A source of replicas lists one, drops the name, and lists the name again. */
 static void what_a_router_names_comes_and_goes_at_run_time(void **state)
 {
     (void)state;
@@ -53,7 +53,8 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     world_run(&c, 200 * MS);
     assert_true(told(&c, 0, "pod-1:8000") && told(&c, 1, "pod-1:8000"));
 
-    /* It is in use here until its requests are over, and nowhere else; nobody wished it drained. */
+    /* Here the replica is in use until its requests are over, and nowhere else; nobody asked for a
+     * drain. */
     node_router_vanish(r0, (unsigned)slot, true);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 200 * MS);
@@ -79,7 +80,7 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     world_close(&c);
 }
 
-/* One router's probe has found it out, another has not probed it yet. */
+/* One router's probe has detected the router, another has not probed yet. */
 static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
     struct slice name = SLICE("new:8000");
     assert_true(node_router_replica_wish(r0, name, NODE_REPLICA_ADD, NODE_ENGINE_AUTO) >= 0);
     int engine = node_router_replica_find(r0, SLICE("replica-0:8000"));
-    node_router_replica_drain(r0, (unsigned)engine, true); /* nothing better is there */
+    node_router_replica_drain(r0, (unsigned)engine, true); /* no better replica is left */
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 500 * MS);
     int slot = node_router_replica_find(r1, name);
@@ -128,7 +129,7 @@ static void replicas_come_and_go_at_run_time(void **state)
                          NODE_ENGINE_SGLANG);
     }
     assert_true(node_router_replica_wish(r1, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
-    /* Whatever a configuration says. */
+    /* Overrides any configuration. */
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_REMOVE,
                                          NODE_ENGINE_AUTO) >= 0);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
@@ -154,7 +155,7 @@ static void replicas_come_and_go_at_run_time(void **state)
     world_close(&c);
 }
 
-/* Membership admitted twice as many as reports were kept of, and nobody said so. */
+/* Membership admitted twice as many as reports were kept of, without a message. */
 static void one_router_too_many_is_refused_and_named(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void one_router_too_many_is_refused_and_named(void **state)
     world_run(&c, 10 * S);
     for (unsigned i = 0; i < 4; i++)
         assert_true(node_replication_ready(c.nodes[i].node->replication));
-    for (unsigned i = 0; i < 4; i += 3) { /* its seed says so, and it itself */
+    for (unsigned i = 0; i < 4; i += 3) { /* its seed and the router itself report that */
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_ROUTERS_FULL], 1);
         assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_ROUTERS_FULL], c.nodes[3].name);
     }
@@ -179,12 +180,12 @@ static void one_router_too_many_is_refused_and_named(void **state)
     struct node_decision d = world_choose(&c, 1, &chain);
     world_finish(&c, 1, d, &no_usage);
     world_run(&c, 60 * S);
-    c.nodes[3].up = false; /* the others are equal, reports of routers and all */
+    c.nodes[3].up = false; /* the others are equal, including reports of routers */
     assert_true(world_agrees(&c));
     c.nodes[3].up = true;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 0);
-    /* One goes, and it is let in. */
+    /* One router leaves, and the waiting one is admitted. */
     world_kill(&c, 1);
     world_settle(&c);
     assert_true(world_until(&c, 10 * S, world_agrees));
@@ -215,7 +216,7 @@ static int add(struct world *c, unsigned node, const char *name)
     return result;
 }
 
-/* All routers see up what they use: else each would prefer what it names itself. */
+/* All routers see their replicas up: otherwise each would prefer its own names. */
 static void see_up(struct world *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -234,7 +235,8 @@ static void remove_everywhere(struct world *c, unsigned node, const char *name)
     node_replication_run(c->nodes[node].node->replication, c->now_us);
 }
 
-/* An operator must hear of it before a new engine is missed; and need not add it again. */
+/* An operator must learn of the refused engine before traffic needs that engine, and need not add
+ * it again. */
 static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
 {
     (void)state;
@@ -257,7 +259,7 @@ static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
     }
     remove_everywhere(&c, 1, "two:80");
     remove_everywhere(&c, 1, "three:80");
-    world_run(&c, 15 * S); /* they are forgotten */
+    world_run(&c, 15 * S); /* the names are forgotten */
     for (unsigned i = 0; i < 2; i++) {
         assert_true(has(&c, i, "five:80") && told(&c, i, "five:80"));
         assert_true(has(&c, i, "six:80") && told(&c, i, "six:80"));
@@ -270,8 +272,8 @@ static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
     world_close(&c);
 }
 
-/* Each half added the last name that fits, and refused the other's for ever. Now a half keeps what
- * it sees up until there is room; what the other's is waits meanwhile. */
+/* Each half added the last name that fits, and refused the other's for ever. Now a half keeps the
+ * names it sees up until there is room; the other half's name waits meanwhile. */
 static void two_halves_that_each_add_the_last_name_end_equal(void **state)
 {
     (void)state;
@@ -304,7 +306,7 @@ static void two_halves_that_each_add_the_last_name_end_equal(void **state)
     world_close(&c);
 }
 
-/* What it does counts, what it believes does not: its requests keep the engines busy whatever its
+/* A router's load counts, its beliefs do not. Its requests keep the engines busy whatever its
  * settings are, but its observations name other prompts or other times. */
 static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
 {
@@ -342,7 +344,7 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
     }
 }
 
-/* Two clusters with one key file: an address of one is the other's now. */
+/* Two clusters with one key file: an address of one belongs to the other now. */
 static void clusters_of_other_names_do_not_meet(void **state)
 {
     (void)state;
@@ -357,7 +359,7 @@ static void clusters_of_other_names_do_not_meet(void **state)
     world_run(&c, 200 * S);
     assert_true(told(&c, 2, "blue:8000"));
     assert_false(told(&c, 1, "blue:8000"));
-    struct gossip_stats s; /* of the seed, at which the others ask */
+    struct gossip_stats s; /* of the seed, which the others ask */
     gossip_stats(node_replication_gossip(c.nodes[0].node->replication), &s);
     assert_true(s.other_cluster > 0);
     assert_int_equal(s.refused_key, 0);
@@ -365,8 +367,8 @@ static void clusters_of_other_names_do_not_meet(void **state)
     world_close(&c);
 }
 
-/* A small table has ids that no table of another size has: they never agreed, and nobody said so.
- */
+/* A small table has ids that no table of another size has: the routers never agreed, and reported
+ * nothing. */
 static void small_indexes_of_unlike_sizes_are_named(void **state)
 {
     (void)state;
@@ -409,7 +411,7 @@ static void learned_figures_are_adopted(void **state)
     struct world c;
     start(&c, 2, 1);
     struct chain chain;
-    /* 8,000 tokens in 400 ms: 20,000 a second, where 10,000 are believed. */
+    /* 8,000 tokens in 400 ms: 20,000 a second, with a belief of 10,000. */
     for (unsigned s = 0; s < 40; s++) {
         world_prompt(&chain, s, 8000);
         struct node_decision d = world_choose(&c, 0, &chain);

@@ -1,11 +1,11 @@
-/* For how long operators see a router that is gone. */
+/* How long operators see a router that is gone. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
 enum { MINUTE = 60 * S };
 
-/* How router 0 sees the one of that name. */
+/* Router 0's view of the member with that name. */
 static struct node_member_look seen(struct world *c, const char *name)
 {
     const struct node_replication *n = c->nodes[0].node->replication;
@@ -31,7 +31,7 @@ static void a_dead_router_is_shown_for_ten_minutes(void **state)
     assert_true(seen(&c, name).shown && seen(&c, name).state == GOSSIP_DEAD);
     assert_false(seen(&c, name).old);
     world_run(&c, 2 * MINUTE);
-    assert_false(seen(&c, name).shown); /* gossip still knows it */
+    assert_false(seen(&c, name).shown); /* gossip still has the member */
     world_close(&c);
 }
 
@@ -73,7 +73,7 @@ static void an_operator_hides_a_dead_router(void **state)
     start(&c, 3, 1);
     const char *name = c.nodes[2].name;
     struct node_replication *n = c.nodes[0].node->replication;
-    assert_false(node_replication_forget(n, slice_of_cstr(name))); /* it lives */
+    assert_false(node_replication_forget(n, slice_of_cstr(name))); /* the member lives */
     world_kill(&c, 2);
     world_run(&c, MINUTE);
     assert_true(seen(&c, name).shown);

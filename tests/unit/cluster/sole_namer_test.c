@@ -1,5 +1,4 @@
-/* A replica that one router alone names: what becomes of it when that router stalls, dies or is
- * back. */
+/* A replica that only one router names: its fate when that router stalls, dies or returns. */
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
@@ -31,7 +30,7 @@ static void probe(struct world *c, unsigned node, bool ok)
     world_touch(n);
 }
 
-/* Whether it is in use at a router for all of some time. */
+/* True if the replica stays in use at a router for the whole time. */
 static bool stays(struct world *c, unsigned node, uint64_t us)
 {
     for (uint64_t end = c->now_us + us; c->now_us < end; world_run(c, 50 * MS))
@@ -40,20 +39,20 @@ static bool stays(struct world *c, unsigned node, uint64_t us)
     return true;
 }
 
-/* The others dropped all that it alone was configured with, and answered 503. */
+/* The others dropped the replicas of its configuration alone, and answered 503. */
 static void a_stalled_router_takes_no_replicas_along(void **state)
 {
     (void)state;
     struct world c;
     start_with_a_sole_namer(&c);
-    for (unsigned again = 0; again < 2; again++) { /* whether it was probed here or not */
+    for (unsigned again = 0; again < 2; again++) { /* with and without probes from here */
         world_pause(&c.nodes[2], c.now_us + 3 * S);
         assert_true(stays(&c, 0, 3 * S));
         assert_true(c.nodes[0].events[NODE_REPLICATION_MEMBER_DEAD] == again + 1);
         assert_true(stays(&c, 1, 10 * S));
         probe(&c, 0, true);
     }
-    /* That it was dead is forgotten: what holds now is its word. */
+    /* Its death is forgotten: only the others' reports count now. */
     world_run(&c, (NAMES_TTL_S + 10) * S);
     assert_true(has(&c, 0, sole) && has(&c, 1, sole) && has(&c, 2, sole));
     world_close(&c);
@@ -70,7 +69,8 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_kill(&c, 2);
     assert_true(stays(&c, 0, (NAMES_TTL_S - 10) * S));
     assert_true(has(&c, 1, sole));
-    /* One that joins then has it by those that use it, and no longer than they. */
+    /* A router that joins then gets the name from its users, and keeps it no longer than they
+     * do. */
     world_start(&c, 3);
     world_settle(&c);
     world_run(&c, S);
@@ -79,7 +79,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     for (unsigned i = 0; i < 4; i += i == 1 ? 2 : 1)
         assert_false(has(&c, i, sole) || told(&c, i, sole));
     assert_true(has(&c, 0, "replica-0:8000"));
-    /* It comes back when it is named again. */
+    /* The replica comes back when named again. */
     world_start(&c, 2);
     (void)world_replica(&c, 2, sole);
     world_settle(&c);
@@ -88,7 +88,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_close(&c);
 }
 
-/* One that joined has the name by the word of those that use it. */
+/* A router that joined has the name by the reports of its users. */
 static void those_that_lend_their_word_may_stall(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void those_that_lend_their_word_may_stall(void **state)
         probe(&c, i, true);
     world_run(&c, S);
     world_kill(&c, 2);
-    world_run(&c, 10 * S); /* it is dead to all */
+    world_run(&c, 10 * S); /* dead to all */
     world_start(&c, 3);
     world_settle(&c);
     world_run(&c, S);
@@ -122,10 +122,10 @@ static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
     world_run(&c, 4 * S);
     for (unsigned n = 0; n < 3; n++)
         probe(&c, 0, false);
-    assert_true(stays(&c, 0, 50 * S)); /* it may be restarting */
+    assert_true(stays(&c, 0, 50 * S)); /* the router may be restarting */
     world_run(&c, 15 * S);
     assert_false(has(&c, 0, sole));
-    assert_true(has(&c, 1, sole)); /* it answers there */
+    assert_true(has(&c, 1, sole)); /* the replica answers there */
     world_close(&c);
 }
 
@@ -140,7 +140,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
         world_start(&c, 2);
         if (named)
             (void)world_replica(&c, 2, sole);
-        assert_true(stays(&c, 0, 8 * S)); /* it may have to find its replicas first */
+        assert_true(stays(&c, 0, 8 * S)); /* the router may have to find its replicas first */
         world_run(&c, 15 * S);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(has(&c, i, sole), named);
@@ -148,7 +148,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
     }
 }
 
-/* Its configuration has changed while it runs. */
+/* Its configuration changed while running. */
 static void a_name_that_is_taken_back_goes_at_once(void **state)
 {
     (void)state;
@@ -164,8 +164,7 @@ static void a_name_that_is_taken_back_goes_at_once(void **state)
     world_close(&c);
 }
 
-/* --- what all must agree on, and restarts ------------------------------------------------------
- */
+/* --- agreement, and restarts ----------------------------------------------------------------- */
 
 int main(void)
 {

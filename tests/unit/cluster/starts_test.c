@@ -1,4 +1,4 @@
-/* When engines began: a restart is noticed once, by all, and nothing else passes for one. */
+/* Start times of engines: all notice a restart once, and nothing else passes for one. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
@@ -15,12 +15,12 @@ static void a_restart_is_noticed_once_by_all(void **state)
         say(&c, 0, 1);
         for (unsigned i = 0; i < 3; i++)
             assert_true(cached(&c, i, 1) > 7000);
-        /* Router 1 sees the new process first; the others hear of it at once. */
+        /* Router 1 sees the new process first; the others learn of it at once. */
         scrape(&c, 1, told_start ? 2000.1 : -1, 10);
         world_run(&c, 50 * MS);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(cached(&c, i, 1), 0);
-        /* What is observed from then on counts, though the others notice it later too. */
+        /* Observations count from then on, though the others also notice the restart later. */
         say(&c, 1, 2);
         scrape(&c, 0, told_start ? 2000.9 : -1, 20);
         scrape(&c, 2, told_start ? 2000.4 : -1, 30);
@@ -37,8 +37,8 @@ static void a_restart_is_noticed_once_by_all(void **state)
     }
 }
 
-/* Router 0 was stopped while the engine restarted: an answer of the process that is gone waited in
- * its socket. Or it last heard of that process from a router that was cut off. */
+/* Router 0 was stopped while the engine restarted: an answer of the old process waited in its
+ * socket. Or a router that was cut off had last reported that process. */
 static void what_an_earlier_process_said_is_no_restart(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void what_an_earlier_process_said_is_no_restart(void **state)
     world_run(&c, 200 * MS);
     for (unsigned i = 0; i < 2; i++)
         assert_true(cached(&c, i, 1) > 7000);
-    /* One that says so again did restart, and its clock was set back. */
+    /* An engine that repeats the old time did restart, and its clock was set back. */
     scrape(&c, 0, 1000, 5);
     scrape(&c, 0, 1000, 6);
     world_run(&c, 200 * MS);
@@ -103,14 +103,14 @@ static void a_refused_port_counts_once_and_only_without_a_start_time(void **stat
     }
 }
 
-/* When a router says that it is now, in seconds. */
+/* The router's present time, in seconds. */
 static double time_of(const struct world *c, unsigned node)
 {
     return (double)node_state_cluster_ms(c->nodes[node].node->state, world_ms(c)) / 1000;
 }
 
-/* Its start time told routers that a replica is another process than the one that they had just
- * used, though they had known none: all forgot what it had been asked until then. */
+/* A start time of a used replica became known. Routers took that for another process, though they
+ * had known none before: all forgot its prompts until then. */
 static void a_start_time_that_becomes_known_is_no_restart(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void a_start_time_that_becomes_known_is_no_restart(void **state)
             for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(cached(&c, i, 1) > 7000, !earlier_process);
             assert_true(world_until(&c, 5 * S, world_agrees));
-            scrape(&c, reader, time_of(&c, 0), 5); /* and this is one */
+            scrape(&c, reader, time_of(&c, 0), 5); /* and this is a restart */
             world_run(&c, 200 * MS);
             for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(cached(&c, i, 1), 0);
@@ -139,8 +139,9 @@ static void a_start_time_that_becomes_known_is_no_restart(void **state)
     }
 }
 
-/* A router that is started again answers before it has taken over what the others know: of the
- * engine's start time, and of the time. Nobody had what it observed until then, it neither. */
+/* A restarted router answers before it has taken over the cluster's knowledge of the engine's start
+ * time and of the time. Its observations until then were lost everywhere, even at the router
+ * itself. */
 static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
 {
     (void)state;
@@ -177,9 +178,9 @@ static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
     }
 }
 
-/* An engine restarted within the grain of its start time: all know the first start, and a raise. A
- * router that comes back reads the second one before it knows anything of the cluster. It took that
- * for a start of its own, and all forgot what they had observed since. (jepsen-lite, seed 72.) */
+/* An engine restarted within the grain of the start time: all know the first start, and a raise. A
+ * router that comes back reads the second start before it knows anything of the cluster. It took
+ * that for a new start, and all forgot their observations since. (jepsen-lite, seed 72.) */
 static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
 {
     (void)state;
@@ -209,7 +210,7 @@ static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
         assert_true(cached(&c, i, 1) > 7000);
     }
     assert_true(world_until(&c, 10 * S, world_agrees));
-    /* One that it reads later is a restart. */
+    /* A start time read later is a restart. */
     scrape(&c, 2, started_s + 10, 1);
     world_run(&c, 200 * MS);
     for (unsigned i = 0; i < 3; i++)

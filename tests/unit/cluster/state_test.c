@@ -38,15 +38,15 @@ static void an_index_that_does_not_fit_is_refused(void **state)
     config.index_bytes = 1000;
     assert_int_equal(node_state_create(&s, &config), ERR_LIMIT);
     assert_null(s);
-    /* It was cut: what was to be kept for 24 hours was forgotten after 16. */
+    /* The TTL was cut: a period of 24 hours ended after 16. */
     config = config_of();
     config.ttl_ms = (CRDT_TTL_MAX + 1) * GENERATION_MS;
     assert_int_equal(node_state_create(&s, &config), ERR_RANGE);
     assert_null(s);
 }
 
-/* Routers of another `ttl` forgot names that the others kept, and were sent them again and again.
- */
+/* Routers with another `ttl` forgot names that the others kept, and received them again and
+ * again. */
 static void names_are_kept_alike_whatever_the_ttl(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says(v
     (void)state;
     struct node_state *s = make();
     assert_int_equal(node_state_cluster_ms(s, NOW_MS + 250), wall_ms + 250);
-    assert_int_equal(node_state_clock_off_ms(s), 0); /* the wall clock is not known yet */
+    assert_int_equal(node_state_clock_off_ms(s), 0); /* the wall clock is unknown yet */
     node_state_wall(s, wall_ms + 90000, NOW_MS);
     assert_int_equal(node_state_clock_off_ms(s), -90000);
     assert_int_equal(node_state_cluster_ms(s, NOW_MS + 250), wall_ms + 250);
@@ -121,7 +121,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     assert_int_equal(crdt_state_drain(crdt, 1, true), 1);
     assert_true(crdt_state_restarted(crdt, 0, wall_ms));
     uint32_t rkey = crdt_registry_at(crdt_state_registry(crdt), 0)->rkey;
-    /* A gauge that fell to zero, which the others have as a row. */
+    /* A gauge that fell to zero, of which the others have a row. */
     crdt_state_load(crdt, 0, &(struct crdt_load){.requests = 1});
     crdt_state_load(crdt, 0, &(struct crdt_load){0});
     crdt_state_sight(crdt, 0, &(struct crdt_sight){.configured = true});
@@ -139,7 +139,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     crdt = node_state_crdt(s);
     assert_int_equal(node_state_cluster_ms(s, NOW_MS), wall_ms - 3 * GENERATION_MS);
     assert_int_equal(crdt_index_now(node_state_index(s)), generation - 3);
-    for (uint32_t g = generation - 6; g <= generation + 1; g++) /* three earlier, as the time is */
+    for (uint32_t g = generation - 6; g <= generation + 1; g++) /* three earlier, as of that time */
         assert_int_equal(crdt_index_entries_at(node_state_index(s), g), g == generation - 3);
     const struct crdt_registry *registry = crdt_state_registry(crdt);
     assert_int_equal(crdt_registry_count(registry), 2);
