@@ -1,4 +1,4 @@
-/* No memory: a replicated state that is made, changed, told, repaired and copied. */
+/* No memory: a replicated state is made, changed, published, repaired and copied. */
 #include "tests/lib/failmalloc.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void change(struct crdt_state *s, uint64_t seed, bool may_fail)
     check(s);
 }
 
-/* Nobody gets the deltas; but the reports have their numbers then. */
+/* Nobody gets the deltas, but afterwards the reports have their numbers. */
 static void produce_all(struct crdt_state *s)
 {
     uint8_t bytes[1160];
@@ -75,8 +75,8 @@ static void produce_all(struct crdt_state *s)
         continue;
 }
 
-/* Memory is back: what could not be done is done again, but for what is said once: which other
- * routers there are. */
+/* Memory is back: everything missed is done again, except for the list of other routers, which
+ * comes only once. */
 static void recover(struct crdt_state *s, uint64_t seed)
 {
     change(s, seed, false);
@@ -116,7 +116,7 @@ static bool equal(const struct crdt_state *a, const struct crdt_state *b)
     return x.registry == y.registry && x.index == y.index && x.reports == y.reports;
 }
 
-/* One exchange; the first error ends it, as at a node that has no memory. */
+/* One exchange; the first error ends the exchange, as at a node without memory. */
 static void exchange(struct crdt_state *a, struct crdt_state *b, bool may_fail)
 {
     struct buf message = {0};

@@ -1,4 +1,4 @@
-/* What a replicated index promises beyond a single one: digests, sketches, bindings. */
+/* Promises of a replicated index beyond those of a single one: digests, sketches, bindings. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum { LENGTH = 3 };
 enum { LENGTH = 4 };
 #endif
 
-/* Small tables do not tell all ids apart; these two stand for themselves. */
+/* Small tables cannot distinguish all ids; these two stay distinct. */
 static uint64_t small_id[IDS];
 
 static void keep_id(void *context, uint64_t id48, uint8_t code, unsigned replica,
@@ -58,7 +58,7 @@ static void choose_small_ids(void)
     assert_true(small_id[0] != small_id[1]);
 }
 
-/* The value as the header defines it, kept by the simplest means. */
+/* The value as the header defines it, in the simplest form. */
 struct naive {
     uint32_t now;
     uint32_t rkey[REPLICAS];
@@ -120,7 +120,7 @@ static void compare(struct crdt_index *x, const struct naive *n)
         memset(&expected, 0, sizeof expected);
         assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
     }
-    sweep(x); /* now nothing dead is in memory, and the sketches are those of the value */
+    sweep(x); /* now no dead entry is in memory, and the sketches are those of the value */
     uint32_t from = n->now - TTL;
     memset(&expected, 0, sizeof expected);
     assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
@@ -168,7 +168,7 @@ static struct observation random_observation(struct prng *p, uint64_t ids, uint3
                                 .code = (uint8_t)(n % 3)};
 }
 
-/* A replica has another number on every router, but one name. */
+/* A replica has another number on every router, but one name everywhere. */
 static unsigned slot_of(unsigned router, unsigned replica)
 {
     return (replica * 7 + router * 13) % MANY_REPLICAS;
@@ -191,7 +191,7 @@ static void shuffle(struct prng *p, struct observation *o, unsigned count)
 }
 
 /* The same observations in another order, with other slots, sweeps at other times and the restarts
- * in between: equal digests at once, equal sketches when what is dead is gone. */
+ * in between: equal digests at once, equal sketches once dead entries are gone. */
 static void test_routers_that_saw_the_same_agree(void **state)
 {
     (void)state;
@@ -207,7 +207,8 @@ static void test_routers_that_saw_the_same_agree(void **state)
             x[router] = make(20 << 20, MANY_REPLICAS, TIME_TTL, TIME);
             for (unsigned r = 0; r < MANY_REPLICAS; r++)
                 crdt_index_forget(x[router], slot_of(router, r), 1000 + r);
-            /* Observations of an earlier cache of replica 3, which restarts: other ones on each. */
+            /* Observations of an earlier cache of replica 3, which restarts: different ones on each
+             * router. */
             for (unsigned i = 0; i < 500; i++)
                 DISCARD(crdt_index_observe(x[router], id_of(prng_below(&p, 9000)),
                                            slot_of(router, 3), 0,
@@ -240,7 +241,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
         assert_in_range(span, TIME - 35, TIME - 33);
         assert_true(sketches_equal(x[1], x[0], span));
         assert_true(sketches_equal(x[2], x[0], span));
-        /* Time goes on; what is left is still equal. */
+        /* Time goes on; the rest stays equal. */
         for (unsigned router = 0; router < ROUTERS; router++) {
             crdt_index_advance(x[router], TIME + 40);
             crdt_index_check(x[router]);
@@ -253,7 +254,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
     }
 }
 
-/* The rkey is part of what is compared: two caches of one replica are not the same. */
+/* The rkey is compared too: two caches of one replica are not the same. */
 static void test_the_name_of_a_cache_counts(void **state)
 {
     (void)state;
@@ -261,7 +262,7 @@ static void test_the_name_of_a_cache_counts(void **state)
     struct crdt_index *y = make(20 << 20, 8, TTL, NOW);
     crdt_index_forget(x, 1, 77);
     crdt_index_forget(y, 2, 78);
-    crdt_index_forget(y, 2, 77); /* renamed before its first entry */
+    crdt_index_forget(y, 2, 77); /* renamed before the first entry */
     assert_int_equal(stats_of(y).retired, 0);
     DISCARD(crdt_index_observe(x, 5, 1, 3, NOW));
     DISCARD(crdt_index_observe(y, 5, 2, 3, NOW));
@@ -331,7 +332,7 @@ static void test_differences_are_found_and_repaired(void **state)
         crdt_sketch_fold(&b, width, theirs);
         crdt_cells_add(cells, theirs, CRDT_SKETCH_ROWS * width);
         assert_int_equal(crdt_sketch_decode(cells, width, symbols, MAX), n);
-        for (unsigned i = 0; i < n; i++) { /* both join all: the older of a refresh is no news */
+        for (unsigned i = 0; i < n; i++) { /* both join all: the older one is no news */
             unsigned r = symbols[i].rkey - 1000;
             uint32_t generation = crdt_index_generation_of(x, symbols[i].generation);
             DISCARD(crdt_index_observe(x, symbols[i].id48, r, symbols[i].code, generation));
@@ -357,18 +358,19 @@ static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
     unsigned calls = 0;
     for (; stats_of(x).retired > 0; calls++)
         (void)crdt_index_sweep(x, (uint32_t)(buckets / 1000));
-    assert_in_range(calls, 7, 9); /* a lap, and nothing of the one before */
+    assert_in_range(calls, 7, 9); /* a lap, and nothing of the lap before */
     assert_int_equal(stats_of(x).reclaimed, 1000);
     crdt_index_destroy(x);
 }
 
-/* Digests never have what lost caches left, sketches do until the sweeper has been everywhere. */
+/* Digests never contain the rest of lost caches; sketches do until the sweeper has been
+ * everywhere. */
 static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
     struct crdt_index *y = make(8 << 20, 8, TTL, NOW);
-    (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 2); /* not the same hand */
+    (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 2); /* at a different position */
     for (unsigned i = 0; i < 3 * CRDT_REMAINS_MAX; i++) {
         unsigned r = i < CRDT_REMAINS_MAX ? 1 : 2;
         DISCARD(crdt_index_observe(x, id_of(i), r, 0, NOW));
@@ -376,14 +378,14 @@ static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
     }
     crdt_index_forget(x, 1, 5);
     crdt_index_forget(y, 1, 5);
-    assert_true(crdt_index_sketch_is_clean(x)); /* it is little enough to be decoded */
+    assert_true(crdt_index_sketch_is_clean(x)); /* few enough to be decoded */
     crdt_index_forget(x, 2, 6);
     crdt_index_forget(y, 2, 6);
     assert_false(crdt_index_sketch_is_clean(x));
     (void)crdt_index_sweep(x, 5);
     assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
     assert_false(sketches_equal(x, y, NOW - TTL));
-    for (unsigned i = 0; i < 2; i++) { /* the second cache was lost while a lap was under way */
+    for (unsigned i = 0; i < 2; i++) { /* the second cache was lost during a lap */
         (void)crdt_index_sweep(x, UINT32_MAX);
         (void)crdt_index_sweep(y, UINT32_MAX);
     }

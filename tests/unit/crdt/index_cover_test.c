@@ -1,4 +1,4 @@
-/* What replicas hold of a prompt as chunks, whichever of them and wherever they stand. */
+/* The chunks of a prompt that replicas have, at any replica and any place. */
 #include "base/checkpoint.h"
 #include "base/prng.h"
 #include "tests/lib/index_help.h"
@@ -12,7 +12,7 @@ static struct chain_point chunk(unsigned n)
     return (struct chain_point){.id = id_of(n), .code = codes[n % 4]};
 }
 
-/* Against a plain table; chunks with one holder, with many (sets), and too old. */
+/* Compares with a plain table; chunks with one holder, with many (sets), and too old. */
 static void covers_what_is_held(void **state)
 {
     (void)state;

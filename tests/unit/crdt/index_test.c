@@ -7,8 +7,7 @@
 #include "crdt/spans.h"
 #include "tests/lib/index_model.h"
 
-/* Every test runs twice: as a single node and as one of many, which must not change what it does.
- */
+/* Every test runs twice, as a single node and as one of many, with the same result. */
 static bool replicated;
 
 static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, uint32_t now)
@@ -28,7 +27,7 @@ static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, 
     return x;
 }
 
-/* A replica lost its cache; the next one has another name. */
+/* A replica lost its cache; the next cache has another name. */
 static void forget(struct crdt_index *x, unsigned replica)
 {
     static uint32_t rkey;
@@ -72,7 +71,7 @@ static void test_random_sequences_agree_with_a_naive_model(void **state)
     print_message("at the end %llu sets; %llu refused, %llu evicted, %llu reclaimed\n",
                   (unsigned long long)sum.promoted, (unsigned long long)sum.refused,
                   (unsigned long long)sum.evicted, (unsigned long long)sum.reclaimed);
-    /* The runs did go where it is difficult. */
+    /* The runs did reach the difficult cases. */
     assert_true(sum.promoted > RUNS / 4 && sum.refused > RUNS / 4);
     assert_true(sum.evicted > RUNS / 4 && sum.reclaimed > RUNS / 4);
 }
@@ -127,7 +126,7 @@ static void test_order_and_repetition_do_not_matter(void **state)
         }
         crdt_index_check(x);
         assert_true(stats_of(x).promoted > 0);
-        /* A floor commutes with the joins: raised now or in between, the same is left. */
+        /* A floor commutes with the joins: raised now or in between, the rest is the same. */
         crdt_index_floor_raise(x, 1003);
         for (unsigned i = 0; i < COUNT; i++)
             DISCARD(crdt_index_observe(x, o[i].id, o[i].replica, o[i].code, o[i].generation));
@@ -225,7 +224,7 @@ static void test_an_id_held_by_all_is_promoted_and_comes_back(void **state)
         assert_int_equal(crdt_index_blocks(x, r, generation), checkpoint_weight(3));
         assert_int_equal(crdt_index_observe(x, 42, r, 3, generation), 0);
     }
-    /* All but three go stale: the sweeper makes single entries of those and frees the set. */
+    /* All but three go stale: the sweeper makes single entries of the three and frees the set. */
     DISCARD(crdt_index_observe(x, 42, 10, 3, 101));
     DISCARD(crdt_index_observe(x, 42, 20, 3, 101));
     DISCARD(crdt_index_observe(x, 42, 999, 3, 101));
@@ -275,9 +274,9 @@ static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(vo
     crdt_index_destroy(x);
 }
 
-/* A set may hold dead stamps, and the sweeper takes it that what lies behind its hand is clean. So
- * an insert into full buckets must not move a set from before the hand to behind it: the stamps
- * would outlive the lap, and the incarnation that they carry would be given out again. */
+/* A set may have dead stamps, and the sweeper assumes that everything behind its hand is clean. So
+ * an insert into full buckets must not move a set from before the hand to behind it. Otherwise the
+ * stamps would outlive the lap, and their incarnation would be used again. */
 static void test_sets_stay_where_they_are_while_the_table_is_churned(void **state)
 {
     (void)state;
@@ -448,7 +447,7 @@ static void test_a_full_table_loses_the_oldest_first(void **state)
     }
     assert_true(stats.evicted > 0);
     assert_int_equal(stats.refused, 0);
-    /* What the index lost is below the floor that it tells, and is not taken again. */
+    /* Entries lost by the index are below the published floor, and are not accepted again. */
     assert_int_equal(crdt_index_observe(x, id_of(0), 0, 0, 1000), ERR_STALE);
     crdt_index_destroy(x);
 }
@@ -464,7 +463,7 @@ static void test_a_table_full_of_the_present_refuses(void **state)
     assert_int_equal(n, stats.slots_limit);
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(crdt_index_observe(x, id_of(n + i), 1, 0, 1000), ERR_FULL);
-    assert_int_equal(crdt_index_floor(x), 1000); /* there was nothing older to lose */
+    assert_int_equal(crdt_index_floor(x), 1000); /* no entry was older */
     assert_int_equal(stats_of(x).refused, 1001);
     assert_int_equal(stats_of(x).entries, n);
     assert_int_equal(crdt_index_observe(x, id_of(5), 0, 0, 1001), 1); /* refreshing needs no room */
@@ -538,7 +537,7 @@ static void test_bad_settings_are_refused(void **state)
     }
     crdt_index_destroy(NULL);
     x = make(1 << 20, 10, 10, 0);
-    assert_int_equal(crdt_index_observe(x, 1, 1, 1, 0), 1); /* generation 0 is one like others */
+    assert_int_equal(crdt_index_observe(x, 1, 1, 1, 0), 1); /* generation 0 is like any other */
     crdt_index_check(x);
     crdt_index_destroy(x);
 }

@@ -1,4 +1,4 @@
-/* A walk over a replicated index that changes meanwhile: it misses nothing. */
+/* A walk over a replicated index that changes meanwhile misses nothing. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -21,8 +21,8 @@ static void walk_visit(void *context, uint64_t id48, uint8_t code, unsigned repl
     w->visits++;
 }
 
-/* A table nearly full, so that inserts kick others about; sets are made and dissolved; the copy
- * gets what the walk visits and what is observed meanwhile, and must be equal in the end. */
+/* A table nearly full, so that inserts kick others about; sets are made and dissolved. The copy
+ * gets all visited entries and all observations meanwhile, and must be equal in the end. */
 static void walk_once(struct prng *p, uint64_t bytes, uint32_t chunk, unsigned churn)
 {
     enum { TIME = 1000, TIME_TTL = 32, WALKERS = 16 };
@@ -113,8 +113,8 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
     }
 }
 
-/* Every entry that one call moved from ahead of the walk to behind it must still be found: by
- * making sets (of seven holders), by dissolving them, and by kicks. */
+/* Every entry that one call moved from ahead of the walk to behind it must still be found. Moves
+ * come from making sets (of seven holders), dissolving them, and kicks. */
 static void test_a_walk_survives_what_happens_in_its_middle(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
         struct crdt_index *x = make(6 << 20, WALKERS, TTL, NOW);
         struct crdt_index *y = make(40 << 20, WALKERS, TTL, NOW);
         uint64_t n = SHARED;
-        /* Of the holders of each shared id, few are of the present generation. */
+        /* Few holders of each shared id are of the present generation. */
         for (unsigned i = 0; i < SHARED; i++) {
             for (unsigned r = 0; r < 6; r++)
                 DISCARD(crdt_index_observe(x, id_of(i), r, 1, r < 2 ? NOW : NOW - 2));

@@ -1,5 +1,5 @@
-/* The wire and the digests of reports, byte by byte: routers of two releases are in one cluster
- * while it is updated. Whoever changes these numbers changes what they agree on. */
+/* The wire and the digests of reports, byte by byte: during an update, routers of two releases are
+ * in one cluster. A change of these numbers changes the routers' agreement. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What a reader of KV-cache events says of checkpoints: the laws of marks, and that they travel. */
+/* Marks of checkpoints from a reader of KV-cache events: their laws, and their travel. */
 #include "crdt/marks.h"
 
 #include "base/checkpoint.h"
@@ -45,7 +45,7 @@ static struct crdt_state *with_prompt(uint64_t self, unsigned *slot)
     return s;
 }
 
-/* All that waits goes to another router. */
+/* Sends everything that waits to another router. */
 static void tell(struct crdt_state *from, uint64_t self, struct crdt_state *to)
 {
     static uint64_t seq;
@@ -62,7 +62,7 @@ static void test_gone_and_present_take_turns(void **state)
     (void)state;
     unsigned slot;
     struct crdt_state *s = with_prompt(1, &slot);
-    assert_int_equal(present(s, slot, 3, 0), 0); /* it is */
+    assert_int_equal(present(s, slot, 3, 0), 0); /* present */
     assert_true(held(s, slot, 3));
     assert_int_equal(gone(s, slot, 3), 1);
     assert_int_equal(gone(s, slot, 3), 0);
@@ -81,7 +81,7 @@ static void test_gone_and_present_take_turns(void **state)
         assert_int_equal(present(s, slot, 3, 0), 1);
         assert_true(held(s, slot, 3));
     }
-    assert_int_equal(gone(s, slot, 3), ERR_AGAIN); /* all is said */
+    assert_int_equal(gone(s, slot, 3), ERR_AGAIN); /* already published */
     state_advance(s, NOW + 1);
     assert_int_equal(gone(s, slot, 3), 1);
     assert_false(held(s, slot, 3));
@@ -109,8 +109,8 @@ static void test_nothing_is_said_that_changes_nothing(void **state)
     assert_int_equal(present(s, 40, 0, 0), ERR_NOT_FOUND);
     assert_int_equal(present(s, slot, 0, NOW), 0);
     assert_false(crdt_state_has_news(s));
-    /* What is older than the caller's floor is said again, though nobody said it is gone; and
-     * something that is in no index is said, too. */
+    /* Entries older than the caller's floor are published again, though none was reported gone.
+     * Entries missing from the index are published, too. */
     state_advance(s, NOW + 2);
     assert_int_equal(present(s, slot, 0, NOW + 1), 1);
     assert_int_equal(present(s, slot, 0, NOW + 2), 0);
@@ -139,7 +139,7 @@ static void test_marks_travel_and_weigh_nothing(void **state)
     tell(b, 2, a);
     assert_true(held(a, slot, 5));
     assert_true(states_equal(a, b, 0));
-    assert_true(crdt_state_restarted(a, slot, 0)); /* and end with the cache */
+    assert_true(crdt_state_restarted(a, slot, 0)); /* marks end with the cache */
     assert_int_equal(crdt_state_observe(a, &chain, slot), POINTS);
     assert_true(held(a, slot, 5));
     assert_int_equal(gone(a, slot, 5), 1);
@@ -188,7 +188,8 @@ static struct crdt_state *joined(const struct crdt_state *a, const struct crdt_s
     return s;
 }
 
-/* Joined in any order, with garbage collected before or after, all hold the same for held. */
+/* Joined in any order, with garbage collected before or after, all routers have the same
+ * entries. */
 static void test_marks_join_in_any_order(void **state)
 {
     (void)state;
@@ -209,7 +210,7 @@ static void test_marks_join_in_any_order(void **state)
                      whole = states_replica(yx, number);
             for (unsigned point = 0; point < POINTS; point++) {
                 assert_int_equal(held(xy, a, point), held(cut, b, point));
-                /* The floor takes what was held, and brings nothing back that was gone. */
+                /* The floor removes entries, and brings none back that was gone. */
                 assert_true(held(yx, whole, point) || !held(xy, a, point));
             }
         }

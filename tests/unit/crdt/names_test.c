@@ -55,15 +55,15 @@ static unsigned match(struct crdt_state *s, unsigned slot)
     return lengths[slot];
 }
 
-/* What was observed, reported and made under the old name is not the new one's, nor does it come
- * back by a late packet. */
+/* Observations, reports and bindings of the old name do not pass to the new one, and no late packet
+ * brings them back. */
 static void test_a_slot_that_is_used_again_is_as_new(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 8, 0);
     int slot = state_replica(s, SLICE("old:80"));
     uint32_t now = START + TTL;
-    state_advance(s, now); /* it lives, so what follows is younger than all floors below */
+    state_advance(s, now); /* the name lives, so later ones are younger than all floors below */
     states_prompt(&chain, 1, 20);
     assert_int_equal(crdt_state_observe(s, &chain, (unsigned)slot), 20);
     assert_int_equal(crdt_state_bind(s, 77, (unsigned)slot), 1);
@@ -104,7 +104,8 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     assert_int_equal(sum.requests, 0);
     crdt_state_check(s);
 
-    /* The old name, named again, has the same rkey: what is older than its new life is not its. */
+    /* The old name, named again, has the same rkey: entries older than its new life are not its
+     * own. */
     int again = state_replica(s, SLICE("old:80"));
     assert_true(again >= 0 && again != slot);
     assert_int_equal(crdt_registry_at(crdt_state_registry(s), (unsigned)again)->rkey, rkey);
@@ -119,7 +120,7 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     crdt_state_destroy(s);
 }
 
-/* More often within a lap of the sweeper than there are incarnations. */
+/* More often within a lap of the sweeper than the number of incarnations. */
 static void test_a_slot_changes_hands_faster_than_the_sweeper_goes_round(void **state)
 {
     (void)state;
@@ -177,8 +178,8 @@ static bool are_equal(const struct cluster *c, uint32_t from)
     return equal;
 }
 
-/* 200 new names a day, each used for an hour or two and named by one or two of three routers, whose
- * packets are lost now and then. 1,024 names were gone in five days. */
+/* 200 new names a day, each used for an hour or two. One or two of three routers name each; their
+ * packets are lost now and then. 1,024 names were used up in five days. */
 static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
             struct crdt_index_stats stats;
             state_advance(c.node[i], now);
             crdt_index_stats(index, &stats);
-            (void)crdt_index_sweep(index, (uint32_t)stats.buckets / 64); /* in haste 16 times */
+            (void)crdt_index_sweep(index, (uint32_t)stats.buckets / 64); /* at high speed */
             snprintf(name, sizeof name, "10.%u.%u.%u:8000", n >> 16, n >> 8 & 255, n & 255);
             if ((n + i) % 3 == 0 || n % 2 == 0) {
                 int slot = crdt_state_name(c.node[i], slice_of_cstr(name));
@@ -239,8 +240,8 @@ static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 
 /* --- agreeing ------------------------------------------------------------------------------- */
 
-/* The floors of two routers differ for a moment: what one has forgotten is not brought back by the
- * other, and is no difference that lasts. */
+/* The floors of two routers differ for a moment. A row that one has forgotten is not brought back
+ * by the other, and is no lasting difference. */
 static void test_rows_below_the_higher_floor_are_not_compared(void **state)
 {
     (void)state;
@@ -249,9 +250,9 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     (void)states_reconcile(b, a, true);
     state_advance(a, START + 1);
     assert_int_equal(state_replica(a, SLICE("young:80")), 1);
-    (void)states_reconcile(a, b, true); /* whose floor is the lower one compares */
+    (void)states_reconcile(a, b, true); /* the router with the lower floor compares */
     assert_true(states_equal(a, b, START + 2));
-    state_advance(a, START + TTL + 1); /* the other does so in a moment */
+    state_advance(a, START + TTL + 1); /* the other reaches that floor in a moment */
     assert_int_equal(stats_of(a).names, 1);
     assert_int_equal(stats_of(b).names, 2);
     for (unsigned i = 0; i < 3; i++) {
@@ -259,15 +260,15 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
         (void)states_reconcile(b, a, true);
         assert_int_equal(stats_of(a).names, 1);
     }
-    assert_int_equal(stats_of(a).late, 0); /* it was not even sent */
+    assert_int_equal(stats_of(a).late, 0); /* the row was not even sent */
     state_advance(b, START + TTL + 1);
     assert_true(states_equal(a, b, START + TTL + 2));
     crdt_state_destroy(a);
     crdt_state_destroy(b);
 }
 
-/* A router that was paused for longer than names live forgets one that the others still name, and
- * what it reported of it. They hold its rows. It has nothing to report any more, and what is zero
+/* A router was paused for longer than names live. It forgets a name that the others still use, and
+ * the reports too. The others have its rows. The router has nothing to report any more, and zero
  * makes no row: nothing ever superseded theirs. */
 static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(void **state)
 {
@@ -283,7 +284,7 @@ static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(v
     assert_true(states_equal(a, b, 0));
 
     for (uint32_t now = START; now <= START + TTL + 1; now++)
-        state_advance(b, now); /* it names it again and again */
+        state_advance(b, now); /* b repeats the name again and again */
     state_advance(a, START + TTL + 1);
     assert_int_equal(stats_of(a).names, 0);
     (void)states_reconcile(b, a, true);
@@ -303,7 +304,7 @@ static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(v
 
 /* --- start times that become known ----------------------------------------------------------- */
 
-enum { EARLY_MS = 15000 }; /* a generation, as make() leaves it */
+enum { EARLY_MS = 15000 }; /* a generation, as set by make() */
 
 static struct crdt_state *used_at(uint64_t cluster_ms, unsigned *slot)
 {
@@ -325,7 +326,8 @@ static bool is_kept(struct crdt_state *s, unsigned slot)
     return kept;
 }
 
-/* A first start time renames the cache. What was observed is the process's, if it began before. */
+/* A first start time renames the cache. Observations belong to the process, if it began before
+ * them. */
 static void test_what_was_observed_before_the_start_time_was_known(void **state)
 {
     (void)state;
@@ -336,7 +338,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     assert_true(crdt_state_restarted(s, slot, begin)); /* to the millisecond */
     assert_int_equal(match(s, slot), 0);
     assert_true(is_kept(s, slot));
-    /* It is reported as the new cache's. */
+    /* Reports use the new cache's name. */
     uint8_t delta[4096];
     struct crdt_state *other = make(2, 8, 8);
     crdt_state_clock(other, now);
@@ -354,7 +356,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     crdt_state_destroy(s);
 
     s = used_at(now, &slot);
-    assert_true(crdt_state_restarted(s, slot, begin + 1)); /* it began after that */
+    assert_true(crdt_state_restarted(s, slot, begin + 1)); /* the process began later */
     assert_false(is_kept(s, slot));
     /* But the clock was late, and is set. */
     crdt_state_clock(s, now + 500);
@@ -363,13 +365,13 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     crdt_state_destroy(s);
 
     s = used_at(now, &slot);
-    crdt_state_clock_moved(s, -500); /* it was ahead */
+    crdt_state_clock_moved(s, -500); /* the clock was ahead */
     assert_true(crdt_state_restarted(s, slot, begin));
     assert_false(is_kept(s, slot));
     crdt_state_destroy(s);
 
     s = used_at(now, &slot);
-    assert_true(crdt_state_restarted(s, slot, 0)); /* it was lost, */
+    assert_true(crdt_state_restarted(s, slot, 0)); /* the cache was lost, */
     assert_true(crdt_state_restarted(s, slot, begin - 1000));
     assert_false(is_kept(s, slot));
     crdt_state_destroy(s);
@@ -383,7 +385,8 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     crdt_state_destroy(s);
 }
 
-/* Engines that never tell it: what waits is bounded, and the oldest goes. */
+/* Engines that never report a start time: the waiting observations are bounded, and the oldest
+ * go. */
 static void test_what_waits_for_a_start_time_is_bounded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What routers hold of requests after which engines died: a map that joins by the greater value,
- * forgets by time, and is bounded. */
+/* Records of requests after which engines died: a map that joins by the greater value, forgets by
+ * time, and is bounded. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
@@ -73,8 +73,7 @@ static void what_is_forgiven_stays_so_until_another_death(void **state)
     assert_true(same(&here, &there));
 }
 
-/* The laws, on random tables that hold about the same few hashes, and more than there is room for.
- */
+/* The laws, on random tables with about the same few hashes, and with more than fit. */
 static void joining_is_a_semilattice(void **state)
 {
     (void)state;
@@ -232,8 +231,7 @@ static void a_full_table_fits_a_message_and_a_chunk(void **state)
     crdt_state_destroy(c);
 }
 
-/* A router of a version before poison sends summaries without it: they are equal as far as it
- * knows. */
+/* A router from before poison sends summaries without that class: they count as equal. */
 static void a_summary_without_it_is_understood(void **state)
 {
     (void)state;

@@ -74,7 +74,7 @@ static void test_differences_of_any_number_are_repaired_both_ways(void **state)
         assert_int_equal(e.joined, 31 * prompts);
         assert_true(states_equal(a, b, 0));
         assert_true(states_reconcile(b, a, true).equal);
-        /* Cost follows the difference, whatever the size: cells fold to few widths. */
+        /* The cost follows the difference, whatever the size: cells fold to few widths. */
         assert_in_range(e.bytes, 1, 2500 + 60 * 31 * prompts);
         destroy(a, b);
     }
@@ -111,7 +111,7 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
     assert_true(e.too_many);
     assert_int_equal(e.messages, 2);
     assert_in_range(e.bytes, 1, 3000);
-    /* But not because the clocks are hours apart: a snapshot would be refused as well. */
+    /* But not if the clocks are hours apart: a snapshot would be refused as well. */
     struct crdt_state *c = states_make(&(struct states_setting){.self = 3, .now = 500});
     assert_false(states_reconcile(a, c, true).too_many);
     assert_false(states_reconcile(c, a, true).too_many);
@@ -121,8 +121,7 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
     destroy(a, b);
 }
 
-/* All that a router reports of as many replicas as there are by default, with the longest figures.
- */
+/* A router's reports of the default maximum of replicas, with the longest figures. */
 static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **state)
 {
     (void)state;
@@ -154,8 +153,8 @@ static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **
     destroy(a, b);
 }
 
-/* Who is short of memory has a higher floor. What lies below is neither compared nor sent, so the
- * two find rest. */
+/* A router short of memory has a higher floor. Entries below are neither compared nor sent, so the
+ * two come to rest. */
 static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
 {
     (void)state;
@@ -185,7 +184,8 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
     }
 }
 
-/* Two were "equal" whose memory kept less than a span: nothing of it was compared. */
+/* Two routers counted as "equal" if their memory kept less than a span: nothing of that span was
+ * compared. */
 static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void **state)
 {
     (void)state;
@@ -248,8 +248,8 @@ static struct crdt_reconciled take(struct crdt_state *s, const struct wire_write
     return r;
 }
 
-/* What is asked for costs whoever asks nothing: sixteen sections in one packet, and packet after
- * packet, were a walk over the index each. */
+/* Requests cost their sender nothing. Sixteen sections in one packet, packet after packet, caused a
+ * walk over the index each. */
 static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state
         observe(s, 2 + kind, 5, 2);
         r = take(s, &out.w, bytes, &reply);
         assert_false(r.cut_walked);
-        /* What was too much for fewer cells is not sent again and again. */
+        /* A difference too large for fewer cells is not sent again and again. */
         assert_int_equal(reply.len, kind == 2 ? 0 : len);
         crdt_state_cut_renew(s);
         assert_true(take(s, &out.w, bytes, &reply).cut_walked);
@@ -305,7 +305,7 @@ static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
     destroy(a, b);
 }
 
-/* What one holds is not sought at another that does not keep that time any more. */
+/* Entries of one router are not requested from another that no longer keeps that time. */
 static void test_where_nothing_is_kept_by_both_nothing_is_sought(void **state)
 {
     (void)state;
@@ -341,8 +341,8 @@ static struct crdt_state *make_with_cache(uint64_t self)
     return s;
 }
 
-/* The sketches of both have what is left of the cache until they are swept, and "far behind" made
- * each of them take a snapshot. */
+/* The sketches of both have the rest of the lost cache until the sweep, and "far behind" made each
+ * of them take a snapshot. */
 static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
 {
     (void)state;
@@ -350,11 +350,11 @@ static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
     struct crdt_state *b = make_with_cache(2);
     (void)crdt_state_restarted(a, 3, 777);
     observe(a, 9000, 50, 3);
-    /* One has heard of it, the other has not. */
+    /* One has received the loss, the other has not. */
     struct states_exchange e = states_reconcile(b, a, true);
     assert_false(e.too_many);
     assert_in_range(e.bytes, 1, 5000);
-    /* Both have; their sweepers are not at the same place. */
+    /* Both have; their sweepers are at different places. */
     (void)crdt_index_sweep(crdt_state_index(a), 200);
     observe(b, 9001, 50, 3);
     uint64_t bytes = 0;
@@ -395,7 +395,7 @@ static void test_registry_and_reports_are_repaired(void **state)
     (void)states_reconcile(a, b, false);
     struct crdt_load sum;
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
-    assert_int_equal(sum.requests, 0); /* loads only where nothing is on its way */
+    assert_int_equal(sum.requests, 0); /* loads only if nothing is on its way */
     (void)states_reconcile(a, b, true);
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
     assert_int_equal(sum.requests, 4);
@@ -403,8 +403,8 @@ static void test_registry_and_reports_are_repaired(void **state)
     destroy(a, b);
 }
 
-/* A message ends anywhere. A report can be shorter than the ORIGIN in front of it: it was written
- * where that did not fit, and counted as that of the router before. */
+/* A message may end anywhere. A report can be shorter than the ORIGIN in front of it. Such a report
+ * was written although its ORIGIN did not fit, and counted as the previous router's. */
 static void test_reports_keep_their_router_where_a_message_is_full(void **state)
 {
     (void)state;
@@ -458,7 +458,7 @@ static struct crdt_digest digest(const struct crdt_state *s)
 
 static void try_message(struct crdt_state *s, const uint8_t *bytes, size_t len)
 {
-    /* An exact copy, so that the sanitizer sees a read beyond its end. */
+    /* An exact copy, so that the sanitizer sees a read beyond the end. */
     char *copy = malloc(len > 0 ? len : 1);
     assert_non_null(copy);
     memcpy(copy, bytes, len);

@@ -70,7 +70,7 @@ static struct crdt_registry_row value(unsigned n)
 
 static uint64_t digest_after(const unsigned *values, unsigned count)
 {
-    /* Of few places: 30,000 are made, checked and freed. */
+    /* With few places: 30,000 are made, checked and freed. */
     struct crdt_registry *r = make_of(&(struct crdt_registry_config){
         .slots = 4, .names_max = 4, .rows_max = 8, .ttl_s = TTL, .now_s = NOW});
     for (unsigned i = 0; i < count; i++) {
@@ -118,7 +118,7 @@ static void test_the_digest_tells_every_two_values_apart(void **state)
 
 /* --- forgetting ----------------------------------------------------------------------------- */
 
-/* Rows of three names, in each of which the floor may rise above it. */
+/* Rows of three names; the floor may rise above each row. */
 static struct crdt_registry_row mortal(unsigned n)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -127,7 +127,7 @@ static struct crdt_registry_row mortal(unsigned n)
         .name = slice_of_cstr(names[n % 3]), .named = named, .born = FLOOR};
 }
 
-/* Joins them in this order; before the one at `rise` the floor rises by two. */
+/* Joins the rows in this order; before the one at `rise` the floor rises by two. */
 static struct crdt_registry *after_rise(const unsigned *values, unsigned count, unsigned rise,
                                         unsigned names_max)
 {
@@ -140,20 +140,20 @@ static struct crdt_registry *after_rise(const unsigned *values, unsigned count, 
         bool news = false;
         if (i < count) {
             row = mortal(values[i]);
-            DISCARD(crdt_registry_join(r, &row, &news)); /* it may be below the floor */
+            DISCARD(crdt_registry_join(r, &row, &news)); /* the row may be below the floor */
         }
         crdt_registry_check(r);
     }
     return r;
 }
 
-/* Whatever the order, and wherever between them the floor rises. */
+/* For each order, and each place at which the floor rises. */
 static void test_floors_commute_with_joins_at_the_limit_too(void **state)
 {
     (void)state;
     for (unsigned n = 0; n < TEST_ROUNDS(12 * 12 * 12); n++) {
         if (n % 12 > n / 144)
-            continue; /* the other way round it is tried as well */
+            continue; /* the opposite order is tried as well */
         for (unsigned names_max = 1; names_max <= 3; names_max++) {
             const unsigned a = n % 12, b = n / 12 % 12, c = n / 144;
             const unsigned orders[][3] = {{a, b, c}, {c, b, a}, {b, a, c}};
@@ -186,7 +186,7 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     assert_true(crdt_registry_wish(r, (unsigned)added, CRDT_WISH_ADDED));
     struct crdt_registry_row late = crdt_registry_row(r, (unsigned)gone);
     char name[8] = "gone";
-    late.name = slice_of_cstr(name); /* the row is the registry's */
+    late.name = slice_of_cstr(name); /* the registry owns the row */
     uint64_t version = crdt_registry_version(r);
     for (uint32_t now = NOW + 1; now <= NOW + TTL; now++)
         crdt_registry_advance(r, now);
@@ -197,19 +197,19 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     assert_int_equal(crdt_registry_by_name(r, SLICE("kept")), kept);
     assert_int_equal(crdt_registry_by_name(r, SLICE("added")), added);
     assert_true(crdt_registry_version(r) > version);
-    assert_true(crdt_registry_news(r) >= 0); /* those that were named again are published */
+    assert_true(crdt_registry_news(r) >= 0); /* repeated names are published */
 
     assert_int_equal(crdt_registry_join(r, &late, &news), ERR_STALE);
     assert_false(news);
     struct crdt_registry_stats stats = *crdt_registry_stats(r);
     assert_int_equal(stats.forgotten, 1);
     assert_int_equal(stats.late, 1);
-    /* Named again it is new; its slot may be another's by then. */
+    /* A repeated name is new; by then its slot may have another owner. */
     assert_true(crdt_registry_name(r, SLICE("new"), false, &news) == gone);
     assert_true(crdt_registry_name(r, SLICE("gone"), false, &news) >= 0);
     int slot = crdt_registry_by_name(r, SLICE("gone"));
     assert_int_equal(crdt_registry_at(r, (unsigned)slot)->born, NOW + TTL + 1);
-    /* A router that slept so long does not name again what others added and forgot meanwhile. */
+    /* A router that slept so long does not repeat names that others added and forgot meanwhile. */
     crdt_registry_advance(r, NOW + 10 * TTL);
     assert_int_equal(crdt_registry_by_name(r, SLICE("added")), -1);
     assert_true(crdt_registry_by_name(r, SLICE("kept")) >= 0);
@@ -223,8 +223,8 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     crdt_registry_destroy(r);
 }
 
-/* A router whose clock is behind adds a replica: it comes here in its last second. It was forgotten
- * by all. (Simulation, seed 206 of storm.) */
+/* A router with a late clock adds a replica: the name arrives here in the last second. All forgot
+ * it. (Simulation, seed 206 of storm.) */
 static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
     crdt_registry_destroy(r);
 }
 
-/* Of several routers that name one the first one's news serves all. */
+/* If several routers name a replica, the first one's news serve all. */
 static void test_a_name_is_named_again_by_one_router(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void test_a_name_is_named_again_by_one_router(void **state)
             }
         }
     }
-    /* Each every quarter of the time and a bit, not five times as often. */
+    /* Each name every quarter of the time and a bit, not five times as often. */
     assert_in_range(sent, NAMES * 12, NAMES * 32);
     for (unsigned i = 1; i < ROUTERS; i++)
         assert_int_equal(crdt_registry_digest(r[i], 0), crdt_registry_digest(r[0], 0));
@@ -302,7 +302,7 @@ static struct crdt_registry *make_small(void)
         .slots = 4, .names_max = 3, .rows_max = 6, .ttl_s = TTL, .skew_s = 8, .now_s = NOW});
 }
 
-/* Each half refused the other's last name, and was never equal to it again. */
+/* Each half refused the other's last name, and the halves were never equal again. */
 static void test_two_halves_at_the_limit_choose_the_same_names(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void test_two_halves_at_the_limit_choose_the_same_names(void **state)
         assert_slice_equal(crdt_registry_waiting(both[i]), "left");
     }
     assert_int_equal(crdt_registry_digest(both[0], 0), crdt_registry_digest(both[1], 0));
-    /* When there is room it comes in by itself, and nobody has to say so again. */
+    /* Once there is room the name enters by itself, without another add. */
     for (unsigned i = 0; i < 2; i++) {
         crdt_registry_unname(both[i], SLICE("one"));
         assert_true(join_named(both[i], "two", NOW + 5, NOW) >= 0);
@@ -413,7 +413,7 @@ static void test_wishes_take_versions(void **state)
     assert_true(crdt_registry_wish(r, 0, CRDT_WISH_NONE));
     assert_int_equal(crdt_registry_at(r, 0)->wish_version, 2);
     assert_int_equal(crdt_registry_at(r, 0)->drain_version, 0);
-    /* The greater version wins, though its value is the lesser. */
+    /* The greater version wins, though its value is less. */
     bool news = false;
     struct crdt_registry_row late = {.name = SLICE("engine"),
                                      .named = NOW,
@@ -426,7 +426,7 @@ static void test_wishes_take_versions(void **state)
     crdt_registry_destroy(r);
 }
 
-/* They were one register, and either the drain or the wish was lost. */
+/* They were one register, and either the drain or the addition was lost. */
 static void test_a_drain_at_one_router_and_an_add_at_another_both_hold(void **state)
 {
     (void)state;
@@ -463,7 +463,7 @@ static int by_rkey(const void *a, const void *b)
 /* Two names with the same rkey after so many raises, found among many. */
 static void find_collision(char one[32], char two[32], uint32_t raises)
 {
-    enum { NAMES = 44000 }; /* the secret is fixed: the first ones are below */
+    enum { NAMES = 44000 }; /* the secret is fixed: the first pairs are below */
     struct named *n = malloc(NAMES * sizeof *n);
     assert_non_null(n);
     struct crdt_registry *r = NULL;
@@ -524,7 +524,7 @@ static void test_raising_goes_on_behind_the_greatest_number(void **state)
     assert_int_equal(crdt_registry_at(r, greater)->incarnation.started, 1);
     assert_int_equal(crdt_registry_at(r, greater)->incarnation.raises, 0);
     uint64_t digest = crdt_registry_digest(r, 0);
-    (void)join(r, greater ? two : one, 0, UINT32_MAX); /* told again it is no news */
+    (void)join(r, greater ? two : one, 0, UINT32_MAX); /* no news the second time */
     assert_int_equal(crdt_registry_digest(r, 0), digest);
     crdt_registry_destroy(r);
 }

@@ -104,8 +104,8 @@ static void test_a_sum_has_all_figures_of_all_routers(void **state)
     destroy(&w);
 }
 
-/* All orders of four rows of one router, each up to twice: the value of a number is a function of
- * it, as only the router itself writes it. */
+/* All orders of four rows of one router, each up to twice: the number determines the value, because
+ * only the router itself writes its rows. */
 static void test_rows_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_loads_of_others_add_up_and_die_with_their_router(void **state)
     struct world w = make();
     struct crdt_report own = load(0, 0, 0, 0, 100);
     crdt_reports_set(w.reports, &own);
-    assert_int_equal(sum(&w, 0), 0); /* the own load is known better */
+    assert_int_equal(sum(&w, 0), 0); /* the router knows its own load better */
     assert_int_equal(join(&w, load(2, 10, 1, 0, 5)), 1);
     assert_int_equal(join(&w, load(3, 20, 1, 0, 7)), 1);
     assert_int_equal(join(&w, load(3, 20, 2, 1, 9)), 1);
@@ -157,7 +157,7 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     struct world w = make();
     (void)join(&w, load(2, 10, 500, 0, 5));
     assert_int_equal(join(&w, load(2, 9, 900, 0, 6)), ERR_STALE);
-    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), ERR_NOT_FOUND); /* membership says it first */
+    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), ERR_NOT_FOUND); /* membership comes first */
     crdt_reports_router(w.reports, 2, 11);
     assert_int_equal(sum(&w, 0), 0);
     assert_int_equal(join(&w, load(2, 10, 501, 0, 5)), ERR_STALE);
@@ -167,13 +167,13 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     destroy(&w);
 }
 
-/* Only a router writes its rows: what others hold of it, and it does not, it reports anew. */
+/* Only a router writes its rows. It reports anew the rows of its own that only others have. */
 static void test_own_rows_that_only_others_hold_are_superseded(void **state)
 {
     (void)state;
     struct world w = make();
     crdt_reports_epoch(w.reports, 5);
-    assert_int_equal(join(&w, load(1, 4, 900, 0, 6)), ERR_NOT_FOUND); /* it died with that life */
+    assert_int_equal(join(&w, load(1, 4, 900, 0, 6)), ERR_NOT_FOUND); /* ended with that life */
     assert_int_equal(join(&w, load(1, 6, 900, 0, 6)), ERR_NOT_FOUND);
     assert_false(crdt_reports_any_waiting(w.reports));
     for (unsigned i = 0; i < 2; i++)
@@ -207,7 +207,7 @@ static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
     crdt_reports_epoch(w.reports, 5);
     struct crdt_report row = load(0, 0, 0, 2, 0);
     crdt_reports_set(w.reports, &row);
-    assert_false(crdt_reports_any_waiting(w.reports)); /* no load is no news */
+    assert_false(crdt_reports_any_waiting(w.reports)); /* zero load is no news */
     row.value.load.requests = 3;
     crdt_reports_set(w.reports, &row);
     crdt_reports_set(w.reports, &row);
@@ -255,7 +255,8 @@ static void test_rows_of_one_replica_are_visited_by_router(void **state)
     destroy(&w);
 }
 
-/* Gauges that fall tell what was computed; a router that goes has computed nothing by going. */
+/* Falling gauges show the computed prefill; a router that leaves has computed nothing by
+ * leaving. */
 static void test_prefill_that_leaves_the_gauges_is_counted(void **state)
 {
     (void)state;
@@ -291,7 +292,8 @@ static void test_routers_are_bounded_and_claims_are_cut(void **state)
     destroy(&w);
 }
 
-/* Of a later version; the place of the replica gets another name (ASan looks for the bytes). */
+/* Bytes of a later version; the place of the replica gets another name (ASan looks for the
+ * bytes). */
 static void test_later_bytes_go_with_the_replica(void **state)
 {
     (void)state;
@@ -306,7 +308,7 @@ static void test_later_bytes_go_with_the_replica(void **state)
     destroy(&w);
 }
 
-/* The last fields of a sight, in the one form of its bytes. */
+/* The last fields of a sight, in their only form. */
 static void test_what_a_replica_rejects_is_read_as_it_was_written(void **state)
 {
     (void)state;

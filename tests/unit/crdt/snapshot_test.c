@@ -84,8 +84,8 @@ static struct crdt_state *make(uint64_t self)
     return states_make(&(struct states_setting){.self = self, .bytes_max = 12 << 20});
 }
 
-/* While the snapshot is on its way the state goes on changing, and its deltas reach the joiner in
- * any order with the chunks: in the end it has everything. */
+/* During the snapshot the state goes on changing, and its deltas reach the joiner in any order with
+ * the chunks: in the end the joiner has everything. */
 static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_a_snapshot_begins_where_it_is_told_to(void **state)
     crdt_state_destroy(b);
 }
 
-/* Ids that all replicas hold are sets in memory, and no chunk gets too long by them. */
+/* Ids at all replicas are sets in memory, and make no chunk too long. */
 static void test_sets_of_holders_fit_into_chunks(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The laws of the product: states join by snapshot, and the order of joining, repeating it, and
+/* The laws of the product: states join by snapshot. The order of joining, repetition, and
  * collecting garbage before or after must not show. */
 #include "crdt/state.h"
 
@@ -29,7 +29,7 @@ static struct crdt_state *copy(const struct crdt_state *s)
 
 enum { SMALL = 12, STEP = SMALL / TEST_ROUNDS(SMALL) };
 
-/* Small states that differ in one thing or two, each of which some other knows better. */
+/* Small states that differ in one thing or two, each of which is newer in some other state. */
 static struct crdt_state *small(unsigned n)
 {
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1 + n % 3});
@@ -164,7 +164,7 @@ static void test_raising_the_floor_commutes_with_joining(void **state)
     free_all((struct crdt_state *[]){x, y}, 2);
 }
 
-/* A cache is forgotten before or after what is said of it is joined: what was said is gone. */
+/* A cache is forgotten before or after its observations are joined: either way they are gone. */
 static void test_retiring_a_cache_commutes_with_joining(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Tidings: told in order, bounded, in no state. */
+/* Tidings: delivered in order, bounded, part of no state. */
 #include "crdt/tidings.h"
 
 #include "base/prng.h"
@@ -95,7 +95,7 @@ static void test_they_travel_behind_the_state_and_are_not_in_it(void **state)
     size_t len;
     while ((len = crdt_state_produce(a, ++seq, bytes, sizeof bytes)) > 0) {
         assert_int_equal(apply(b, slice_of((const char *)bytes, len)), 0);
-        /* First what all must agree on. */
+        /* First the part that must be equal everywhere. */
         assert_true(h.count == 0 || states_equal(a, b, 0));
     }
     assert_int_equal(h.count, 40);
@@ -136,7 +136,7 @@ static void test_none_is_heard_of_what_is_broken_or_a_dump(void **state)
         if (len != 3)
             assert_int_equal(apply(s, slice_of(whole.at, len)), ERR_SYNTAX);
     }
-    assert_int_equal(apply(s, SLICE("\x0a\x00")), ERR_SYNTAX); /* it has no kind */
+    assert_int_equal(apply(s, SLICE("\x0a\x00")), ERR_SYNTAX); /* without a kind */
     assert_int_equal(h.count, 0);
     assert_int_equal(crdt_snapshot_apply(s, whole), 0);
     struct crdt_state_stats stats;
