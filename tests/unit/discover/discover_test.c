@@ -1,4 +1,4 @@
-/* What the lists of sources come to: names used, drained, forgotten. In virtual time. */
+/* The results of sources' lists: names used, drained, forgotten. In virtual time. */
 #include "node/discover/discover_internal.h"
 #include "tests/lib/discover_host.h"
 
@@ -29,12 +29,12 @@ static void names_come_and_go(void **state)
     said("discovered discovered ");
 }
 
-/* Scaled to zero: the setting says what it will have. */
+/* Scaled to zero: the setting names the future model. */
 static void a_source_names_its_model_though_it_lists_nothing(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
-    assert_true(discover_may_have(d)); /* it has not been heard of */
+    assert_true(discover_may_have(d)); /* no list has come yet */
     struct node_labels labels = {.model = SLICE("org/m")};
     assert_int_equal(discover_source_labels(d, s, &labels), ERR_OK);
     assert_false(discover_may_have(d));
@@ -42,7 +42,7 @@ static void a_source_names_its_model_though_it_lists_nothing(void **state)
     assert_true(discover_names_model(d, SLICE("org/m:adapter"), false));
     assert_false(discover_names_model(d, SLICE("org/mm"), false));
     assert_false(discover_names_model(d, SLICE("org"), false));
-    /* Where it has replicas, what they say of the model goes before the label. */
+    /* If the source has replicas, their models go before the label. */
     assert_int_equal(list(s, "a:1"), ERR_OK);
     assert_true(discover_names_model(d, SLICE("org/m"), false));
     assert_false(discover_names_model(d, SLICE("org/m"), true));
@@ -62,7 +62,7 @@ static void one_that_comes_back_is_used_at_once(void **state)
     now += 5000;
     assert_int_equal(list(s, "a:1 b:1"), ERR_OK);
     told("use a:1; use b:1; drain b:1; use b:1");
-    /* and the time that it was away does not count the next time */
+    /* an earlier absence does not count next time */
     now += DISCOVER_KEEP_MS;
     assert_int_equal(list(s, "a:1"), ERR_OK);
     at(now + DISCOVER_KEEP_MS - 1);
@@ -111,7 +111,7 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("use a:1; use b:1");
     assert_int_equal(list(pods, "a:1 b:1!"), ERR_OK);
     told("drain b:1");
-    at(now + 10 * DISCOVER_KEEP_MS); /* listed still: it is not forgotten */
+    at(now + 10 * DISCOVER_KEEP_MS); /* still listed: not forgotten */
     told("");
     assert_int_equal(list(pods, "a:1 b:1"), ERR_OK);
     told("use b:1");
@@ -120,13 +120,13 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("drain b:1; use b:1");
     assert_int_equal(list(dns, "a:1"), ERR_OK);
     told("drain b:1");
-    /* Whichever of them says so. */
+    /* In any of the sources. */
     assert_int_equal(list(pods, "a:1"), ERR_OK);
     assert_int_equal(list(dns, "a:1!"), ERR_OK);
     told("drain a:1");
 }
 
-/* A pod that terminates as we start is none of ours. */
+/* A pod that terminates at the start is never used. */
 static void what_drains_from_the_start_is_never_used(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void a_refused_name_is_tried_again(void **state)
     at(now + 1000);
     told("");
     said("discovered replica_refused replica_refused "); /* once each */
-    /* Never used: nothing to drain. But it may wait for room. */
+    /* Never used: nothing to drain. But the name may wait for room. */
     assert_int_equal(list(s, "b:1"), ERR_OK);
     told("forget a:1");
     assert_int_equal(list(s, "b:1!"), ERR_OK);
@@ -175,7 +175,7 @@ static void a_refused_name_is_tried_again(void **state)
     told("");
 }
 
-/* The host dropped names that it used: older ones came. */
+/* The host dropped used names: older ones came. */
 static void what_the_host_lost_is_offered_again(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void what_the_host_lost_is_offered_again(void **state)
     told("use b:1 weight 2");
     at(now + 1000);
     told("");
-    /* What it lost while it drained is over. */
+    /* A name lost while draining is over. */
     assert_int_equal(list(s, "a:1"), ERR_OK);
     (void)strcpy(host.lost, "b:1");
     at(now + 1000);
@@ -224,7 +224,7 @@ static void a_list_that_cannot_be_taken_changes_nothing(void **state)
     told("use a:1");
     assert_true(discover_lists(d, s, SLICE("a:1")));
     said("discovered discovery_failed discovery_failed ");
-    /* So many it may have. */
+    /* The maximum number of entries. */
     assert_int_equal(discover_list(d, s, many, DISCOVER_ENTRIES_MAX, now), ERR_OK);
     discover_check(d);
 }
@@ -291,7 +291,7 @@ static void sources_are_limited_and_shown(void **state)
     assert_int_equal(discover_source(d, "dns", SLICE("one too many")), ERR_FULL);
 }
 
-/* Whatever the lists, in whatever order: after all is quiet the host uses what is listed. */
+/* Any lists in any order: once all is quiet, the host uses exactly the listed names. */
 static void the_host_ends_with_what_is_listed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Empty lists, lists that fail, and how long they change nothing. */
+/* Empty lists, failing lists, and the time for which they change nothing. */
 #include "node/discover/discover_internal.h"
 #include "tests/lib/discover_host.h"
 
@@ -30,7 +30,7 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     at(now + DISCOVER_EMPTY_MS);
     assert_int_equal(list(s, ""), ERR_OK);
     at(now + DISCOVER_EMPTY_MS - 1);
-    discover_failed(d, s, "timeout", now); /* a failure too: it must say so the whole time */
+    discover_failed(d, s, "timeout", now); /* a failure too: lists must be empty the whole time */
     at(now + 1);
     assert_int_equal(list(s, ""), ERR_OK);
     at(now + DISCOVER_EMPTY_MS - 1);
@@ -39,7 +39,7 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     told("drain a:1");
 }
 
-/* A watch that breaks once and goes on: no list comes, for there is no news. */
+/* A watch that breaks once and goes on: no list comes, because nothing changed. */
 static void an_empty_list_still_counts_after_a_failure(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void an_empty_list_still_counts_after_a_failure(void **state)
     told("use a:1");
     at(now + 1);
     told("drain a:1");
-    /* A list that is refused is not an empty one. */
+    /* A refused list is not an empty one. */
     assert_int_equal(list(s, "b:1"), ERR_OK);
     assert_int_equal(list(s, ""), ERR_OK);
     struct discover_entry nameless = {0};
@@ -97,7 +97,7 @@ static void the_first_list_may_be_empty(void **state)
     assert_int_equal(list(s, ""), ERR_OK);
     assert_true(origin->listed && origin->list.count == 0 && discover_says_empty(origin));
     told("");
-    said("discovery_empty "); /* its name may be wrong */
+    said("discovery_empty "); /* the source's name may be wrong */
     assert_int_equal(list(s, ""), ERR_OK);
     said(""); /* once */
     assert_int_equal(list(s, "a:1"), ERR_OK);

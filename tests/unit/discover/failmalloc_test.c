@@ -1,4 +1,4 @@
-/* No memory: a list is taken whole or not at all, and the next one is. */
+/* No memory: a list is taken whole or not at all, and the next one succeeds. */
 #include "tests/lib/discover_quiet.h"
 #include "tests/lib/failmalloc.h"
 
@@ -53,7 +53,7 @@ static void life(bool may_fail)
         discover_tick(d, now + DISCOVER_EMPTY_MS + DISCOVER_KEEP_MS);
         discover_check(d);
     }
-    failmalloc_enough(); /* what was missed heals with the next list */
+    failmalloc_enough(); /* the next list repairs the loss */
     list(d, source, (const char *[]){"a:1", "b:1"}, 2, now, false);
     discover_tick(d, now + DISCOVER_KEEP_MS);
     discover_tick(d, now + 2 * DISCOVER_KEEP_MS);
@@ -66,7 +66,8 @@ static void life(bool may_fail)
     "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"2\"},\"addressType\":\"IPv4\","    \
     "\"ports\":[{\"port\":80}],\"endpoints\":[{\"addresses\":[\"" ip "\"]}]}"
 
-/* An API server with one slice at version 1, and one more at version 2: an event says so once. */
+/* An API server with one slice at version 1, and one more at version 2, for which one event
+ * comes. */
 static void serve(struct discover_kubernetes *k, uint64_t now_ms, uint64_t *until_ms, bool *later)
 {
     static const char a[] =
@@ -109,7 +110,7 @@ static void service_life(bool may_fail)
     for (unsigned i = 0; i < 6 && count < 2; i++) {
         serve(k, now, &now, &later);
         if (i == 1)
-            failmalloc_enough(); /* what was missed heals by itself, after a while */
+            failmalloc_enough(); /* the loss repairs itself after a while */
         (void)discover_kubernetes_entries(k, &count);
     }
     const struct discover_entry *entries = discover_kubernetes_entries(k, &count);

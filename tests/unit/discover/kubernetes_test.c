@@ -1,5 +1,5 @@
-/* Stories of a service that is followed: what the API server does, line by line, and what follows
- * from it. Time is virtual; waits are by chance, so a story says within which bounds. */
+/* Stories of a watched service: the API server's actions, line by line, and their effects. Time is
+ * virtual; waits are random, so a story gives their bounds. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -11,7 +11,7 @@ static uint64_t now;
 static uint64_t until;
 static char did[4096];
 
-/* The target without what is the same in each. */
+/* Notes the target without the constant part. */
 static void note_target(void)
 {
     struct slice t = slice_of_cstr(discover_kubernetes_target(k));
@@ -46,7 +46,7 @@ static void note_list(void)
     }
 }
 
-/* What it does now, until it waits. */
+/* Acts now, until a wait. */
 static void act(void)
 {
     enum discover_kubernetes_action action;
@@ -97,7 +97,7 @@ static void answer(unsigned status, const char *body)
     ended(NULL);
 }
 
-/* Nothing until then, which is between so many ms from now. */
+/* No action for between so many ms from now. */
 static void waits(uint64_t least_ms, uint64_t most_ms)
 {
     does("");
@@ -188,7 +188,7 @@ static void a_watch_that_breaks_is_resumed_at_its_last_version(void **state)
     received(EVENT("MODIFIED", SLICE_JSON("a", "6", IP("10.0.0.2"))));
     received("{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"");
     does("listed 10.0.0.2:8000");
-    ended("connection reset"); /* in the middle of an event: that one does not count */
+    ended("connection reset"); /* in the middle of an event, which does not count */
     waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
     does("ask watch resourceVersion=6");
     answered(200);
@@ -207,7 +207,7 @@ static void a_watch_that_is_silent_is_dead(void **state)
     waits(DISCOVER_SILENCE_MS, DISCOVER_SILENCE_MS);
     assert_true(now > heard + DISCOVER_SILENCE_MS);
     does("cancel, ask watch resourceVersion=8");
-    waits(DISCOVER_ANSWER_MS, DISCOVER_ANSWER_MS); /* nor does the next one answer */
+    waits(DISCOVER_ANSWER_MS, DISCOVER_ANSWER_MS); /* the next request gets no answer either */
     does("cancel, failed: the API server does not answer");
 }
 
@@ -232,10 +232,10 @@ static void too_old_a_version_makes_a_new_list(void **state)
            "{\"kind\":\"Status\",\"code\":410}"); /* the page is too old: no good watch since */
     does("failed: the API server answers 410 again and again");
     waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
-    does(first_ask); /* from its first page */
+    does(first_ask); /* from the first page */
 }
 
-/* The old list holds however long it lasts, and the API server is not flooded. */
+/* The old list stays valid however long the outage, and the API server is not flooded. */
 static void an_api_server_that_is_away(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void an_api_server_that_is_away(void **state)
     does("same");
     ended(NULL);
     does("ask watch resourceVersion=5");
-    ended("connection refused"); /* it begins with short waits again */
+    ended("connection refused"); /* starts with short waits again */
     does("failed: connection refused");
     waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
 }
@@ -319,11 +319,11 @@ static void what_is_no_api_server(void **state)
     answered(500);
     static char junk[70000];
     memset(junk, ' ', sizeof junk - 1);
-    received(junk); /* nobody reads that much of an error */
+    received(junk); /* nobody reads an error that long */
     does("cancel, failed: the API server answers 500");
 }
 
-/* An API server, or what stands before it, that takes watches and drops them. */
+/* An API server, or a proxy before it, that accepts watches and drops them. */
 static void watches_that_end_at_once_are_failures(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void watches_that_end_at_once_are_failures(void **state)
     answer(500, "");
     does("failed: the API server answers 500");
     waits(1, 4 * DISCOVER_BACKOFF_MS);
-    does(first_ask); /* perhaps the version is of an API server that is no more */
+    does(first_ask); /* the version may be of an API server that is gone */
 }
 
 static void an_event_that_cannot_be_read_makes_a_new_list(void **state)
@@ -359,7 +359,8 @@ static void an_event_that_cannot_be_read_makes_a_new_list(void **state)
     does("cancel, failed: etcd is away");
 }
 
-/* The setting does not fit the service: the list before holds, and bookmarks do not hide that. */
+/* The setting does not fit the service: the earlier list stays valid, and bookmarks do not hide the
+ * misfit. */
 static void a_service_whose_port_is_not_clear(void **state)
 {
     (void)state;
@@ -382,7 +383,7 @@ static void a_service_whose_port_is_not_clear(void **state)
     does("same");
 }
 
-/* The host has no memory, or there are too many: no bookmark hides that it has the old list. */
+/* The host has no memory, or too many entries come: no bookmark hides the old list. */
 static void a_list_that_is_refused_is_asked_for_anew(void **state)
 {
     (void)state;

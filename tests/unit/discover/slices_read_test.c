@@ -36,7 +36,7 @@ static void show(char *out, size_t size, enum discover_read_what what)
     (void)snprintf(out + len, size - len, "\n");
 }
 
-/* Reads the text in pieces of that many bytes; what was reported, one a line. */
+/* Reads the text in pieces of that many bytes; returns the reports, one a line. */
 static void read_in(char *out, size_t size, enum discover_read_kind kind, struct slice text,
                     size_t piece)
 {
@@ -45,7 +45,7 @@ static void read_in(char *out, size_t size, enum discover_read_kind kind, struct
     enum discover_read_what what = DISCOVER_READ_MORE;
     for (size_t at = 0; at < text.len && what != DISCOVER_READ_ERROR; at += piece) {
         struct slice in = slice_of(text.at + at, text.len - at < piece ? text.len - at : piece);
-        /* A copy of its own: a read beyond its end is seen by ASan. */
+        /* Its own copy: ASan sees a read beyond the end. */
         char *copy = malloc(in.len);
         memcpy(copy, in.at, in.len);
         in.at = copy;
@@ -70,7 +70,7 @@ static void reads(enum discover_read_kind kind, const char *text, const char *wa
     assert_string_equal(out, want);
 }
 
-/* As a kube-apiserver of 1.34 sends it. */
+/* As sent by a kube-apiserver of 1.34. */
 static const char vllm[] =
     "{\"metadata\":{\"name\":\"vllm-x7k2p\",\"generateName\":\"vllm-\",\"namespace\":\"inference\","
     "\"uid\":\"0c1a\",\"resourceVersion\":\"812\",\"generation\":3,\"creationTimestamp\":"
@@ -140,7 +140,7 @@ static void the_text_of_an_error(void **state)
           "done 403 endpointslices is forbidden\n");
 }
 
-/* Addresses that are none, and unknown members that have known names deeper down. */
+/* Invalid addresses, and unknown members with known names deeper down. */
 static void what_is_not_known_is_passed_over(void **state)
 {
     (void)state;

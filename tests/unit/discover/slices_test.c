@@ -117,8 +117,8 @@ static void what_ends_already_is_not_taken_up(void **state)
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1- 10.0.0.2");
     lists("", "10.0.0.2:8000");
-    /* An address that a new pod has, while the old one is listed as draining: the new one counts
-     * when it is ready. */
+    /* A new pod has the address while the old one is listed as draining: the new one counts once
+     * ready. */
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2-");
     lists("", "10.0.0.2:8000-");
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2?");
@@ -156,14 +156,14 @@ static void ports_by_number_and_by_name(void **state)
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "http=8000 metrics=9000 | 10.0.0.1");
     put("b", DISCOVER_FAMILY_IPV4, "http=8001 metrics=9000 | 10.0.0.2");
-    put("empty", DISCOVER_FAMILY_IPV4, "|"); /* nothing is asked of a slice without endpoints */
+    put("empty", DISCOVER_FAMILY_IPV4, "|"); /* a slice without endpoints is not checked */
     lists("http", "10.0.0.1:8000 10.0.0.2:8001");
     lists("30000", "10.0.0.1:30000 10.0.0.2:30000");
     refuses("", "want the number or the name of a port behind the service: its TCP ports are "
                 "http=8001, metrics=9000");
     refuses("grpc", "the service has no TCP port grpc: its TCP ports are http=8001, metrics=9000");
-    lists("30000", "10.0.0.1:30000 10.0.0.2:30000"); /* the old list held */
-    /* While it is renamed, one slice has it already. */
+    lists("30000", "10.0.0.1:30000 10.0.0.2:30000"); /* the old list stayed valid */
+    /* During the renaming, one slice already has the new name. */
     put("b", DISCOVER_FAMILY_IPV4, "grpc=8001 | 10.0.0.2");
     lists("grpc", "10.0.0.2:8001");
 }
@@ -195,7 +195,7 @@ static void no_more_than_the_limits(void **state)
         (void)snprintf(s.name, sizeof s.name, "s%u", i);
         assert_int_equal(discover_slices_put(&slices, &s), i < whole ? 0 : ERR_LIMIT);
     }
-    (void)snprintf(s.name, sizeof s.name, "s0"); /* in its own place there is room */
+    (void)snprintf(s.name, sizeof s.name, "s0"); /* its own place has room */
     assert_int_equal(discover_slices_put(&slices, &s), 0);
     discover_slices_check(&slices);
 }
