@@ -1,12 +1,12 @@
 #include "tests/lib/test.h"
 
-/* The simulator's files are no library: its tests take them in whole. */
+/* The simulator's files are no library: its tests include them whole. */
 #include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
 
 #include "base/prng.h"
 
-/* The same cache written down as plainly as can be: an array of blocks with the time they became
- * free. Whatever was freed first is reused first, nameless ones before all others. */
+/* The same cache in the plainest form: an array of blocks with the time at which they became free.
+ * Blocks freed first are reused first, nameless ones before all others. */
 enum { NAIVE_BLOCKS = 24, HELD_MAX = 6, REQUEST_BLOCKS_MAX = 8 };
 
 struct naive_block {
@@ -153,7 +153,7 @@ static void test_tail_goes_first(void **state)
     sim_cache_destroy(c);
 }
 
-/* Fills the cache with blocks of those names, one request each, and lets go of them. */
+/* Fills the cache with blocks of those names, one request each, and releases them. */
 static void fill(struct sim_cache *c, const uint64_t *names, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -172,16 +172,16 @@ static void test_lfu(void **state)
     struct sim_cache *c = sim_cache_create(4);
     sim_cache_evicts(c, SIM_EVICT_LFU);
     fill(c, (const uint64_t[]){1, 1, 2, 2, 2, 3, 4, 4}, 8);
-    fill(c, (const uint64_t[]){5}, 1); /* in the place of 3, the only one that was used once */
+    fill(c, (const uint64_t[]){5}, 1); /* replaces 3, the only one used just once */
     for (uint64_t name = 1; name <= 5; name++)
         assert_int_equal(sim_cache_match(c, &name, 1), name != 3);
-    fill(c, (const uint64_t[]){5, 5, 6}, 3); /* of 1 and 4, used twice, the older one */
+    fill(c, (const uint64_t[]){5, 5, 6}, 3); /* replaces the older of 1 and 4, used twice */
     for (uint64_t name = 1; name <= 6; name++)
         assert_int_equal(sim_cache_match(c, &name, 1), name != 1 && name != 3);
     sim_cache_destroy(c);
 }
 
-/* Any may go, but one that is held; one without a name goes first. */
+/* Any block may go, except one in use; a block without a name goes first. */
 static void test_random(void **state)
 {
     enum { BLOCKS = 8, ROUNDS = 400 };

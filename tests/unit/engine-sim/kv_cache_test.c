@@ -1,6 +1,5 @@
-/* From an engine's cache to what is believed of it: the engine simulator publishes what its cache
- * stores and removes, in the form of a release; that is read, and kept in a tree. The cache is the
- * truth. */
+/* From an engine's cache to the beliefs about it. The engine simulator publishes the cache's stores
+ * and removals in the form of a release; a reader keeps them in a tree. The cache is the truth. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -36,7 +35,8 @@ static void publish(struct played *p)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* Each block is one of two or three behind what is in front of it, so that many begin alike. */
+/* Each block is one of two or three choices after the blocks before, so that many prompts begin
+ * alike. */
 static void prompt_draw(struct played *p, struct sim_chain *c)
 {
     struct prng *prng = &p->prng;
@@ -80,7 +80,7 @@ static void submit(struct played *p, struct sim_request *r, uint64_t now_ns)
     assert_int_equal(sim_model_submit(p->model, r, now_ns), 0);
 }
 
-/* The answer has ended, and tells how much of its prompt was cached: all was held until now. */
+/* The answer has ended, and reports its cached tokens: all blocks were in use until now. */
 static void tell(struct played *p, const struct sim_request *r)
 {
     struct believed_chains c = believed_chains(&p->believed, p->form, &r->chain);
@@ -123,7 +123,7 @@ static struct outcome play_with(struct played *p, uint64_t seed, bool bytes, boo
         if (step % 500 == 499)
             sim_model_forget(p->model, false);
         publish(p);
-        /* A lost message is noticed with the next one: until then the answer may be wrong. */
+        /* The next message shows a lost one: until then the answer may be wrong. */
         if (p->number == kv_feed_next(p->believed.feed)) {
             struct outcome one = ask(p);
             o.asked += one.asked;
@@ -166,7 +166,7 @@ static void test_what_is_believed_is_there(void **state)
     }
 }
 
-/* What was stored twice may be one copy that was announced again. */
+/* Blocks stored twice may be one copy that was announced again. */
 static void test_second_copies(void **state)
 {
     (void)state;
@@ -186,8 +186,8 @@ static void test_lost_messages(void **state)
     }
 }
 
-/* Equal tokens behind another salt or adapter are other blocks. vLLM tells an adapter's name from
- * 0.14 on, and a salt from 0.17 on; SGLang tells no adapter. */
+/* Equal tokens behind another salt or adapter are other blocks. vLLM publishes an adapter's name
+ * from 0.14 on, and a salt from 0.17 on; SGLang publishes no adapter. */
 static void test_spaces(void **state)
 {
     static const struct {
@@ -214,7 +214,7 @@ static void on_digests(void *context, const struct kv_event *e)
     *d = (struct digests){e->space, {e->digests[0], e->digests[1]}};
 }
 
-/* Of two equal blocks with that salt and adapter, as vLLM publishes them. */
+/* Digests of two equal blocks with that salt and adapter, as vLLM publishes them. */
 static struct digests told(const char *salt, const char *adapter)
 {
     struct sim_chain c;
@@ -240,7 +240,7 @@ static struct digests told(const char *salt, const char *adapter)
     return d;
 }
 
-/* A salt stands in the first block alone, an adapter in each, and by its name beside. */
+/* A salt is in the first block alone, an adapter in each, with its name beside. */
 static void test_where_they_stand(void **state)
 {
     (void)state;

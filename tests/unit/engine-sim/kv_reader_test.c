@@ -1,4 +1,4 @@
-/* How well a reader knows an engine's cache. */
+/* Accuracy of a reader's knowledge of an engine's cache. */
 #include "tests/unit/engine-sim/kv_talks.h"
 
 static void test_checkpoints_are_believed_right(void **state)
@@ -25,8 +25,8 @@ static void test_checkpoints_are_believed_right(void **state)
     }
 }
 
-/* As of a real vLLM: the event of an answer's last block comes after the answer, and the next turn
- * of the conversation goes on behind it before the router has told of the answer. In a cache that
+/* As in a real vLLM. The event of an answer's last block comes after the answer. The next turn of
+ * the conversation goes on behind that block before the router reports the answer. In a cache that
  * turns over within a second a second look is too late. */
 static void test_answers_and_events_in_any_order(void **state)
 {
@@ -45,8 +45,8 @@ static void test_answers_and_events_in_any_order(void **state)
     }
 }
 
-/* An answer of one in fifty bytes tells the prompt's tokens. Structure leaves most open with large
- * blocks. */
+/* An answer of one in fifty bytes reports the prompt's tokens. With large blocks, structure leaves
+ * most unknown. */
 static void test_asking_for_tokens(void **state)
 {
     struct setting setting = {
@@ -59,7 +59,7 @@ static void test_asking_for_tokens(void **state)
         play(7 + i / 2, &setting, STEPS);
         struct kv_reader_stats stats = kv_reader_stats(w.reader);
         right[i % 2] += right_share() / WORLDS;
-        /* A prompt's last checkpoint counts as gone where the text behind it is. */
+        /* A prompt's last checkpoint counts as gone if the text behind it is gone. */
         assert_true(wrong_gone_share() <= 0.2);
         assert_true(i % 2 == 0 ? stats.asked == 0 : stats.asked >= 20 && stats.asked_wrong <= 1);
         assert_true((double)w.bytes_asked <= setting.ask * (double)w.bytes + 2 * BYTES);
@@ -68,7 +68,7 @@ static void test_asking_for_tokens(void **state)
     assert_true(right[1] >= 99 && right[1] > right[0]);
 }
 
-/* Without cached tokens, times and what is known of the text have to do. */
+/* Without cached tokens, times and known text have to suffice. */
 static void test_answers_that_do_not_tell_what_was_cached(void **state)
 {
     static const struct setting setting = {.form = "vllm-0.24",
@@ -84,7 +84,7 @@ static void test_answers_that_do_not_tell_what_was_cached(void **state)
     world_end();
 }
 
-/* What was missed is not known: no checkpoint counts as gone that is there. */
+/* Missed events leave doubt: no present checkpoint counts as gone. */
 static void test_lost_messages(void **state)
 {
     static const struct setting setting = {.form = "vllm-0.24",
@@ -99,8 +99,8 @@ static void test_lost_messages(void **state)
     world_end();
 }
 
-/* With no replay. What it has not seen stored has no place; an answer that is asked for tokens says
- * where it stands, and what a request computed since is certain at once. */
+/* Without a replay. Blocks with missed events have no place. An answer with tokens shows their
+ * place, and blocks computed since are certain at once. */
 static void test_a_reader_that_begins_late(void **state)
 {
     static const struct {
@@ -126,7 +126,7 @@ static void test_a_reader_that_begins_late(void **state)
         assert_true(tied_share() >= cases[i].tied_least);
         assert_true(right_share() >= cases[i].right_least);
         assert_true(wrong_gone_share() <= 0.2);
-        /* What goes is known to be gone. */
+        /* The reader knows of evictions. */
         assert_true(kv_reader_stats(w.reader).gone >= 5000 || cases[i].setting.cache_blocks > 6000);
         world_end();
     }

@@ -1,5 +1,5 @@
-/* An engine's caches, published over real sockets and read as a router does: what is believed is
- * what is there, or it is known to be in doubt. */
+/* An engine's caches, published over real sockets and read as by a router: a belief is either true
+ * or marked as doubtful. */
 #include "tests/engine-sim/kv_sockets.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@ enum {
     CACHE_BLOCKS = 40,
     STEPS = 4000,
     KEPT = 5,
-    ALL_KEPT = 10000, /* more than are sent until a reader hears, however slow that is */
+    ALL_KEPT = 10000, /* more than are sent before a reader hears, however slow the reader */
 };
 
-/* One rank as it is read. */
+/* The state of reading one rank. */
 struct reading {
     struct io_kv_feed_user user;
-    struct io_kv_feed *sockets; /* NULL: it is not read */
+    struct io_kv_feed *sockets; /* NULL: not read */
     struct believed believed;
     unsigned heard; /* messages, replayed ones too */
 };
@@ -155,7 +155,7 @@ static void serve_many(void)
         serve(i % RANKS, i * 7);
 }
 
-/* The publisher takes a subscription with a message, and does not say so. */
+/* The publisher accepts a subscription with a message, and does not report it. */
 static void until_heard(unsigned rank)
 {
     unsigned heard = readings[rank].heard;
@@ -182,7 +182,7 @@ static void until_read(unsigned rank)
                  (unsigned)sim_publisher_number(publisher, rank));
 }
 
-/* How many prompts are known exactly. None is believed to be held that is not. */
+/* The number of prompts known exactly. No absent prompt is believed cached. */
 static unsigned exact(unsigned rank)
 {
     struct believed *b = &readings[rank].believed;
@@ -261,7 +261,7 @@ static void begin(const char *form, unsigned kept)
     skipped_ms += KV_REPLAY_PAUSE_MS;
 }
 
-/* Nobody is asked for what was missed, so all is in doubt until the cache is cleared. */
+/* No replay is available, so all is in doubt until the cache is cleared. */
 static void begin_without_replays(void)
 {
     open_engine("vllm-0.24", false, 100);
@@ -281,7 +281,7 @@ static void test_what_is_published_is_read(void **state)
         open_engine(forms[i], true, 10000);
         serve_many();
         for (unsigned rank = 0; rank < RANKS; rank++) {
-            read_rank(rank, true); /* late: it asks for all */
+            read_rank(rank, true); /* late: asks for all */
             until_heard(rank);
         }
         serve_many();
@@ -308,7 +308,7 @@ static void test_a_gap_is_filled(void **state)
     assert_int_equal(stats(0).missed, 0);
 }
 
-/* It was not kept, or no more. */
+/* The missed message was not kept, or no longer. */
 static void test_a_gap_stays(void **state)
 {
     for (unsigned lost = 0; lost < 2; lost++) {
@@ -424,7 +424,7 @@ static void test_when_a_clear_is_published(void **state)
         setup(state);
         open_engine(sglang == 1 ? "sglang-0.5" : "vllm-0.25", true, 10);
         sim_publisher_step(publisher, 1, false);
-        assert_int_equal(sim_publisher_number(publisher, 0), sglang); /* its cache begins */
+        assert_int_equal(sim_publisher_number(publisher, 0), sglang); /* the cache begins */
         serve(0, 1);
         uint64_t before = sim_publisher_number(publisher, 0);
         sim_model_forget(ranks.models[0], true);

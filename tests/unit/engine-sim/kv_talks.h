@@ -1,6 +1,6 @@
-/* From an engine's events and what routers tell of its answers to what is believed of checkpoints:
- * the engine simulator's cache is the truth. Conversations go on, begin alike, part, come at once,
- * and some pass the routers by. Of a test that includes it alone: the world is a variable. */
+/* From an engine's events and the routers' reports of answers to beliefs about checkpoints; the
+ * engine simulator's cache is the truth. Conversations go on, begin alike, part, come at once, and
+ * some bypass the routers. Only one test may include this file: the world is a variable. */
 #ifndef TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 #define TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 
@@ -18,7 +18,7 @@ enum {
     SYSTEMS = 4,
     TOKENS = 6000,
     BYTES = TOKENS * 8,
-    SEEN = 1 << 17, /* checkpoints that a belief may be of */
+    SEEN = 1 << 17, /* checkpoints with a possible belief */
     POINTS = 1 << 15,
     STEPS = 12000,
     STEP_MS = 20,
@@ -30,14 +30,14 @@ struct talk {
     uint32_t ends[TOKENS]; /* bytes of text up to and with this token: some have none */
     unsigned tokens, bytes;
     char text[BYTES];
-    bool told; /* its requests come through a router */
+    bool told; /* requests come through a router */
     uint64_t system;
     unsigned turns;
     bool has_request;
     struct sim_request request;
     uint64_t sent_ms;
     unsigned asked_tokens, asked_bytes; /* of the last prompt */
-    bool tokens_told;                   /* by the engine, for it was asked for them */
+    bool tokens_told;                   /* the engine reports them on request */
 };
 
 struct seen {
@@ -45,25 +45,25 @@ struct seen {
     bool held;
 };
 
-/* How its answers say what was cached. */
+/* Ways to report cached tokens. */
 enum lie { TRULY, ZERO, ZERO_LATER, ALL, ROUNDED };
 
 struct setting {
     const char *form;
     enum lie lie;
-    bool forgets;      /* all of its cache, half way, and no event says so */
-    bool other;        /* the feed is of another engine, which has other conversations */
-    unsigned joins;    /* % of the steps that went by when the reader begins, with no replay */
-    unsigned zeros;    /* each so many messages one has number 0 */
-    unsigned restarts; /* each so many steps the engine begins anew; its feed alone shows it */
+    bool forgets;      /* the whole cache, half way, without an event */
+    bool other;        /* the feed is another engine's, with other conversations */
+    unsigned joins;    /* % of the steps before the reader begins, without a replay */
+    unsigned zeros;    /* one message of so many has number 0 */
+    unsigned restarts; /* every so many steps the engine begins anew; only its feed shows that */
     unsigned block, cache_blocks;
-    unsigned past;   /* % of conversations that pass the routers by */
+    unsigned past;   /* % of conversations that bypass the routers */
     unsigned losses; /* of messages, in % */
     bool copies, untold, one_at_a_time;
     bool repeats;     /* the same prompt again and again, and the same answer */
-    bool events_late; /* those of the last blocks come after the answer */
-    unsigned late_ms; /* a router tells of an answer so much later; its next turn comes at once */
-    double ask;       /* share of the prompts' bytes whose tokens the engine is asked for */
+    bool events_late; /* events of the last blocks come after the answer */
+    unsigned late_ms; /* delay of a router's report of an answer; the next turn comes at once */
+    double ask;       /* share of the prompts' bytes with a request for tokens */
 };
 
 struct world {
@@ -84,11 +84,11 @@ struct world {
     struct talk talks[TALKS];
     struct seen seen[SEEN];
     unsigned right, wrong_gone, wrong_held;
-    unsigned said_in_vain; /* while events were not believed */
+    unsigned said_in_vain; /* while events were distrusted */
     struct sim_model *other;
     struct talk others[TALKS];
     bool reads;          /* the reader has begun, */
-    uint64_t until_lost; /* and had heard so many answers when it no longer believed */
+    uint64_t until_lost; /* and had so many answers when the trust ended */
 };
 
 static struct world w;
@@ -191,7 +191,7 @@ static inline uint64_t point_id(const struct talk *t, unsigned bytes)
     return hash64(&w.secret, t->text, bytes) & 0xffffffffffff;
 }
 
-/* The checkpoints of its last prompt; returns how many. */
+/* The checkpoints of the talk's last prompt; returns their number. */
 static inline unsigned points_of(const struct talk *t, uint64_t *ids, uint8_t *codes, unsigned *at)
 {
     unsigned count = 0;
@@ -402,7 +402,7 @@ static inline void go_on(struct talk *t, struct sim_model *model)
         t->tokens = 0;
 }
 
-/* The other engine goes on. */
+/* Advances the other engine. */
 static inline void other_advance(bool submits)
 {
     struct talk *t = &w.others[prng_below(&w.prng, TALKS)];
@@ -433,7 +433,7 @@ static inline struct kv_paths *on_paths(void *context, uint32_t block_tokens, ui
     return w.paths;
 }
 
-/* Its requests fail. */
+/* The engine's requests fail. */
 static inline void restart(void)
 {
     talks_end(w.talks, w.model);
@@ -516,7 +516,7 @@ static inline void world_end(void)
     kv_paths_destroy(w.paths);
 }
 
-/* Shares of all checkpoints that were looked at, in percent. */
+/* Shares of all checkpoints looked at, in percent. */
 static inline double right_share(void)
 {
     return 100.0 * w.right / (w.right + w.wrong_gone + w.wrong_held);
@@ -527,7 +527,7 @@ static inline double wrong_gone_share(void)
     return 100.0 * w.wrong_gone / (w.right + w.wrong_gone + w.wrong_held);
 }
 
-/* Share of the answers whose blocks were found, in percent. */
+/* Share of the answers with known blocks, in percent. */
 static inline double tied_share(void)
 {
     struct kv_reader_stats t = kv_reader_stats(w.reader);

@@ -1,8 +1,8 @@
 /* Answers that contradict events. */
 #include "tests/unit/engine-sim/kv_talks.h"
 
-/* What a tree says is compared with what answers found. One that says that all of each prompt was
- * cached has half of its answers tied, and rightly: what it stores then are the answers alone. */
+/* The tree's content is compared with the answers' cached tokens. If every prompt is reported fully
+ * cached, half of the answers are tied, and rightly: only answers are stored then. */
 static void test_events_that_contradict_are_not_believed(void **state)
 {
     enum { EITHER = 2 };
@@ -24,7 +24,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .joins = 5}, 1},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .other = true, .joins = 5}, 1},
-        /* Where nothing leaves the cache, asking alone shows it. */
+        /* If no block leaves the cache, only asking shows the contradiction. */
         {{.form = "vllm-0.24",
           .block = 16,
           .cache_blocks = 9000,
@@ -39,7 +39,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true, .restarts = 150},
          0},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .past = 25, .restarts = 500}, 0},
-        /* What a prompt stores is there already, but not by what its usage says. */
+        /* The blocks of a prompt are there already, but the usage denies that. */
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 16, .cache_blocks = 6000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true, .joins = 5}, 0},
@@ -53,18 +53,18 @@ static void test_events_that_contradict_are_not_believed(void **state)
             assert_int_equal(t.disbelieved, cases[i].disbelieved);
         assert_int_equal(kv_reader_state(w.reader) == KV_READER_CONTRADICTS, t.believed_ms > 0);
         assert_int_equal(w.said_in_vain, 0);
-        if (cases[i].setting.lie == ZERO) /* which is no lie: it does not tell */
+        if (cases[i].setting.lie == ZERO) /* which is no lie: it reports nothing */
             assert_true(tied_share() >= 95);
         if (t.believed_ms > 0) {
             kv_reader_tick(w.reader, t.believed_ms);
             assert_int_equal(kv_reader_state(w.reader), KV_READER_LIVE);
-            assert_false(kv_reader_stats(w.reader).tree.whole); /* it begins anew */
+            assert_false(kv_reader_stats(w.reader).tree.whole); /* the tree begins anew */
         }
         world_end();
     }
 }
 
-/* Each conversation finds nothing once, and then what it stored anew. */
+/* Each conversation finds nothing once, and afterwards its newly stored blocks. */
 static void test_a_cache_that_is_emptied_in_silence(void **state)
 {
     static const struct setting setting = {

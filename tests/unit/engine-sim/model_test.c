@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* The simulator's files are no library: its tests take them in whole. */
+/* The simulator's files are no library: its tests include them whole. */
 #include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
 #include "tests/engine-sim/model.c" // NOLINT(bugprone-suspicious-include)
 #undef NONE
@@ -58,7 +58,7 @@ static void test_one_request(void **state)
     sim_model_destroy(m);
 }
 
-/* The second turn holds the first one's prompt and answer and pays only for what is new. */
+/* The second turn includes the first one's prompt and answer, and pays only for new tokens. */
 static void test_second_turn_is_cached(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void test_prefill_is_one_queue(void **state)
     sim_model_abort(m, &r[2], 25 * MS);
     sim_model_check(m);
     assert_int_equal(r[2].generated, 0);
-    /* Half of it was computed: its 50 tokens left three full blocks behind. */
+    /* Half was computed: its 50 tokens left three full blocks behind. */
     assert_int_equal(sim_cache_match(sim_model_cache(m), r[2].chain.blocks, 6), 3);
     assert_true(sim_model_next_event_ns(m) == SIM_NEVER);
     for (int i = 0; i < 3; i++)
@@ -113,7 +113,7 @@ static void test_prefill_is_one_queue(void **state)
     sim_model_destroy(m);
 }
 
-/* A step that begins while a prefill is going on carries one chunk of it. */
+/* A step that begins during a prefill carries one chunk of it. */
 static void test_prefill_slows_decode(void **state)
 {
     (void)state;
@@ -128,11 +128,11 @@ static void test_prefill_slows_decode(void **state)
     assert_int_equal(sim_model_submit(m, &a, 0), 0);
     assert_next(m, MS);
     assert_int_equal(sim_model_submit(m, &b, MS), 0); /* until 51 ms */
-    assert_next(m, 11 * MS);                          /* the step that was going on */
+    assert_next(m, 11 * MS);                          /* the step in progress */
     assert_next(m, 41 * MS);                          /* 10 ms and 200 tokens */
     assert_next(m, 51 * MS);                          /* the prefill ends */
-    assert_next(m, 61 * MS);                          /* 10 ms and the 100 tokens that were left */
-    assert_int_equal(b.generated, 1); /* who comes in the middle of a step waits for the next */
+    assert_next(m, 61 * MS);                          /* 10 ms and the remaining 100 tokens */
+    assert_int_equal(b.generated, 1); /* a request that comes during a step waits for the next */
     assert_next(m, 71 * MS);
     assert_int_equal(a.generated, 5);
     assert_int_equal(b.generated, 2);
@@ -144,7 +144,7 @@ static void test_prefill_slows_decode(void **state)
     sim_model_destroy(m);
 }
 
-/* An adapter is loaded before its first prefill, and the one unused for longest gives way. */
+/* An adapter is loaded before the first prefill, and the one unused for longest makes room. */
 static void test_adapters_have_slots(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_adapters_have_slots(void **state)
     sim_model_destroy(m);
 }
 
-/* A slot in use is not given away: who finds none waits, and lets others go first. */
+/* A slot in use is not taken: a request without a slot waits, and lets others go first. */
 static void test_an_adapter_waits_for_a_slot(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_limits(void **state)
     sim_model_destroy(m);
 }
 
-/* What the cache has evicted comes back from the tier, at the tier's pace, and counts as cached. */
+/* Evicted blocks come back from the tier, at the tier's pace, and count as cached. */
 static void test_tier(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void test_tier(void **state)
     sim_model_destroy(m);
 }
 
-/* 96 tokens of the prompt are three parts of two blocks each, named by what is in them. */
+/* 96 tokens of the prompt are three parts of two blocks each, named by their contents. */
 static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t parts[] = {a, b, c};
@@ -271,8 +271,7 @@ static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c
         r->chain.blocks[i] = parts[i / 2] * 10 + i % 2;
 }
 
-/* A part is reused wherever it stands, behind one that is not there too; and in part computed
- * again. */
+/* A part is reused anywhere, even behind a missing part; and partly computed again. */
 static void test_any_place(void **state)
 {
     (void)state;
@@ -287,7 +286,7 @@ static void test_any_place(void **state)
     assert_int_equal(sim_model_submit(m, &a, 0), 0);
     sim_model_advance(m, SIM_NEVER - 1);
     assert_int_equal(sim_model_reusable(m, &b.chain), 4);
-    assert_true(sim_model_displaced(m, &b.chain, 4, 1e18) < 1e-9); /* there is room */
+    assert_true(sim_model_displaced(m, &b.chain, 4, 1e18) < 1e-9); /* room is left */
     uint64_t now = 3600ull * 1000 * MS;
     assert_int_equal(sim_model_submit(m, &b, now), 0);
     assert_int_equal(b.cached_tokens, 64);
@@ -417,7 +416,7 @@ static void test_long_texts_are_cut_alike(void **state)
     }
 }
 
-/* Generated words must cut into the very tokens that they were generated as. */
+/* Generated words must be cut into exactly the generated tokens. */
 static void test_output_is_its_own_tokens(void **state)
 {
     (void)state;

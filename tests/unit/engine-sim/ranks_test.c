@@ -29,7 +29,7 @@ static struct sim_ranks ranks_of(enum sim_balance balance)
     return s;
 }
 
-/* Runs one request alone, at its own time; which rank had it, and what was cached there. */
+/* Runs one request alone, at its own time; returns the rank and its cached tokens. */
 static unsigned run(struct sim_ranks *s, uint64_t family, int rank, uint64_t *now_ns,
                     uint64_t *cached)
 {
@@ -71,7 +71,7 @@ static void test_each_rank_has_its_cache(void **state)
     sim_ranks_close(&s);
 }
 
-/* vLLM: who pins nothing gets the rank with the fewest requests, and its cache does not count. */
+/* vLLM: an unpinned request goes to the rank with the fewest requests, whatever is cached. */
 static void test_the_least_loaded_rank(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_the_least_loaded_rank(void **state)
     sim_ranks_close(&s);
 }
 
-/* SGLang: one after the other, whatever they do. */
+/* SGLang: one after the other, whatever their load. */
 static void test_round_robin(void **state)
 {
     (void)state;
