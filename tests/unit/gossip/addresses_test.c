@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: where the others are. */
+/* Several gossips on a network in virtual time: addresses of the others. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static struct gossip_member member_at(const struct net *net, unsigned at, unsign
     return m;
 }
 
-/* Which nodes reach each other: a bit for each pair that does not. */
+/* Pairs of nodes without a connection: a bit for each. */
 static bool walls[8][8];
 
 static bool wall(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
@@ -32,15 +32,15 @@ static void wall_set(unsigned a, unsigned b, bool there)
     walls[a][b] = walls[b][a] = there;
 }
 
-/* Handshakes take the time, one for each pair: of large clusters few are tried, one with loss and
- * one whose nodes advertise their addresses. */
+/* Handshakes take the time, one for each pair. Few large clusters are tried, one with loss and one
+ * with advertised addresses. */
 static bool tried(unsigned count, uint64_t seed)
 {
     return count < 16 || (count == 16 ? seed <= 6 : seed == 2 || seed == 3);
 }
 
-/* Routers that listen on 0.0.0.0 knew each other without an address, and without a session: when
- * the one that they had all joined went, each held all others for dead, for ever. */
+/* Routers that listen on 0.0.0.0 knew each other without an address, and without a session. When
+ * the one that all had joined left, each believed all others dead, for ever. */
 static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
             net_for(net, 15 * SECOND);
             for (unsigned i = 1; i < net->world.count; i++)
                 assert_true(net_stats(net, i).died <=
-                            1); /* the seed, if nobody else said so first */
+                            1); /* the seed, if no other reported it first */
             assert_true(net_meshed(net));
             net_item(net, 1);
             assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
@@ -69,9 +69,9 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
     }
 }
 
-/* One name for all, behind an address that leads to any of them. Whoever met one was content with
- * it: two pairs never heard of each other, and one that met itself asked again every five seconds.
- */
+/* One name for all, behind an address that leads to any of them. A router that had met one other
+ * stopped looking. Two pairs never learned of each other, and a router that met itself asked again
+ * every five seconds. */
 static void test_one_virtual_address_makes_a_mesh(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_one_virtual_address_makes_a_mesh(void **state)
     }
 }
 
-/* The pairs that met first were apart for long: one knock now and then brings them together. */
+/* The pairs that met first were apart for long: an occasional knock brings them together. */
 static void test_two_halves_behind_a_virtual_address_find_each_other(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_two_halves_behind_a_virtual_address_find_each_other(void **stat
     net_finish(net);
 }
 
-/* Those at the ends of a chain have to be told of each other by somebody who has just met both. */
+/* Routers at the ends of a chain have to learn of each other from a node that has just met both. */
 static void test_any_connected_seeds_make_a_mesh(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_any_connected_seeds_make_a_mesh(void **state)
     }
 }
 
-/* One that joins later, when digests are long equal, is met by all as well. */
+/* A node that joins later, when digests are long equal, is met by all as well. */
 static void test_a_late_one_is_met_by_all(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_a_late_one_is_met_by_all(void **state)
     net_finish(net);
 }
 
-/* Some still have a session with the former life: being meshed is not enough. */
+/* Some still have a session with the former life: a full mesh is not enough. */
 static bool found_elsewhere(struct net *net)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -166,7 +166,7 @@ static bool found_elsewhere(struct net *net)
     return net_meshed(net);
 }
 
-/* A pod that restarts has its old name and a new address; the seed is somebody else. */
+/* A pod that restarts has its old name and a new address; the seed is another pod. */
 static void test_a_restart_elsewhere_is_found(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_a_restart_elsewhere_is_found(void **state)
         net_for(net, seed % 3 * SECOND);
         net_kill(net, 3);
         if (seed > 4)
-            net_for(net, 5 * SECOND); /* they hold it for dead */
+            net_for(net, 5 * SECOND); /* the others believe it dead */
         world_move(&net->world, 3, 5);
         net_start(net, 3, 1700000100000, true);
         assert_true(net_run(net, net->world.now_us + 2 * SECOND, found_elsewhere));
@@ -202,8 +202,8 @@ static bool place_known(struct net *net)
     return member_at(net, 4, 3).address.port != 0;
 }
 
-/* Number 2 was told where number 3 is, and never got an answer from there. It tries on; it does not
- * tell number 4, to which it hands on where it has met others. */
+/* Number 2 learned the address of number 3, and never got an answer from there. It goes on trying.
+ * Number 4 learns from number 2 only addresses of met members. */
 static void test_what_was_only_heard_is_not_handed_on(void **state)
 {
     (void)state;
@@ -226,12 +226,12 @@ static void test_what_was_only_heard_is_not_handed_on(void **state)
     assert_int_equal(member_at(net, 4, 1).address.ip[3], 1);
     assert_int_equal(member_at(net, 4, 1).address.port, 7000);
     assert_int_equal(member_at(net, 4, 3).address.port, 0);
-    /* It asks others for it, as soon as it meets one that knows. */
+    /* Number 4 asks for the address as soon as it meets a node that knows. */
     assert_int_equal(member_at(net, 4, 0).state, GOSSIP_ALIVE);
     wall_set(4, 0, false);
     wall_set(4, 3, false);
     assert_true(net_run(net, net->world.now_us + 3 * SECOND, place_known));
-    net_for(net, 120 * MS); /* it is dialled then, and not when its turn comes */
+    net_for(net, 120 * MS); /* dialled at that time, not in turn */
     assert_true(member_at(net, 4, 3).session && member_at(net, 3, 4).session);
     net->world.net.block = NULL;
     assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
@@ -243,8 +243,8 @@ static bool new_life_known(struct net *net)
     return member_at(net, 1, 3).incarnation >> 16 == 1700000100000;
 }
 
-/* Number 1 hears from others that number 3 lives anew, and not from itself. Where its earlier life
- * was is nothing to hand on. */
+/* Number 1 learns from others that number 3 lives anew, not from number 3. The address of the
+ * earlier life is not passed on. */
 static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* Nor is where one was heard that only others hear now: it may have moved. What it said itself in
- * this life is. */
+/* Nor is the address of a node that only others hear now: the node may have moved. Its own
+ * statement in this life is passed on. */
 static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
 {
     (void)state;
@@ -297,7 +297,8 @@ static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* A router that listens on all addresses learns from its peers where they see it, and says so. */
+/* A router that listens on all addresses learns from its peers where they see it, and publishes
+ * that address. */
 static void test_a_router_learns_where_it_is(void **state)
 {
     (void)state;
@@ -318,8 +319,9 @@ static void test_a_router_learns_where_it_is(void **state)
     net_finish(net);
 }
 
-/* The seed advertises an address that leads nowhere, as behind a port mapping that has gone. It is
- * reached where it is heard, and costs one hello that is lost, not one each time. */
+/* The seed advertises an address that leads nowhere, as behind a port mapping that has gone. Peers
+ * reach the seed at its packets' source. The advertised address costs one lost hello, not one each
+ * time. */
 static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
 {
     (void)state;
@@ -342,8 +344,8 @@ static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
     net_finish(net);
 }
 
-/* Number 2 has only heard of number 3, and another router lives now where that was: it answers, and
- * the address is forgotten. */
+/* Number 2 has only heard of number 3, and another router lives now at the address: that router
+ * answers, and the address is forgotten. */
 static void test_an_address_at_which_another_answers_is_forgotten(void **state)
 {
     (void)state;
@@ -362,15 +364,15 @@ static void test_an_address_at_which_another_answers_is_forgotten(void **state)
     net_for(net, 5 * SECOND);
     world_move(&net->world, 4, 3);
     net_start(net, 4, 1700000100000, true);
-    net_for(net, 30 * (uint64_t)SECOND); /* the dead are called now and then */
+    net_for(net, 30 * (uint64_t)SECOND); /* dead members are called now and then */
     assert_int_equal(member_at(net, 2, 4).address.ip[3], 3);
     assert_int_equal(gossip_member_places(net->nodes[2].gossip, net_node(3), places), 0);
     assert_true(net_meshed(net));
     net_finish(net);
 }
 
-/* Number 0 sees number 2 through a translation, at an address that is of no use to the others. What
- * it says of it must not replace what answers. */
+/* Number 0 sees number 2 through a translation, at an address without use for the others. Its
+ * report must not replace an address that answers. */
 static void test_a_hint_replaces_nothing_that_answers(void **state)
 {
     (void)state;
@@ -397,7 +399,7 @@ static void test_a_hint_replaces_nothing_that_answers(void **state)
     net_finish(net);
 }
 
-/* 1 and 2 share a machine, and 1 joined by way of its loopback. */
+/* 1 and 2 share a machine, and 1 joined through the loopback. */
 static void test_a_loopback_is_not_told_to_other_machines(void **state)
 {
     (void)state;
@@ -431,7 +433,8 @@ static bool between_1_and_2(void *context, unsigned from, unsigned to, const uin
     return (from == 1 && to == 2) || (from == 2 && to == 1);
 }
 
-/* Whoever looks for a member asks others where it is: a few packets a second, not a flood. */
+/* A node that looks for a member asks others for the address: a few packets a second, not a
+ * flood. */
 static void test_looking_for_one_is_cheap(void **state)
 {
     (void)state;
@@ -455,8 +458,8 @@ static bool seed_shared(const struct net *net, unsigned index)
     return net->nodes[index].gossip->seeds[0].shared;
 }
 
-/* The address of a router that died was given to another one. It counted as one that many share for
- * ever, and the new router was not found there by those that have only it. */
+/* Another router got the address of a dead one. The address counted as shared for ever, and routers
+ * that had only that address did not find the new router. */
 static void test_an_address_that_another_router_got_is_its_own(void **state)
 {
     (void)state;
@@ -478,8 +481,8 @@ static void test_an_address_that_another_router_got_is_its_own(void **state)
     net_finish(net);
 }
 
-/* What looked as if several share it is asked now and then, and is one router's own after a while;
- * a virtual address stays one. */
+/* A seemingly shared address is asked now and then, and is one router's own after a while; a
+ * virtual address stays shared. */
 static void test_a_shared_address_is_looked_at_again(void **state)
 {
     (void)state;
@@ -509,7 +512,7 @@ static void test_a_shared_address_is_looked_at_again(void **state)
 }
 
 /* Seeds were put into another order, as DNS does, while a hello to this node itself was on its way
- * home: it named whatever seed had that number by then. */
+ * home. The hello then named whichever seed had that number. */
 static void test_a_hello_that_comes_home_finds_its_seed(void **state)
 {
     (void)state;

@@ -19,12 +19,12 @@ static const struct gossip_versions ours = {2, 3};
 struct ends {
     struct gossip_keyring ring;
     struct gossip_call *client, *server;
-    struct buf request; /* as the server got it */
+    struct buf request; /* as received by the server */
     uint8_t kind;
     bool asked, done;
-    struct buf answer; /* as the client got it */
-    uint64_t to_send;  /* bytes of answer that the server has yet to make */
-    size_t out_max;    /* the most that ever waited on the server's side */
+    struct buf answer; /* as received by the client */
+    uint64_t to_send;  /* bytes of answer still to be made by the server */
+    size_t out_max;    /* maximum that ever waited on the server's side */
 };
 
 static void ends_open(struct ends *e, uint64_t answer_bytes)
@@ -102,7 +102,7 @@ static void server_answer(struct ends *e, uint64_t *made)
         e->out_max = gossip_call_out(e->server)->len;
 }
 
-/* Moves at most `piece` bytes of what waits in one call into the other. */
+/* Moves at most `piece` waiting bytes of one call into the other. */
 static int carry(struct gossip_call *from, struct gossip_call *to, size_t piece)
 {
     struct buf *out = gossip_call_out(from);
@@ -182,7 +182,7 @@ static void test_request_sizes(void **state)
     ends_close(&e);
 }
 
-/* The first messages of client and server, changed in each byte: refused, not one byte said. */
+/* The first messages of client and server, with each byte changed: refused without an answer. */
 static void test_changed_handshake(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_changed_handshake(void **state)
             err = server_step(&e);
         assert_true(err < 0);
         assert_int_equal(gossip_call_out(e.server)->len, 0);
-        assert_true(server_step(&e) < 0); /* and it stays broken */
+        assert_true(server_step(&e) < 0); /* and the call stays broken */
         assert_false(gossip_call_wants(e.server));
         assert_int_equal(gossip_call_answer(e.server, SLICE("x")), ERR_CLOSED);
         ends_close(&e);
@@ -239,7 +239,7 @@ static void test_changed_records(void **state)
             err = server_step(&e);
         /* A greater length waits for bytes that never come. */
         assert_false(e.asked);
-        if (err < 0) /* and it stays refused */
+        if (err < 0) /* and the call stays refused */
             assert_true(gossip_call_feed(e.server, SLICE("x")) < 0);
         ends_close(&e);
     }
@@ -259,7 +259,7 @@ static void test_changed_records(void **state)
     }
 }
 
-/* An answer that is cut, wherever, is never taken for a whole one. */
+/* A cut answer is never taken for a whole one. */
 static void test_early_close(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_early_close(void **state)
     }
 }
 
-/* Everything that a client once sent, to a server again: a welcome and no more. */
+/* A recorded client's stream, sent to a server again: a welcome and no more. */
 static void test_replayed_stream(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void test_replayed_stream(void **state)
     ends_close(&e);
 }
 
-/* What is fed beyond what may come is refused before it is copied. */
+/* Bytes beyond the limit are refused before they are copied. */
 static void test_oversized(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void test_oversized(void **state)
     ends_close(&e);
 }
 
-/* A client that talks on after its request, a server after its end. */
+/* A client that goes on after its request, a server that goes on after the end. */
 static void test_talks_on(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void test_talks_on(void **state)
     ends_close(&e);
 }
 
-/* A client that speaks other versions, and one from before there were any. */
+/* A client with other versions, and one from before versions. */
 static void test_a_client_that_is_not_understood_is_told_so(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void test_a_client_that_is_not_understood_is_told_so(void **state)
     }
 }
 
-/* A server with the key that does not keep to the protocol: each record, and what is made of it. */
+/* A server with the key that breaks the protocol: each record, and the client's reaction. */
 static void test_server_misbehaves(void **state)
 {
     (void)state;
@@ -488,7 +488,8 @@ static void test_wrong_and_next_key(void **state)
     ends_close(&e);
 }
 
-/* Same keys, same pattern: only the prologue keeps a hello of calls from being one of datagrams. */
+/* Same keys, same pattern: only the prologue distinguishes a hello of calls from one of
+ * datagrams. */
 static void test_apart_from_datagrams(void **state)
 {
     (void)state;

@@ -121,8 +121,8 @@ static void test_members_round_trip(void **state)
     }
 }
 
-/* A place of another kind, one of another length, more places than are kept, and what follows the
- * known fields: passed over. */
+/* A place of another kind, one of another length, more places than are kept, and bytes behind the
+ * known fields: skipped. */
 static void test_what_a_later_version_says_of_members_is_passed_over(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x05\x05\x02\x01\x00\x00\x00"); /* no target */
     BAD("\x07\x13\x11\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
-    /* A part must have exactly the bytes that its place asks for. */
+    /* A part must have exactly the bytes that its place requires. */
     struct gossip_frame_part f = {
         .epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
     struct wire_writer w = writer();

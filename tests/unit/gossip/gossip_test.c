@@ -13,7 +13,7 @@ static void test_nodes_find_each_other_and_converge(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 1);
-    assert_true(net->world.now_us < 1200 * MS); /* it began at 1 s */
+    assert_true(net->world.now_us < 1200 * MS); /* the net began at 1 s */
     net_items(net, 200);
     assert_true(net_run(net, net->world.now_us + 100 * MS, net_converged));
     struct gossip_stats s = net_stats(net, 0);
@@ -145,7 +145,7 @@ static void test_relays_serve_a_large_cluster(void **state)
             net_for(net, 10 * MS);
         }
         assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
-        assert_true(net_latency(net, 1) < 3 * MS); /* nothing had to be repaired */
+        assert_true(net_latency(net, 1) < 3 * MS); /* no repair was necessary */
         deltas_out[k] = net_stats(net, 7).frames_out[GOSSIP_FRAME_DELTA];
     }
     assert_int_equal(deltas_out[0], 50 * 39);
@@ -202,9 +202,9 @@ static void test_messages_arrive_whole_and_once(void **state)
     net_finish(net);
 }
 
-/* Numbers of messages began at 1 again for a member that was dead for an hour and then forgotten.
- * One that had merely been suspended took them for repeats, for as long as they had been counted
- * before: no comparison of states, and its clock stayed wrong. */
+/* Numbers of messages began at 1 again for a member that was dead for an hour and then forgotten. A
+ * member that had merely been suspended took them for repeats, for as long as they had been counted
+ * before. It compared no states, and its clock stayed wrong. */
 static void test_messages_arrive_after_an_hour_of_absence(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void test_messages_arrive_after_an_hour_of_absence(void **state)
     assert_int_equal(net->nodes[1].messages, 200);
     net->nodes[1].paused = true;
     net_for(net, 3700 * (uint64_t)SECOND);
-    assert_int_equal(net_state(net, 0, 1), GOSSIP_LEFT); /* not known any more */
+    assert_int_equal(net_state(net, 0, 1), GOSSIP_LEFT); /* no longer a member */
     net->nodes[1].paused = false;
     world_wake_plan(net->nodes[1].at);
     assert_true(net_run(net, net->world.now_us + 5 * (uint64_t)SECOND, net_meshed));
@@ -305,8 +305,8 @@ static void test_a_joiner_adopts_a_vector(void **state)
     assert_int_equal(gossip_member_find(g, net_node(0), net->world.now_us, &m), 0);
     assert_int_equal(m.seq_applied, 35);
     assert_int_equal(net->nodes[2].lost, 0);
-    assert_false(net_has(net, 2, 0, 3)); /* that is what the snapshot brings */
-    assert_true(net_has(net, 2, 0, 25)); /* and that the gap repair */
+    assert_false(net_has(net, 2, 0, 3)); /* the snapshot brings that */
+    assert_true(net_has(net, 2, 0, 25)); /* and the gap repair brings that */
     buf_free(&vector);
     net_finish(net);
 }
@@ -334,7 +334,7 @@ static void test_vectors_are_known_to_all(void **state)
     net_finish(net);
 }
 
-/* --- and always ------------------------------------------------------------------------------ */
+/* --- vectors that arrive late ----------------------------------------------------------------- */
 
 static uint64_t announced(const struct net *net, uint64_t epoch)
 {
@@ -345,7 +345,7 @@ static uint64_t announced(const struct net *net, uint64_t epoch)
     return seq;
 }
 
-/* 1 announces to 0 what it has of 2. */
+/* 1 announces to 0 its state of 2. */
 static void announce(struct net *net, uint64_t epoch, uint64_t seq)
 {
     uint8_t body[64];
@@ -358,7 +358,7 @@ static void announce(struct net *net, uint64_t epoch, uint64_t seq)
                        slice_of((const char *)body, wire_written(&w)));
 }
 
-/* What all have had is settled for good: a vector that was overtaken takes nothing back. */
+/* Deltas that all have are settled for good: an overtaken vector takes nothing back. */
 static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
 {
     (void)state;

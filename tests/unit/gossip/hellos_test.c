@@ -24,7 +24,7 @@ static unsigned taken(const struct gossip_address *from)
     return count;
 }
 
-/* A data centre has one prefix: who floods from there must not use up what members have. */
+/* A data centre has one prefix: a flood from there must not use up the members' budget. */
 static void test_addresses_of_one_prefix_are_sources_of_their_own(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void test_file(void **state)
     assert_int_equal(k.count, 1);
 }
 
-/* Clusters with one key file; the derivation without a name is that of builds from before. */
+/* Clusters with one key file; the derivation without a name is that of earlier builds. */
 static void test_the_name_of_a_cluster_is_part_of_its_keys(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_refused(void **state)
                    "line 1: the key is all zeros; `gvctl keygen` makes one");
 }
 
-/* What is wrong is said, what stood there is not: messages end up in logs. */
+/* Messages name the error but not the text: they end up in logs. */
 static void test_no_key_in_messages(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_derived(void **state)
     assert_memory_not_equal(k.keys[0].psk, raw_b, 4);
 
     /* Computed with another BLAKE2b. Fixed for the life of the format: a change empties every index
-     * and parts every cluster. */
+     * and splits every cluster. */
     static const uint8_t id[4] = {0x3f, 0xbd, 0x6e, 0xe9};
     static const uint8_t secret_head[8] = {0x5a, 0xf5, 0x33, 0x3b, 0x65, 0x5b, 0xa9, 0xbb};
     struct hash_secret secret;

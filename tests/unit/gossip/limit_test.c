@@ -1,4 +1,4 @@
-/* More gossips on a network in virtual time than may be one group. */
+/* More gossips on a network in virtual time than one group may have. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void start(struct net *net, unsigned index)
     net_start(net, index, 1700000000000 + index, true);
 }
 
-/* Those that may live see each other and nobody else. */
+/* The admitted nodes see each other and no others. */
 static bool the_oldest_agree(struct net *net)
 {
     bool may[NET_NODES_MAX] = {0};
@@ -60,7 +60,7 @@ static void agree_for_long(struct net *net, unsigned first_refused)
     }
     for (unsigned i = 0; i < LIMIT; i++)
         assert_int_equal(net_stats(net, i).died, died[i]);
-    /* Keep-alives; each of those that are refused asks twice a minute. */
+    /* Keep-alives; each refused node asks twice a minute. */
     assert_true(net->world.net.packets - packets < 90 * LIMIT * (LIMIT - 1) * 5 * 12 / 10);
     net_item(net, 1);
     net_for(net, 100 * MS);
@@ -136,7 +136,7 @@ static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
     net_finish(net);
 }
 
-/* One that died and comes back with an older life than the one that took its place. */
+/* A node died and comes back with an older life than the node in its place. */
 static void test_who_sleeps_gets_its_place_back(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_the_word_of_one_empties_nobody(void **state)
     }
 }
 
-/* Refusing another is not being refused. */
+/* A refusal sent is not a refusal received. */
 static void test_refusals_are_counted_apart(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: packets that nobody should believe, and floods. */
+/* Several gossips on a network in virtual time: packets that no node may believe, and floods. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -73,8 +73,8 @@ static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(vo
     net_finish(net);
 }
 
-/* A hello of an earlier life, and 0 has not heard of that life since it began anew. Only that there
- * was a session keeps the hello from being the beginning of an earlier life (stamps.h). */
+/* A hello of an earlier life, and 0 has received nothing of that life since its own restart. Only
+ * the earlier session keeps the hello from being the beginning of an earlier life (stamps.h). */
 static void test_a_hello_of_before_the_session_is_refused_after_it(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static bool keep_welcomes(void *context, unsigned from, unsigned to, const uint8
 }
 
 /* 1 dials 0 as a seed and as a member, and the later welcome overtakes the other. The keys of the
- * earlier one are void by then: 0 has those of the later hello. */
+ * earlier welcome are void by then: 0 has those of the later hello. */
 static void test_a_welcome_that_was_overtaken_changes_nothing(void **state)
 {
     (void)state;
@@ -204,8 +204,9 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     net_finish(net);
 }
 
-/* A pod that starts with a file that the others have not read yet is two steps ahead: it begins
- * sessions with a key that they do not have. It was alone for ever, though both have the other. */
+/* A pod that starts with a file that the others have not read yet is two steps ahead. It begins
+ * sessions with a key that they do not have. The pod was alone for ever, though both sides have the
+ * other key. */
 static void test_one_common_key_is_enough(void **state)
 {
     (void)state;
@@ -243,11 +244,11 @@ static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
     net_for(net, 29 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
     net_for(net, 2 * SECOND);
-    assert_true(net_has(net, 0, 2, 18)); /* asked for, once it is over */
+    assert_true(net_has(net, 0, 2, 18)); /* requested once the quarantine is over */
     net_finish(net);
 }
 
-/* One bad node must not be able to have all others shut out: who sends it is to blame. */
+/* One bad node must not be able to have all others shut out: the sender is to blame. */
 static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void test_the_rate_is_kept(void **state)
     net->config.rate_bytes_s = 200000;
     net_start_all(net);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
-    net->nodes[0].meltdown = true; /* it always has more */
+    net->nodes[0].meltdown = true; /* never runs out */
     uint64_t before = net_stats(net, 0).bytes_out;
     net_item(net, 0);
     net_for(net, 10 * SECOND);
@@ -298,7 +299,7 @@ static void test_the_rate_is_kept(void **state)
     net_finish(net);
 }
 
-/* Number 0 does not dial: whether others get in shows. */
+/* Number 0 does not dial: its admission of others shows. */
 static bool hellos_of_0(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
 {
     (void)context;
@@ -332,8 +333,8 @@ static bool meet_under_flood(struct net *net, enum forger forger, unsigned ms)
     return false;
 }
 
-/* Each forged hello costs the router that opens it; 100,000 a second would take all of its time. It
- * opens a few of them, and those of members all the same. */
+/* Each forged hello costs the router that opens it; 100,000 a second would take all of its time.
+ * The router opens only a few of them, and still those of members. */
 static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
         net_for(net, 5 * SECOND);
         (void)meet_under_flood(net, forger, 1);
         uint64_t before = net_stats(net, 0).refused_hellos, began_us = net->world.now_us;
-        /* A member comes back; and somebody new, unless the flood comes from everywhere. */
+        /* A member comes back, and a new one joins, unless the flood comes from everywhere. */
         net_kill(net, 2);
         for (unsigned i = 0; i < 300; i++)
             (void)meet_under_flood(net, forger, 1);

@@ -1,4 +1,4 @@
-/* What one router keeps of the members, where there are more than it has room for. */
+/* A router's table of members, with more members than room. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static int join(unsigned i)
     return gossip_member_join(g, &said, false);
 }
 
-/* The table is full of this router and of those that died, one a millisecond. */
+/* The table is full of this router and of dead ones, one death a millisecond. */
 static void fill(void)
 {
     for (unsigned i = 1; i < GOSSIP_MEMBERS_MAX; i++) {
@@ -64,7 +64,7 @@ static void who_is_dead_longest_makes_room(void **state)
     (void)state;
     fill();
     g->now_us += 20 * (uint64_t)SECOND;
-    gossip_member_state(g, find(1), GOSSIP_LEFT); /* of all the one that is gone shortest */
+    gossip_member_state(g, find(1), GOSSIP_LEFT); /* of all left members the latest */
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(join(GOSSIP_MEMBERS_MAX + i), 1);
     assert_int_equal(g->listed, GOSSIP_MEMBERS_MAX);
@@ -92,9 +92,9 @@ static void who_was_heard_of_late_stays(void **state)
     assert_null(find(1));
 }
 
-/* --- those that are lost ---------------------------------------------------------------------- */
+/* --- lost members ----------------------------------------------------------------------------- */
 
-/* How long the node waits at last between two dials to it, without the share that is random. */
+/* The node's longest wait between two dials to the member, without the random share. */
 static uint64_t wait_at_last(unsigned i)
 {
     for (unsigned n = 0; n < 12; n++)
@@ -102,8 +102,8 @@ static uint64_t wait_at_last(unsigned i)
     return find(i)->dial_wait;
 }
 
-/* Pods that come under new names leave many old ones behind: the dead are not called more seldom
- * for them, as a dead one may be on the other side of a partition. */
+/* Pods that come under new names leave many old ones behind. Dead members are not called less often
+ * for that: a dead one may be on the other side of a partition. */
 static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **state)
 {
     (void)state;
@@ -121,8 +121,8 @@ static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **stat
 
 /* --- two routers of one name ----------------------------------------------------------------- */
 
-/* Somebody remembers a much later life of this router. The new one is a minute above it: so are its
- * stamps above those of all hellos of that life, which replays may have brought to others. */
+/* A peer remembers a much later life of this router. The new life is a minute above that. So its
+ * stamps are above those of all hellos of that life, which replays may have brought to others. */
 static bool rise(void)
 {
     uint64_t before = g->epoch;
@@ -145,7 +145,7 @@ static void who_outbids_another_waits_twice_as_long_each_time(void **state)
         assert_true(rise());
         wait_s = wait_s < 64 ? 2 * wait_s : 64;
     }
-    /* After five minutes of peace it is as if there had been none. */
+    /* After five minutes without conflict the state is as before. */
     g->now_us += 300 * (uint64_t)SECOND + 1;
     assert_true(rise());
     g->now_us += SECOND;
@@ -168,7 +168,7 @@ static bool has(const struct gossip_peer *p, unsigned n)
     return false;
 }
 
-/* A member with all the addresses that there is room for, 1 and up; the first was tried in vain. */
+/* A member with the maximum number of addresses, 1 and up; the first was tried in vain. */
 static struct gossip_peer *with_places(void)
 {
     assert_int_equal(join(1), 1);
@@ -211,7 +211,7 @@ static void the_address_in_use_stays(void **state)
     struct gossip_peer *p = with_places();
     p->source = place(1, GOSSIP_PLACE_ADVERTISED).at;
     struct gossip_frame_place said = place(77, GOSSIP_PLACE_LEARNED);
-    assert_false(gossip_place_hint(p, &said, EPOCH)); /* the others are likelier than it */
+    assert_false(gossip_place_hint(p, &said, EPOCH)); /* the others are more likely */
     said = place(78, GOSSIP_PLACE_ADVERTISED);
     assert_true(gossip_place_hint(p, &said, EPOCH));
     assert_true(has(p, 1) && has(p, 78));
@@ -219,8 +219,8 @@ static void the_address_in_use_stays(void **state)
     memset(&p->source, 0, sizeof p->source);
 }
 
-/* Its clock went back between two lives, and the later one is at another address: that looks
- * earlier, and was never dialled while the other one did not answer. */
+/* The member's clock went back between two lives, and the later life is at another address. That
+ * address looks earlier, and was never dialled while the other did not answer. */
 static void an_address_that_looks_earlier_has_its_turn(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: who is there. */
+/* Several gossips on a network in virtual time: membership. */
 #include "tests/lib/test.h"
 
 #include "tests/lib/gossip_net.h"
@@ -26,7 +26,7 @@ static void test_a_killed_node_is_dead_everywhere_within_three_seconds(void **st
             uint64_t packets = net->world.net.packets;
             net_kill(net, 1);
             assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
-            /* One accuses, or a few; not everybody tells everybody. */
+            /* One accuses, or a few; not each node reports to each other. */
             uint64_t keep_alives = (uint64_t)count * count * 6 * 3;
             assert_true(net->world.net.packets - packets < keep_alives + 20 * count);
             for (unsigned i = 0; i < count; i++)
@@ -90,8 +90,8 @@ static bool cut_off(void *context, unsigned from, unsigned to, const uint8_t *by
     return from == 3 || to == 3;
 }
 
-/* To who was cut off all others are dead. When it is back it says so before they can object, and
- * those who had heard each other all along believed it. */
+/* A node that was cut off believes all others dead. On its return it says so before they can
+ * object, and nodes that had heard each other all along believed that. */
 static void test_who_was_cut_off_kills_nobody(void **state)
 {
     (void)state;
@@ -119,14 +119,14 @@ static void test_who_slept_accuses_nobody(void **state)
     net_for(net, 20 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
     net->nodes[2].paused = false;
-    net_for(net, 12 * SECOND); /* it is called again at most 10 s later, and says hello itself */
+    net_for(net, 12 * SECOND); /* called at most 10 s later, and says hello itself */
     assert_int_equal(net_stats(net, 2).suspected, 0);
     assert_int_equal(net_stats(net, 2).died, 0);
     assert_true(net_meshed(net));
     net_finish(net);
 }
 
-/* After SIGCONT both sides told the pause as round trip. */
+/* After SIGCONT both sides measured the pause as round trip. */
 static void test_a_sleep_is_no_round_trip(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_a_sleep_is_no_round_trip(void **state)
     net_for(net, 5 * SECOND);
     world_pause(net->nodes[2].at, net->world.now_us + 1500 * MS);
     net_for(net, 1499 * MS);
-    assert_true(net->nodes[2].at->socket_count > 0); /* they wait in its socket */
+    assert_true(net->nodes[2].at->socket_count > 0); /* the packets wait in the socket */
     for (unsigned ms = 0; ms < 3000; ms += 10) {
         net_for(net, 10 * MS);
         for (unsigned i = 0; i < 2; i++) {
@@ -197,7 +197,8 @@ static void test_a_partition_heals_by_itself(void **state)
         assert_int_equal(net_state(net, 5, 0), GOSSIP_DEAD);
         assert_int_equal(net_state(net, 5, 4), GOSSIP_ALIVE);
         net->world.net.block = NULL;
-        /* However long it lasted, somebody dials each second (jepsen-lite, partitions, seed 6) */
+        /* However long the partition lasted, a node dials each second (jepsen-lite, partitions,
+         * seed 6) */
         assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
         assert_true(net_run(net, net->world.now_us + SECOND, net_converged)); /* from the rings */
         net_finish(net);
@@ -210,7 +211,7 @@ static void test_seeds_are_tried_for_ever(void **state)
     struct net *net = net_new(3, 14);
     net_start(net, 2, 1700000000000, true);
     net_for(net, 100 * (uint64_t)SECOND);
-    uint64_t knocks = net_stats(net, 2).knocks_out; /* at one of them, every 5 to 6.25 s */
+    uint64_t knocks = net_stats(net, 2).knocks_out; /* at one seed, every 5 to 6.25 s */
     assert_true(knocks > 14 && knocks <= 20);
     uint64_t hellos = net->world.net.packets - knocks; /* two seeds, every 4 to 5 s */
     assert_true(hellos > 40 && hellos < 70);
@@ -237,8 +238,8 @@ static bool block_from_1_to_0(void *context, unsigned from, unsigned to, const u
     return from == 1 && to == 0;
 }
 
-/* Others vouch for number 1, so it is alive; but this node hears nothing of it, and an answer would
- * not come. */
+/* Others vouch for number 1, so it is alive. But this node hears nothing of number 1, and an answer
+ * would not come. */
 static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
 {
     (void)state;
@@ -261,7 +262,7 @@ static void test_a_restart_begins_a_new_stream(void **state)
     net_items(net, 60);
     net_kill(net, 2);
     net_for(net, 100 * MS);
-    net->nodes[2].made = 100; /* it has forgotten them; others have not */
+    net->nodes[2].made = 100; /* this node has forgotten them; others have not */
     net_start(net, 2, 1700000100000, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
@@ -293,11 +294,11 @@ static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
     net->nodes[2].made = 100;
     net->nodes[2].self_calls = 0;
     net_start(net, 2, before - 3600000, true);
-    /* Its hellos are refused as old; the others call it within 10 s. */
+    /* The others refuse its hellos as old, and call within 10 s. */
     assert_true(net_run(net, net->world.now_us + 13 * SECOND, net_meshed));
     uint64_t epoch = gossip_epoch(net->nodes[2].gossip);
     assert_in_range(epoch, before + 60000,
-                    before + 65000); /* so are its hellos above all of before */
+                    before + 65000); /* so are its hellos above all earlier ones */
     assert_int_equal(net->nodes[2].self_calls, 1);
     net_item(net, 2);
     net_for(net, 20 * MS);
@@ -314,14 +315,14 @@ static bool between_0_and_4(void *context, unsigned from, unsigned to, const uin
     return (from == 0 && to == 4) || (from == 4 && to == 0);
 }
 
-/* Found by the simulator: a new life with its clock set back, whose hellos are too old for a peer
- * that could not dial it while it was dead. The peer learned from others that it is alive, and went
- * on sending under the keys of the earlier life until these expired. */
+/* Found by the simulator: a new life with its clock set back. The hellos are too old for a peer
+ * that could not dial the node while dead. The peer learned from others that the life began, and
+ * went on sending under the earlier keys until these expired. */
 static void test_a_new_life_is_dialled_by_those_with_old_keys(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(5, 34);
-    net_for(net, 125 * (uint64_t)SECOND); /* it has said hello anew */
+    net_for(net, 125 * (uint64_t)SECOND); /* said hello anew */
     uint64_t before = gossip_epoch(net->nodes[4].gossip);
     net_kill(net, 4);
     net->world.net.block = between_0_and_4;
@@ -348,7 +349,7 @@ static bool only_some(void *context, unsigned from, unsigned to, const uint8_t *
 }
 
 /* Found by the simulator: two lives, each with its clock set back and each on another side of a
- * partition, took the epoch after the one that both sides remembered, and were one stream. */
+ * partition. Both took the epoch after the one that both sides remembered, and were one stream. */
 static void test_two_lives_never_take_the_same_epoch(void **state)
 {
     (void)state;
@@ -382,13 +383,13 @@ static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
     assert_int_equal(net_create(net, 3, &config), 0);
     uint64_t packets = net->world.net.packets;
     net_for(net, 30 * SECOND);
-    /* 4 nodes at 5 keep-alives a second to each other, and as much again for the quarrel. */
+    /* 4 nodes at 5 keep-alives a second to each other, and as much again for the conflict. */
     assert_true(net->world.net.packets - packets < 30 * 4 * 3 * 5 * 2);
     uint64_t conflicts = 0;
     for (unsigned i = 0; i < 4; i++)
         conflicts += net_stats(net, i).name_conflicts;
     assert_true(conflicts > 0);
-    for (unsigned i = 0; i < 2; i++) { /* who both talk to sees it, and where one of them is */
+    for (unsigned i = 0; i < 2; i++) { /* a node in contact with both sees that */
         struct gossip_stats told = net_stats(net, i);
         assert_true(told.name_conflict == net_node(2));
         assert_true(told.name_conflict_at.ip[3] == 2 || told.name_conflict_at.ip[3] == 3);
@@ -439,7 +440,7 @@ static void test_a_peer_that_roams_is_followed(void **state)
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
-    /* Node 2 is now where number 3 would be. */
+    /* Node 2 is now at the address that number 3 would get. */
     struct gossip *g = net->nodes[2].gossip;
     world_move(&net->world, 2, 3);
     net_for(net, 10 * SECOND);
@@ -469,7 +470,7 @@ static void test_a_cold_start_and_a_death_make_no_storm(void **state)
     net_kill(net, 5);
     net_for(net, 3 * SECOND);
     assert_true(dead_everywhere(net));
-    /* Keep-alives, a few that accuse, and probes of the victim by everybody. */
+    /* Keep-alives, a few that accuse, and probes of the victim by all. */
     assert_true(net->world.net.packets - packets < idle + N * (3 * 3 * 4 + 40));
     packets = net->world.net.packets;
     net_start(net, 5, 1700009999999, true);

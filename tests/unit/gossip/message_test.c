@@ -95,7 +95,7 @@ static void stop(void)
     gossip_messages_free(&wire.in);
 }
 
-/* Milliseconds, one at a time; what was sent in one arrives in the next. */
+/* Milliseconds, one at a time; packets of one arrive in the next. */
 static void pass(unsigned ms)
 {
     while (ms-- > 0) {
@@ -148,7 +148,7 @@ static void test_each_length_arrives_once(void **state)
         assert_int_equal(wire.parts, (lens[i] + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES);
         assert_int_equal(wire.out.bytes_used + wire.in.bytes_used, 0);
         assert_int_equal(wire.measured, 1);
-        pass(20); /* timers of what is gone run out */
+        pass(20); /* timers of ended messages run out */
         assert_int_equal(wire.out.due_us, UINT64_MAX);
         assert_int_equal(wire.in.due_us, UINT64_MAX);
         stop();
@@ -185,12 +185,12 @@ static void test_a_message_without_progress_is_given_up_at_both_ends(void **stat
     assert_int_equal(wire.out.bytes_used, 0);
     pass(700);
     assert_int_equal(wire.in.bytes_used, 0);
-    assert_true(wire.parts < 113 + 20 && wire.resends < 20); /* it backed off */
+    assert_true(wire.parts < 113 + 20 && wire.resends < 20); /* the sender backed off */
     stop();
 }
 
-/* A peer that asks for the same part for ever, or sends one now and then, holds no memory for ever.
- */
+/* A peer that asks for the same part for ever, or sends one now and then, occupies no memory for
+ * ever. */
 static void test_a_message_ends_whatever_the_peer_says(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_a_message_ends_whatever_the_peer_says(void **state)
         assert_true(wire.out.count == 1 && wire.in.count == 1);
         pass(500);
     }
-    pass(300); /* it looks at least so often */
+    pass(300); /* the receiver asks at least so often */
     assert_int_equal(wire.out.count, 0);
     assert_int_equal(wire.failed, 1);
     assert_int_equal(wire.in.count, 0);
@@ -227,7 +227,7 @@ static void test_memory_is_bounded(void **state)
     pass(5); /* nothing was sent: no budget */
     assert_int_equal(wire.parts, 0);
     wire.held = false;
-    assert_int_equal(send(2, 100000), 0); /* has to wait for room over there */
+    assert_int_equal(send(2, 100000), 0); /* has to wait for room at the receiver */
     pass(1);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(send(3 + i, 100000), 0);
@@ -254,7 +254,7 @@ static void test_what_was_delivered_is_not_delivered_again(void **state)
                 gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &p, 1, &whole),
                 again == 0 ? 1 : 0);
     }
-    p.id = 2; /* older than what is remembered */
+    p.id = 2; /* older than the remembered ones */
     assert_int_equal(gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &p, 1, &whole),
                      0);
     p.epoch = 8;

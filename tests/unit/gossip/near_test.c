@@ -1,5 +1,5 @@
-/* Who watches whom, in large clusters in virtual time: few packets while nothing happens, and a
- * death is known as soon as in a small one. */
+/* Watching in large clusters in virtual time: few packets while nothing happens, and a death is
+ * detected as fast as in a small one. */
 #include "tests/lib/test.h"
 
 #include "base/check.h"
@@ -87,8 +87,8 @@ static void test_deaths_are_known_within_three_seconds(void **state)
     }
 }
 
-/* All that watch a node die with it: then those beside them, half of whose own watchers are silent,
- * look at everybody. */
+/* All watchers of a node die with it. Half of their neighbours' own watchers are silent then, so
+ * the neighbours look at all members. */
 static void test_a_node_that_dies_with_its_watchers(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_a_node_that_dies_with_its_watchers(void **state)
 
 static bool is_near_5[64];
 
-/* What node 5 sends does not reach half of those that watch it; nobody may suspect it. */
+/* Half of node 5's watchers do not get its packets; none may suspect it. */
 static bool half_cannot_hear_5(void *context, unsigned from, unsigned to, const uint8_t *bytes,
                                size_t len)
 {
@@ -180,7 +180,7 @@ static bool tail_came(struct net *net)
     return net_has(net, lost.deaf, lost.author, 0);
 }
 
-/* All that the author sends to the deaf node is lost for a moment, then its keep-alives. */
+/* All packets of the author to the deaf node are lost for a moment, then the keep-alives. */
 static void lost_tail_heals(struct net *net, uint64_t within_us)
 {
     lost.all = true;
@@ -195,8 +195,8 @@ static void lost_tail_heals(struct net *net, uint64_t within_us)
     net_finish(net);
 }
 
-/* The last delta of a far author is lost, and so is what announces it. The neighbours show in their
- * vectors that something is missing, well before the author's turn comes to send a keep-alive. */
+/* The last delta of a far author is lost, and so is its announcement. The neighbours' vectors show
+ * the gap, well before the author's turn comes to send a keep-alive. */
 static void test_a_lost_tail_of_a_far_author(void **state)
 {
     (void)state;
@@ -216,12 +216,12 @@ static unsigned index_of(const struct net *net, uint64_t node)
     return index;
 }
 
-/* The same of so many members that a vector takes two packets, and of an author in the second one.
- * Nothing else tells: the author's own keep-alives are lost for good. */
+/* The same with so many members that a vector takes two packets, and an author in the second one.
+ * No other packet shows the gap: the author's own keep-alives are lost for good. */
 static void test_a_lost_tail_behind_the_first_packet(void **state)
 {
     (void)state;
-    enum { MEMBERS = 84, ENTRY = 8 + 6 + 1 }; /* bytes of one in a vector, at least */
+    enum { MEMBERS = 84, ENTRY = 8 + 6 + 1 }; /* bytes of one member in a vector, at least */
     _Static_assert((MEMBERS - 1) * ENTRY > GOSSIP_DATAGRAM_MAX, "one packet has no room for them");
     struct net *net = meshed(MEMBERS, 93);
     struct gossip_member last;

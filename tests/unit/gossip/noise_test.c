@@ -207,7 +207,7 @@ static void test_changed_messages_change_nothing(void **state)
     assert_int_equal(gossip_noise_welcome_read(&p.initiator, SLICE_OF(p.welcome), payload), ERR_OK);
 }
 
-/* Who has the key and sends a point of low order would make the session's keys predictable. */
+/* A holder of the key that sends a point of low order would make the session's keys predictable. */
 static void test_low_order_points(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void test_wycheproof_aead(void **state)
             struct slice ct = hex_member(test, "ct"), tag = hex_member(test, "tag");
             bool valid = strcmp(json_string_value(json_object_get(test, "result")), "invalid") != 0;
             static const uint8_t zero[4];
-            /* Ours are the nonces that begin with four zeros; the others go to libsodium. */
+            /* Our nonces begin with four zeros; the other vectors go to libsodium. */
             uint8_t sealed[2048], out[2048];
             assert_true(ct.len + tag.len <= sizeof sealed);
             memcpy(sealed, ct.at, ct.len);
@@ -305,7 +305,7 @@ static void test_wycheproof_x25519(void **state)
             uint8_t out[32];
             int err = crypto_scalarmult(out, bytes(private), bytes(public));
             if (memcmp(shared.at, zero, 32) == 0)
-                assert_int_not_equal(err, 0); /* what invariant 4 rests on */
+                assert_int_not_equal(err, 0); /* invariant 4 rests on this */
             else {
                 assert_int_equal(err, 0);
                 assert_bytes(out, shared);

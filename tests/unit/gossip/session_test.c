@@ -26,7 +26,7 @@ struct world {
     uint64_t now_us;
 };
 
-/* Fresh every time, which is all that matters here. */
+/* Fresh every time, and nothing else matters here. */
 static const uint8_t *random32(void)
 {
     static uint8_t bytes[32];
@@ -168,7 +168,7 @@ static void test_begin(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_NOT_FOUND);
     handshake(w, &w->a, &w->b);
     assert_int_equal(gossip_session_age(&w->a.session, w->now_us), GOSSIP_SESSION_FRESH);
-    /* The responder waits until it knows that the welcome has arrived. */
+    /* The responder waits for proof that the welcome has arrived. */
     assert_int_equal(gossip_session_age(&w->b.session, w->now_us), GOSSIP_SESSION_AWAITED);
     assert_int_equal(carry(w, &w->b, &w->a), ERR_NOT_FOUND);
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
@@ -188,7 +188,8 @@ static void test_replayed_hello(void **state)
     assert_int_equal(answer(w, &w->b, &second, &welcome), ERR_STALE);
     assert_int_equal(answer(w, &w->b, &first, &welcome), ERR_STALE);
 
-    /* To a node that forgot the stamps: it answers, and what it keeps is never sent on. */
+    /* To a node that forgot the stamps: the node answers, and never sends on the resulting
+     * session. */
     assert_int_equal(finish(w, &w->a, &welcome), ERR_OK);
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
     memset(w->b.stamps, 0, sizeof *w->b.stamps);
@@ -212,7 +213,7 @@ static void test_replayed_and_reordered_data(void **state)
     for (unsigned i = 0; i < GOSSIP_REPLAY_WINDOW; i++)
         assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
     assert_int_equal(opened(w, &w->b, &p[1], "x"), ERR_STALE);
-    /* Back to where it came from: it is not the other direction's. */
+    /* Reflected to its sender: the packet is not the other direction's. */
     assert_true(opened(w, &w->a, &p[1], "x") < 0);
 }
 
@@ -239,12 +240,12 @@ static void test_rekey_overlap(void **state)
     assert_int_not_equal(w->b.session.sending, old);
     assert_int_equal(opened(w, &w->b, &late_a, "late"), ERR_OK);
     assert_int_equal(opened(w, &w->a, &late_b, "late"), ERR_OK);
-    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not turn it back */
+    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not reverse that */
     assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
 }
 
-/* Crossing hellos: each order of what arrives, and each loss of one packet, leaves sessions that
- * carry both ways. */
+/* Crossing hellos: each order of arrivals, and each loss of one packet, leave sessions that carry
+ * both ways. */
 static void crossing_run(struct world *w, unsigned order, unsigned lost)
 {
     struct welcome_packet to_a, to_b;
@@ -269,7 +270,7 @@ static void crossing_run(struct world *w, unsigned order, unsigned lost)
         gossip_session_check(&w->a.session);
         gossip_session_check(&w->b.session);
     }
-    /* Who became an initiator speaks; then both can. */
+    /* The side that became an initiator speaks; then both can. */
     (void)carry(w, &w->a, &w->b);
     (void)carry(w, &w->b, &w->a);
     for (unsigned i = 0; i < 3; i++) {
@@ -290,7 +291,7 @@ static void test_crossing_hellos(void **state)
         }
 }
 
-/* An older set that is confirmed late opens packets, and is not sent on. */
+/* An older set that is confirmed late opens packets, and is not used to send. */
 static void test_late_confirmation(void **state)
 {
     struct world *w = *state;
@@ -307,7 +308,7 @@ static void test_late_confirmation(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
 }
 
-/* A peer that restarted knows nothing of the keys that it had. */
+/* A peer that restarted has none of its former keys. */
 static void test_restart(void **state)
 {
     struct world *w = *state;
@@ -361,7 +362,7 @@ static void test_packet_limits(void **state)
     assert_int_equal(gossip_session_age(&w->a.session, w->now_us), GOSSIP_SESSION_NONE);
 }
 
-/* The rolling change of keyring.h, each step in both orders of who is ahead. */
+/* The rolling change of keyring.h, each step in both orders. */
 static void test_rotation(void **state)
 {
     struct world *w = *state;
@@ -380,7 +381,7 @@ static void test_rotation(void **state)
             handshake(w, &w->b, &w->a);
             assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
         }
-    /* A step left out: they do not understand each other. */
+    /* With a step left out they do not understand each other. */
     struct welcome_packet welcome;
     w->a.keyring = steps[0];
     w->b.keyring = steps[3];
@@ -388,7 +389,7 @@ static void test_rotation(void **state)
     assert_int_equal(answer(w, &w->b, &hello, &welcome), ERR_DENIED);
 }
 
-/* The id of the key stands in clear, so a stranger can copy it. */
+/* The id of the key is sent in clear, so a stranger can copy it. */
 static void test_wrong_key(void **state)
 {
     struct world *w = *state;
@@ -399,7 +400,7 @@ static void test_wrong_key(void **state)
     assert_int_equal(answer(w, &w->b, &hello, &welcome), ERR_DENIED);
 }
 
-/* Each byte of each packet, flipped and cut: refused, and nothing has changed. */
+/* Each byte of each packet, flipped and cut: refused without a change. */
 static void test_changed_hello(void **state)
 {
     struct world *w = *state;
@@ -484,7 +485,7 @@ static void test_peek(void **state)
     assert_int_equal(gossip_packet_peek(SLICE(""), &index), 0);
 }
 
-/* Sealed in place, as the engine does it. */
+/* Sealed in place, as in the gossip engine. */
 static void test_in_place(void **state)
 {
     struct world *w = *state;
@@ -498,7 +499,7 @@ static void test_in_place(void **state)
     assert_int_equal(opened(w, &w->b, &p, "place"), ERR_OK);
 }
 
-/* Many hellos that are never followed up do not take the keys in use. */
+/* Many hellos without a follow-up do not displace the keys in use. */
 static void test_unconfirmed_do_not_displace(void **state)
 {
     struct world *w = *state;

@@ -22,7 +22,7 @@ static void test_only_rising(void **state)
     free(s);
 }
 
-/* Full: whoever said hello least recently goes, so members that keep talking are remembered. */
+/* Full: the member with the oldest hello goes, so members that keep talking are remembered. */
 static void test_eviction(void **state)
 {
     (void)state;
@@ -41,8 +41,8 @@ static void test_eviction(void **state)
     free(s);
 }
 
-/* A hello of a life whose clock was an hour ahead is replayed to a router that has just started.
- * The node that said it has a clock that is right again: it was not answered for an hour. */
+/* A hello of a life with its clock an hour ahead is replayed to a router that has just started. The
+ * node's clock is right again by now: the node got no answer for an hour. */
 static void test_an_earlier_life_begins_where_no_session_followed(void **state)
 {
     (void)state;
@@ -65,15 +65,15 @@ static void test_an_earlier_life_begins_where_no_session_followed(void **state)
     free(s);
 }
 
-/* A router whose clock was ahead stays away until the others have forgotten it, and comes back
- * with the time of everybody: none answered it, none called it (simulation, long, 695290055). */
+/* A router with its clock ahead stays away until the others have forgotten it, and comes back with
+ * the cluster's time. No member answered or called it (simulation, long, 695290055). */
 static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
     assert_non_null(s);
     const uint64_t later = NOW + GOSSIP_STAMPS_EARLIER_US;
-    gossip_stamps_forgotten(s, 7); /* who was never there */
+    gossip_stamps_forgotten(s, 7); /* of a router that was never there */
     assert_int_equal(gossip_stamps_take(s, 7, 3600, true, NOW), ERR_OK);
     assert_int_equal(gossip_stamps_take(s, 7, 10, false, later), ERR_STALE);
     gossip_stamps_forgotten(s, 7);

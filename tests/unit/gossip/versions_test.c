@@ -1,8 +1,8 @@
-/* Nodes that speak several versions of the protocol in one group. */
+/* Nodes with several versions of the protocol in one group. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
-#include "gossip/gossip_internal.h" /* bytes as a peer of another version sends them */
+#include "gossip/gossip_internal.h" /* bytes as sent by a peer of another version */
 #include "tests/lib/gossip_net.h"
 
 enum { MS = 1000, SECOND = 1000000, EPOCH = 1700000000 };
@@ -74,11 +74,11 @@ static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
                                         SLICE("what do you hold?"), net->world.now_us),
                          ERR_NOT_FOUND);
     }
-    /* Its death is seen as any other. */
+    /* Its death is seen like any other. */
     net_kill(net, 2);
     net_for(net, 4 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
-    /* It comes back with a build that is understood. */
+    /* The node comes back with a build that the others understand. */
     net->config.speaks = (struct gossip_versions){2, 2};
     net_start(net, 2, EPOCH + 100000, true);
     net_for(net, 5 * SECOND);
@@ -112,8 +112,8 @@ static void send_all(struct net *net, unsigned from, unsigned to, struct slice f
     net_inject(net, to, &net->nodes[from].at->address, out, plain.len + GOSSIP_DATA_OVERHEAD);
 }
 
-/* Whatever it sends is nothing against it; and of a peer that is understood a frame of an unknown
- * type is none either. */
+/* None of its packets counts against it. Nor does a frame of an unknown type from a peer with a
+ * known version. */
 static void what_a_stranger_to_the_version_sends_is_skipped(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Gossips far from each other, in virtual time: nothing is sent twice before its answer can have
+/* Gossips far from each other, in virtual time: nothing is repeated before an answer can have
  * come. */
 #include "tests/lib/test.h"
 
@@ -34,8 +34,8 @@ static uint64_t gaps_of(const struct net *net)
     return gaps;
 }
 
-/* The wait before a part is sent again was capped at 200 ms: with a round trip as long three of
- * four parts were repeats. */
+/* The wait before a part is sent again was capped at 200 ms: with such a round trip three of four
+ * parts were repeats. */
 static void test_no_part_is_repeated_without_loss(void **state)
 {
     (void)state;
@@ -88,12 +88,12 @@ static void test_deltas_are_repaired_once(void **state)
         lost += net_stats(net, i).gaps_repaired;
         again += net_stats(net, i).deltas_again;
     }
-    /* Some are asked for again a little early, with others that were lost before. */
+    /* Some are requested again a little early, with others that were lost before. */
     assert_true(lost > 0 && again <= lost / 2);
     net_finish(net);
 }
 
-/* On a long way the last number is not announced where the next delta soon says the same. */
+/* On a long way the last number is not announced if the next delta soon carries the same. */
 static void test_a_tail_waits_for_the_next_delta(void **state)
 {
     (void)state;
