@@ -1,4 +1,4 @@
-/* Prompts that engines see alike share a chain, and those that they see differently do not
+/* Prompts that are alike to engines share a chain, and prompts that differ to engines do not
  * (docs/adr/0050). */
 #include "http/media_url.h"
 #include "http/skim.h"
@@ -55,14 +55,15 @@ static void claude_codes_header(void **state)
     const char *none = "{\"system\":[{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
     alike(one, two);
     alike(one, none);
-    assert_int_equal(chain_a.bytes, chain_b.bytes); /* nor is it counted */
+    assert_int_equal(chain_a.bytes, chain_b.bytes); /* nor is the header counted */
     alike(one, "{\"system\":\"%s\"," MESSAGES "}");
-    /* Where the engine shows it to the model, all of it counts. */
+    /* If the engine shows the header to the model, all of it counts. */
     skim_rendering.counts_header = 1;
     apart(one, two);
     alike(one, one);
     skim_rendering.counts_header = 0;
-    /* Only there: as a string, as a later block, in a message, vLLM has it in the prompt. */
+    /* Only there: as a string, as a later block, or in a message, the prompt of vLLM contains the
+     * header. */
     apart("{\"system\":\"x-anthropic-billing-header: cch=1;\\n%s\"," MESSAGES "}",
           "{\"system\":\"x-anthropic-billing-header: cch=2;\\n%s\"," MESSAGES "}");
     chains_of("{\"system\":[{\"text\":\"%s\"}," HEADER("1") ",{\"text\":\"end\"}]," MESSAGES "}",
@@ -117,8 +118,8 @@ static void signed_urls(void **state)
     apart(IMAGE("https://s3/x.png?X-Amz-Signature=2"), IMAGE("https://s3/y.png?X-Amz-Signature=2"));
     apart(SOURCE("https://s3/x.png?versionId=7&X-Amz-Signature=2"),
           SOURCE("https://s3/x.png?versionId=8&X-Amz-Signature=2"));
-    apart(IMAGE("https://a/x.png?se=2"), IMAGE("https://a/x.png?se=3")); /* nothing signs it */
-    /* Text that holds a URL is text. */
+    apart(IMAGE("https://a/x.png?se=2"), IMAGE("https://a/x.png?se=3")); /* without a signature */
+    /* A text with a URL is text. */
     chains_of("{\"prompt\":\"https://s3/x?X-Amz-Signature=2 %s\"}",
               "{\"prompt\":\"https://s3/x?X-Amz-Signature=3 %s\"}", &chain_a, &chain_b);
     assert_int_equal(chain_shared(&chain_a, &chain_b), 0);
@@ -177,7 +178,7 @@ static void arguments(void **state)
         skim_rendering.no_arguments = 1;
         alike(a, "{\"prompt\":\"%s\"}");
     }
-    /* What changes no more than the end, or nothing, does not set prompts apart. */
+    /* Members that change no more than the end, or nothing, do not separate prompts. */
     skim_rendering = (struct rendering){0};
     alike("{\"prompt\":\"%s\"}",
           "{\"prompt\":\"%s\",\"add_generation_prompt\":false,\"continue_final_message\":true,"
@@ -185,7 +186,7 @@ static void arguments(void **state)
           "\"tool_choice\":\"auto\",\"reasoning_effort\":null,\"chat_template_kwargs\":null}");
     alike("{\"prompt\":\"%s\",\"chat_template_kwargs\":{\"a\":1,\"b\":2}}",
           "{\"chat_template_kwargs\":{\"b\":2,\"a\":1},\"prompt\":\"%s\"}");
-    /* Nothing is handed to the template, whether the object is absent or empty. */
+    /* The template gets nothing, whether the object is absent or empty. */
     alike("{\"prompt\":\"%s\"}",
           "{\"prompt\":\"%s\",\"chat_template_kwargs\":{},\"reasoning\":{},\"tools\":[],"
           "\"documents\":[],\"mm_processor_kwargs\":{},\"media_io_kwargs\":{},\"metadata\":{}}");
@@ -195,7 +196,7 @@ static void arguments(void **state)
 
 #define TOOL(name) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"
 
-/* What only a rendering makes alike. */
+/* Prompts that only a rendering makes alike. */
 static void renderings(void **state)
 {
     (void)state;
@@ -217,7 +218,7 @@ static void renderings(void **state)
     apart(block_a, block_b);
     skim_rendering.lead = RENDERING_LEAD_NO_BLOCK;
     alike(block_a, block_b);
-    /* The lead of the messages counts where there is a system text. */
+    /* The lead of the messages counts if a system text exists. */
     apart("{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"id 1\\n%s\"}]}",
           "{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"id 2\\n%s\"}]}");
     skim_rendering = (struct rendering){0};
@@ -234,7 +235,7 @@ static void renderings(void **state)
     skim_rendering = (struct rendering){0};
 }
 
-/* A first text that turns out too long for a block, in whatever piece of it, is whole. */
+/* A first text that turns out too long for a block, in any piece of it, is whole. */
 static void a_first_text_of_any_length(void **state)
 {
     (void)state;
@@ -261,7 +262,7 @@ static void a_first_text_of_any_length(void **state)
     }
 }
 
-/* The opening of a prompt; `goes_on`: something was said behind it. */
+/* The opening of a prompt; `goes_on`: an answer or message followed. */
 static uint64_t opening(const char *body, bool goes_on)
 {
     skim_whole(body);
@@ -275,7 +276,7 @@ static uint64_t opening(const char *body, bool goes_on)
 #define SAID(text) ",{\"content\":\"" text "\",\"role\":\"assistant\"}"
 #define LED(text)  "{\"role\":\"system\",\"content\":\"" text "\\nsystem\"},"
 
-/* The turns of a conversation have one opening, whatever leads them. */
+/* The turns of a conversation have one opening, whatever their lead. */
 static void turns_of_a_conversation(void **state)
 {
     (void)state;
@@ -299,11 +300,11 @@ static void turns_of_a_conversation(void **state)
                             "hi") ",{\"type\":"
                                   "\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]}",
                         true));
-    /* A second text of the user is no answer. A message that is all head tells nothing. */
+    /* A second text of the user is no answer. A message of only a head gives no opening. */
     (void)opening("{\"messages\":[" LED("id") USER("hi") "," USER("ho") "]}", false);
     assert_int_equal(opening("{\"messages\":[" USER("hi") "]}", false), 0);
     assert_int_equal(opening("{\"prompt\":\"hi\"}", false), 0);
-    /* Of repeated members the last one counts. */
+    /* The last of repeated members counts. */
     assert_true(chat == opening("{\"messages\":[" USER("no") SAID("a") "],\"messages\":[" LED("id")
                                     USER("hi") "]}",
                                 false));
@@ -319,8 +320,8 @@ static unsigned points_shared(const char *a, const char *b)
 #define TALK(first, rest)                                                                          \
     "{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"" first "%s\"}" rest "]}"
 
-/* Where late system messages are moved to the head, what was said is shared only by prompts that
- * have the same ones; where they stay, a new one at the end changes nothing before it. */
+/* If late system messages are moved to the head, only prompts with the same ones share the
+ * conversation. If they stay, a new one at the end changes nothing before it. */
 static void late_system_messages(void **state)
 {
     (void)state;
@@ -334,13 +335,13 @@ static void late_system_messages(void **state)
     skim_rendering.late_first = 1;
     assert_int_equal(points_shared(turn, late), 0);
     assert_int_equal(points_shared(next, other), 0);
-    assert_true(points_shared(late, next) >= 11); /* said since: all before it is there */
+    assert_true(points_shared(late, next) >= 11); /* added since: all text before it is the same */
     assert_true(points_shared(turn, TALK("", SAID("a") SAID("b"))) >= 11);
     assert_int_equal(points_shared(late, TALK("", SAID("a") LATE("note 1") LATE("more"))), 0);
-    /* `developer` is a system message too, in whatever order its members come. */
+    /* `developer` is a system message too, in any order of its members. */
     assert_int_equal(
         points_shared(turn, TALK("", SAID("a") ",{\"content\":\"n\",\"role\":\"developer\"}")), 0);
-    /* What leads stays before them: a system text, and system messages at the head. */
+    /* The lead stays in front: a system text, and system messages at the head. */
     const char *system_a =
         "{\"system\":\"%s\",\"messages\":[" USER("x") SAID("a") LATE("1") SAID("b") "]}";
     const char *system_b = "{\"system\":\"%s\",\"messages\":[" USER("x") SAID("a") "]}";
@@ -352,7 +353,7 @@ static void late_system_messages(void **state)
         "{\"messages\":[" LED("1") "{\"role\":\"system\",\"content\":\"%s\"}," USER("x")
             SAID("a") "]}";
     assert_true(points_shared(led_a, led_b) >= 11);
-    /* Nobody has spoken before it: it leads. */
+    /* No message of a user is before it: it belongs to the lead. */
     skim_rendering.late_first = 0;
     chains_of(led_b, led_b, &chain_a, &chain_b);
     assert_false(http_prompt_has_late(http_skim_form(&skim)));

@@ -160,7 +160,7 @@ static void refused(void **state)
         if (decode(&c, w->in, piece, &out, &used) != ERR_SYNTAX)
             fail_msg("%s was accepted in pieces of %zu", w->name, piece);
         assert_non_null(c.error);
-        struct slice data; /* and there is no way back */
+        struct slice data; /* and the error is final */
         assert_int_equal(http_chunked_next(&c, SLICE("0\r\n\r\n"), &used, &data), ERR_SYNTAX);
     }
     buf_free(&out);
@@ -223,7 +223,7 @@ static void written_is_read(void **state)
     }
 }
 
-/* A reader that used a part of the data gives the rest back: of the middle of a chunk, and of its
+/* A reader that used a part of the data returns the rest: of the middle of a chunk, and of its
  * end. */
 static void what_is_given_back_comes_again(void **state)
 {

@@ -1,4 +1,4 @@
-/* A prompt as chunks: a document has the same chunks wherever it stands. */
+/* A prompt as chunks: a document has the same chunks anywhere in the prompt. */
 #include "http/chunk_cut.h"
 #include "http/skim.h"
 
@@ -59,7 +59,7 @@ static void chain_of_text(const char *model, const char *text, struct chain *out
     chain_of(body, BODY, out);
 }
 
-/* Share of `a`, by weight, that stands somewhere in `b`. */
+/* Share of `a`, by weight, that is anywhere in `b`. */
 static double covered(const struct chain *a, const struct chain *b)
 {
     double held = 0;
@@ -136,7 +136,7 @@ static void it_does_not_matter_how_a_body_was_cut(void **state)
     }
 }
 
-/* Text without any cut of its own falls into the longest chunks. */
+/* Text without any natural cut becomes the longest chunks. */
 static void cuts_keep_their_bounds(void **state)
 {
     (void)state;

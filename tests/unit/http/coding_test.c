@@ -1,4 +1,4 @@
-/* Compressed request bodies: what comes out, in any splits, and what is refused. */
+/* Compressed request bodies: their output, in any splits, and the refused ones. */
 #include "http/coding.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ static void several_members_are_one_body(void **state)
             assert_memory_equal(out, plain, len);
         }
     }
-    /* A skippable frame holds nothing (RFC 8878, 3.1.2). */
+    /* A skippable frame has no content (RFC 8878, 3.1.2). */
     static const char skip[] = "\x5f\x2a\x4d\x18\x03\x00\x00\x00xyz";
     size_t made;
     memcpy(packed, skip, sizeof skip - 1);
@@ -140,7 +140,7 @@ static void what_is_cut_or_followed_is_malformed(void **state)
     }
 }
 
-/* The library has a shortcut for frames that it gets whole, and judges them otherwise there. */
+/* The library has a shortcut for whole frames, and judges them differently there. */
 static void pieces_do_not_change_the_verdict(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void a_bomb_is_stopped_early(void **state)
     }
 }
 
-/* Servers send an empty answer with a coding; of a request it is a mistake. */
+/* Servers send an empty answer with a coding; in a request that is an error. */
 static void nothing_is_an_empty_answer(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void nothing_is_an_empty_answer(void **state)
     }
 }
 
-/* A window is memory that a few bytes ask for. */
+/* A few bytes can request a window, which takes memory. */
 static void a_window_is_bounded(void **state)
 {
     (void)state;

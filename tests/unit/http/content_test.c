@@ -1,8 +1,8 @@
-/* What a text is made of: by the vectors of this machine and by those that every machine has, which
- * must agree. */
+/* The contents of a text: by the vectors of this machine and by those of every machine, with equal
+ * results. */
 #include "tests/lib/test.h"
 
-/* The same once more, as a machine without wide vectors runs it. */
+/* The same once more, as on a machine without wide vectors. */
 #define WIDE_NONE
 #define http_content_count narrow_content_count
 #include "http/content.c" // NOLINT(bugprone-suspicious-include)

@@ -69,7 +69,7 @@ static void whatever_is_said_again(void **state)
 }
 
 /* The same words mean nothing to an engine in a prompt, in a tool's schema, in metadata, or as
- * values; ranks, priorities and sessions have rules of their own. */
+ * values. Ranks, priorities and sessions have their own rules. */
 static void what_is_no_engine_field(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void ids_of_requests(void **state)
           "___prefill_addr_");
     check("{\"request_id\":\"x___decode\\u005faddr_10.0.0.2:2_x\"}", "___decode_addr_");
     check("{\"request_id\":\"___prefill_addr_1:1___\",\"request_id\":\"x\"}", "___prefill_addr_");
-    /* Longer than an id that is kept, and than what is looked at. */
+    /* Longer than an id that is kept, and than the part looked at. */
     for (int pad = 200; pad <= 2000; pad += 1800) {
         (void)snprintf(body, sizeof body,
                        "{\"request_id\":\"%0*d___prefill_addr_1:1___\",\"model\":\"m\"}", pad, 0);
@@ -123,8 +123,8 @@ static void headers(void **state)
         assert_int_equal(http_field_lookup(slice_of_cstr(others[i])), HTTP_FIELD_OTHER);
 }
 
-/* Bodies that the skimmer cannot read go to the engine, unless a reader that can may find a field:
- * wherever the body is cut into segments. */
+/* Bodies that the skimmer cannot read go to the engine, unless a more tolerant reader may find a
+ * field, wherever the body is cut into segments. */
 static void bodies_that_could_not_be_read(void **state)
 {
     (void)state;

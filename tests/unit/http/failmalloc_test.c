@@ -24,7 +24,7 @@ static void judge(struct buf *out, int err, bool may_fail)
 static struct buf with_bytes(void)
 {
     struct buf out = {0};
-    DISCARD(buf_append_cstr(&out, BEFORE)); /* or it stays empty */
+    DISCARD(buf_append_cstr(&out, BEFORE)); /* or the buffer stays empty */
     return out;
 }
 

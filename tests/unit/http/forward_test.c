@@ -23,7 +23,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Parses, forwards, compares, and checks that what goes on is itself acceptable. */
+/* Parses, forwards, compares, and checks that the forwarded head is itself acceptable. */
 static void check_request(const char *text, const struct http_forward_request *how,
                           const char *want)
 {
@@ -69,7 +69,7 @@ static void hop_by_hop_request(void **state)
                   "Transfer-Encoding: chunked\r\n\r\n");
 }
 
-/* Each line of Connection names what ends here, not the first one alone. */
+/* Each line of Connection names hop-by-hop fields, not only the first. */
 static void several_lines_of_connection(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void forwarding_fields(void **state)
     check_request("GET / HTTP/1.1\r\nHost: a:80\r\nX: y\r\n\r\n", &how,
                   "GET / HTTP/1.1\r\nHost: a:80\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a:80\r\nX: y\r\n\r\n");
-    /* A proxy before us: its words are continued. */
+    /* A proxy in front: its values are continued. */
     const char *behind = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\n"
                          "X-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\nX-Real-IP: 1.1.1.1\r\n"
                          "Forwarded: for=1.1.1.1\r\nX-Forwarded-For: 2.2.2.2, 3.3.3.3\r\n\r\n";
@@ -141,7 +141,7 @@ static void forwarding_fields(void **state)
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\n\r\n");
-    /* Nor does it say by another name where it comes from. */
+    /* Nor does the client set its address in another field. */
     static const char *const others[] = {
         "X-Forwarded-Port: 1",
         "X-Forwarded-Prefix: /x",
@@ -323,7 +323,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
     return (*seed >> 33) % below;
 }
 
-/* What goes on holds the same end-to-end fields in the same order, and nothing hop-by-hop. */
+/* The forwarded head has the same end-to-end fields in the same order, and no hop-by-hop field. */
 static void random_heads_keep_their_fields(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static void random_heads_keep_their_fields(void **state)
     }
 }
 
-/* Each attempt may go to a replica of another name; shorter, longer, as long. */
+/* Each attempt may go to a replica of another name: shorter, longer, or as long. */
 static void the_host_of_a_head_is_changed(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 #define H "Host: a\r\n"
 
-/* The parsers get their bytes in a heap block of exactly their size, so that ASan sees a byte too
+/* The parsers get their bytes in a heap block of exactly that size, so that ASan sees a byte too
  * far. */
 static int parse(struct http_head *h, bool request, const char *text, size_t len)
 {
@@ -100,7 +100,7 @@ static void progress_sees_a_bare_lf(void **state)
     assert_true(http_head_progress(&progress, text.at, text.len, &http_limits_default));
 }
 
-/* The caller may have no room for more than the limit: it must not wait for it. */
+/* The caller may have no room for more than the limit, and must not wait for more. */
 static void progress_ends_at_the_limit(void **state)
 {
     (void)state;

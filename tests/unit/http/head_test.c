@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "tests/lib/test.h"
 
-/* The parsers get their bytes in a heap block of exactly their size, so that ASan sees a byte too
+/* The parsers get their bytes in a heap block of exactly that size, so that ASan sees a byte too
  * far. */
 static int parse(struct http_head *h, bool request, const char *text, size_t len)
 {
@@ -326,7 +326,7 @@ static struct refused refused_responses[] = {
     {"101", S("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), 502},
 };
 
-/* Whatever of it has arrived, it is never accepted, and refused with the same status. */
+/* No part of the head is ever accepted, and the status of the refusal is the same. */
 static void check_refused(const struct refused *r, bool request)
 {
     for (size_t n = 0; n < r->text.len; n++) {
@@ -394,7 +394,7 @@ static void target_forms(void **state)
     assert_slice_equal(head.path, "/x/y");
     assert_slice_equal(head.query, "q=http://b/");
     assert_slice_equal(head.host, "a");
-    /* Host does not count then (RFC 9112, section 3.2.2). */
+    /* Host does not count in this case (RFC 9112, section 3.2.2). */
     assert_int_equal(request("GET http://b:81/x HTTP/1.1\r\n" H E), 0);
     assert_slice_equal(head.host, "b:81");
     assert_int_equal(request("OPTIONS http://a HTTP/1.1\r\n" H E), 0);

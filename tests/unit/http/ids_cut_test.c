@@ -1,4 +1,4 @@
-/* Token ids that the router asked for are taken out of answers again. */
+/* Token ids requested by the router are removed from answers. */
 #include "http/ids_cut.h"
 
 #include <stdio.h>
@@ -22,8 +22,7 @@ static void on_id(void *context, uint32_t id)
 
 static const struct http_ids_user user = {on_id, NULL};
 
-/* What goes on of an answer that comes in pieces of `step` bytes. Returns how many prompts had
- * ids. */
+/* Forwards an answer in pieces of `step` bytes. Returns the number of prompts with ids. */
 static unsigned cut(bool is_stream, const char *answer, size_t step, char out[BYTES])
 {
     struct http_ids_cut c;
@@ -54,7 +53,7 @@ static unsigned cut(bool is_stream, const char *answer, size_t step, char out[BY
     return prompts;
 }
 
-/* `ids`: the prompt's, as text; `prompts`: how many told theirs. */
+/* `ids`: the prompt's, as text; `prompts`: the number with ids. */
 static void check(bool is_stream, const char *answer, const char *wanted, unsigned prompts,
                   const char *ids)
 {
@@ -70,7 +69,7 @@ static void check(bool is_stream, const char *answer, const char *wanted, unsign
 
 #define HEAD "{\"id\":\"c\",\"choices\":[{\"index\":0,"
 
-/* As vLLM 0.32 words them. */
+/* As in vLLM 0.32. */
 static void test_whole_answers(void **state)
 {
     (void)state;
@@ -127,14 +126,14 @@ static void test_streams(void **state)
           "1 ");
 }
 
-/* Tokens that a parser keeps back have an event only because they were asked for. */
+/* Tokens kept back by a parser have an event only because of the router's request. */
 static void test_events_for_ids_alone_are_left_out(void **state)
 {
     (void)state;
     const char *alone = EVENT("\"delta\":{},\"logprobs\":null,\"finish_reason\":null,"
                               "\"token_ids\":[9]");
     check(true, alone, "", 0, "");
-    char after_blanks[512]; /* which may have come in a piece before, and gone on */
+    char after_blanks[512]; /* perhaps in an earlier piece, and sent on */
     (void)snprintf(after_blanks, sizeof after_blanks, ": ping\n\n\n%s", alone);
     check(true, after_blanks, ": ping\n\n\n", 0, "");
     static const char *const stay[][2] = {
@@ -155,7 +154,7 @@ static void test_events_for_ids_alone_are_left_out(void **state)
         check(true, stay[i][0], stay[i][1], 0, "");
 }
 
-/* An engine may say anything: what cannot be cut safely passes as it came. */
+/* An engine may send anything: bytes that cannot be cut safely pass unchanged. */
 static void test_what_is_not_ids_passes(void **state)
 {
     (void)state;
@@ -198,7 +197,7 @@ static void test_what_is_not_ids_passes(void **state)
     check(true, lines, lines, 0, "");
 }
 
-/* What is no stream of vLLM's is not held back until its end. */
+/* A stream unlike vLLM's is not delayed until the end. */
 static void test_lines_that_end_with_cr_pass_at_once(void **state)
 {
     (void)state;
@@ -210,7 +209,7 @@ static void test_lines_that_end_with_cr_pass_at_once(void **state)
     http_ids_cut_free(&c);
 }
 
-/* A million ids are cut; what is longer than an event or an answer may be passes. */
+/* A million ids are cut; events and answers beyond the limit pass. */
 static void test_long_answers(void **state)
 {
     (void)state;
@@ -231,7 +230,7 @@ static void test_long_answers(void **state)
         struct http_ids_cut c;
         const struct http_ids_user nobody = {on_id, NULL};
         http_ids_cut_init(&c, true, &nobody);
-        c.prompts = 1; /* nobody hears of these */
+        c.prompts = 1; /* ignored */
         for (size_t at = 0; at < len; at += 65536) {
             struct slice in = slice_of(answer + at, len - at < 65536 ? len - at : 65536), some;
             while (http_ids_cut_next(&c, &in, &some)) {

@@ -1,4 +1,4 @@
-/* Sizes of images, off the beginnings of files that Pillow wrote. */
+/* Sizes of images, from the beginnings of files that Pillow wrote. */
 #include "http/image.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void sizes(void **state)
         assert_int_equal(http_image_kilopixels(slice_of_cstr(cases[i].text)), cases[i].kilopixels);
 }
 
-/* Whatever comes: cut anywhere, and with letters changed. */
+/* Any input: cut anywhere, and with letters changed. */
 static void nothing_breaks_it(void **state)
 {
     (void)state;

@@ -13,8 +13,8 @@
 
 enum { TEXT_ROOM = 1 << 20 };
 
-/* Runs the tokenizer over parts and writes what it yields as a readable trace. `cut` says where
- * the next part ends. Text is drawn with `room` bytes at a time. */
+/* Runs the tokenizer over parts and writes its output as a readable trace. `cut` gives the end of
+ * the next part. Text is drawn with `room` bytes at a time. */
 static bool trace(const char *bytes, const size_t *cuts, size_t cut_count, size_t room,
                   struct buf *out)
 {
@@ -25,7 +25,7 @@ static bool trace(const char *bytes, const size_t *cuts, size_t cut_count, size_
     out->len = 0;
     size_t from = 0;
     for (size_t i = 0; i < cut_count; i++) {
-        char *part = malloc(cuts[i] - from + 1); /* so that ASan sees reads beyond it */
+        char *part = malloc(cuts[i] - from + 1); /* so that ASan sees reads beyond the end */
         memcpy(part, bytes + from, cuts[i] - from);
         struct slice in = slice_of(part, cuts[i] - from);
         from = cuts[i];
@@ -173,7 +173,7 @@ static void escapes(void **state)
                        plain);
         (void)snprintf(wanted, sizeof wanted, "[S%s\\'S%s\"\n%s\\\"']", plain, plain, plain);
         expect(json, wanted);
-        /* what an escape left behind goes out before the end of a string that is all in a block */
+        /* the rest of an escape goes out before the end of a string that is all in a block */
         (void)snprintf(json, sizeof json, "[\"%s\\ud83d\\ude00\",\"%s\\ud83d\",\"%070d\"]", plain,
                        plain, 0);
         (void)snprintf(wanted, sizeof wanted, "[S%s\xf0\x9f\x98\x80'S%s\xed\xa0\xbd'S%070d']",
@@ -182,7 +182,7 @@ static void escapes(void **state)
     }
 }
 
-/* A random string written with random escapes is what jansson reads it as. */
+/* A random string written with random escapes equals jansson's reading. */
 static void random_strings(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* llhttp's own cases (tests/vectors/llhttp/test): what it refuses in its strict mode we refuse;
- * what it accepts we accept with the same method, target, fields, status and body, or we refuse it
- * for one of the reasons in `stricter`. Its lenient modes are not ours and are left out. */
+/* llhttp's own cases (tests/vectors/llhttp/test). Messages refused by its strict mode are refused.
+ * Messages accepted there are accepted with the same method, target, fields, status and body, or
+ * refused for one of the reasons in `stricter`. Its lenient modes have no equivalent here and are
+ * left out. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
-/* Why we refuse more than llhttp does. Nothing that it refuses do we accept. */
+/* Reasons to refuse more than llhttp does. Nothing that llhttp refuses is accepted. */
 static const struct {
     const char *refusal, *reason;
 } stricter[] = {
@@ -30,14 +31,14 @@ static const struct {
     {"malformed chunk extension", "RFC 9112 has white space there only as a thing to tolerate"},
 };
 
-/* Errors of llhttp that say nothing about the message: its caller goes on elsewhere. For us the
- * bytes behind a last message are never read, and Upgrade is ignored. */
+/* Errors of llhttp that are not about the message: its caller goes on elsewhere. Here the bytes
+ * behind a last message are never read, and Upgrade is ignored. */
 static const char *const no_errors[] = {"Data after `Connection: close`",
                                         "Pause on CONNECT/Upgrade", "on_"};
 
 struct outcome {
-    struct buf events; /* one line for each thing that was read */
-    struct buf body;   /* of the message at hand */
+    struct buf events; /* one line for each element read */
+    struct buf body;   /* of the present message */
     bool refused;
     bool unfinished; /* the input ended inside a message */
     const char *why;
@@ -52,7 +53,7 @@ static void event(struct buf *events, const char *what, struct slice value)
 
 /* --- reading with our parsers --------------------------------------------------------------- */
 
-/* Returns the bytes of the body that are at hand, or refuses. */
+/* Returns the number of body bytes available, or refuses. */
 static size_t read_body(struct outcome *o, const struct http_head *h, struct slice in)
 {
     struct http_chunked c;
@@ -123,8 +124,8 @@ static void read_all(struct outcome *o, struct slice in, bool request)
 
 /* --- reading the markdown ------------------------------------------------------------------- */
 
-/* Newlines of the file stand for CRLF; \r \n \t \f \xHH are bytes; a backslash at a line's end
- * joins it to the next. */
+/* Newlines of the file mean CRLF; \r \n \t \f \xHH are bytes; a backslash at a line's end joins the
+ * next line. */
 static void unescape(struct slice text, struct buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -150,9 +151,9 @@ static void unescape(struct slice text, struct buf *out)
     }
 }
 
-/* --- what llhttp's log says ----------------------------------------------------------------- */
+/* --- llhttp's log --------------------------------------------------------------------------- */
 
-/* One thing of the log: its spans follow each other. */
+/* One element of the log: its spans follow each other. */
 struct thing {
     char name[32];
     struct buf value;
@@ -171,7 +172,7 @@ static void span_append(struct buf *value, struct slice text)
         unescape(slice_of(text.at + 1, text.len - 2), value);
 }
 
-/* Trailers come behind the head; they are no events of ours. */
+/* Trailers come behind the head; they are no events here. */
 static void thing_end(struct thing *t, struct buf *events, bool in_head)
 {
     static const char *const ours[] = {"method", "url",          "status",
@@ -185,7 +186,7 @@ static void thing_end(struct thing *t, struct buf *events, bool in_head)
     t->name[0] = '\0';
 }
 
-/* The same lines from the log; `error` gets the reason if there is one. */
+/* The same lines from the log; `error` gets the reason, if any. */
 static void read_log(struct slice log, struct buf *events, struct slice *error)
 {
     struct thing t = {0};
@@ -239,9 +240,9 @@ static bool contains(struct slice text, const char *what)
     return memmem(text.at, text.len, what, strlen(what)) != NULL;
 }
 
-static unsigned counts[3]; /* same, refused by both, refused by us alone */
+static unsigned counts[3]; /* same, refused by both, refused only here */
 
-/* Most cases have no Host, which we insist on. */
+/* Most cases have no Host, which this parser requires. */
 static void insert_hosts(struct slice in, struct buf *out)
 {
     struct slice end = SLICE("HTTP/1.1\r\n");
@@ -273,7 +274,7 @@ static bool is_known(const char *refusal)
     return false;
 }
 
-/* Returns whether it went as it must. */
+/* Returns true if the case went as required. */
 static bool run_case(bool request, struct slice in, struct slice log)
 {
     struct outcome ours = {.why = ""};
@@ -289,7 +290,7 @@ static bool run_case(bool request, struct slice in, struct slice log)
     }
     read_log(log, &theirs, &error);
     if (is_error(error)) {
-        if (ours.unfinished) { /* llhttp need not see the line's end, we need */
+        if (ours.unfinished) { /* llhttp need not see the line's end, this parser needs to */
             DISCARD(buf_append_slice(&with_host, with_host.len > 0 ? slice_of("", 0) : in));
             DISCARD(buf_append_cstr(&with_host, "\r\n\r\n"));
             read_all(&ours, buf_slice(&with_host), request);

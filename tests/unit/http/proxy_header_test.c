@@ -1,4 +1,4 @@
-/* The PROXY protocol, by the text of its specification (HAProxy, doc/proxy-protocol.txt). */
+/* The PROXY protocol, by its specification (HAProxy, doc/proxy-protocol.txt). */
 #include "http/proxy_header.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define V2 "\r\n\r\n\0\r\nQUIT\n"
 
-/* All of it is read, and no piece before its end. */
+/* The whole header is read, and no piece before the end. */
 static void assert_reads(struct slice header, const char *address, bool local)
 {
     char bytes[HTTP_PROXY_HEADER_V2_MAX + 8];
@@ -113,9 +113,9 @@ static void malformed_version_2(void **state)
     (void)state;
     assert_malformed(SLICE("\r\n\r\n\0\r\nQUIX"));
     assert_malformed(SLICE(V2 "\x11\x11\x00\x0c")); /* version 1 in this form */
-    assert_malformed(SLICE(V2 "\x22\x11\x00\x0c")); /* a command that there is not */
-    assert_malformed(SLICE(V2 "\x21\x41\x00\x00")); /* a family that there is not */
-    assert_malformed(SLICE(V2 "\x21\x13\x00\x00")); /* nor such a protocol */
+    assert_malformed(SLICE(V2 "\x22\x11\x00\x0c")); /* an unknown command */
+    assert_malformed(SLICE(V2 "\x21\x41\x00\x00")); /* an unknown family */
+    assert_malformed(SLICE(V2 "\x21\x13\x00\x00")); /* an unknown protocol */
     assert_malformed(SLICE(V2 "\x21\x11\x00\x02"
                               "ab"));               /* shorter than its addresses */
     assert_malformed(SLICE(V2 "\x21\x11\x0f\xf1")); /* longer than the limit */

@@ -14,7 +14,7 @@
 
 enum { ROUNDS = TEST_ROUNDS(500) };
 
-/* Whole and split, the body has the chain that the model gives it. False if jansson refuses it. */
+/* Whole and split, the body has the model's chain. False if jansson refuses the body. */
 static bool agrees(const char *body, size_t len)
 {
     json_t *doc = model_parse(body, len);
@@ -240,7 +240,7 @@ static json_t *random_json(unsigned depth)
     }
 }
 
-/* Some are signed, and some longer than what is read of them at once. */
+/* Some are signed, and some longer than the part read at once. */
 static json_t *random_url(void)
 {
     static const char *const queries[] = {

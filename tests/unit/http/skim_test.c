@@ -1,4 +1,5 @@
-/* What a chain promises: which prompts share, which do not; the members that are kept. */
+/* The promises of a chain: prompts that share, and prompts that do not; the members that are
+ * kept. */
 #include "http/skim.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void growth(void **state)
         assert_int_equal(chain_shared(&before, &after), before.length);
         before = after;
     }
-    /* Another end shares what is before it, another role of the first message nothing. */
+    /* Another end shares everything before it, another role of the first message nothing. */
     static struct chain other;
     char *last = strstr(body, "9 ");
     last[2] = '!';
@@ -152,7 +153,7 @@ static void forms(void **state)
     other_chain(plain, BODY("{\"prompt\":\"%s%s\"}"));
     plain = BODY("{\"prompt\":\"%s%s\"}");
     same_chain(plain, BODY("{\"text\":[\"%s%s\"]}"));
-    /* What was streamed before its better came is forgotten, points and all. */
+    /* Text from a member that a better one replaces is forgotten, points and all. */
     plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%.0s%s\"}]}");
     same_chain(
         plain,
@@ -164,7 +165,7 @@ static void forms(void **state)
         plain,
         BODY("{\"messages\":[{\"content\":\"%1$s%1$s\"},{}],\"messages\":[{\"content\":\"%2$s\","
              "\"role\":\"user\"}],\"messages\":null}"));
-    /* An image is what its data is, and as long as any other. */
+    /* An image is identified by its data, and has the length of any other. */
     plain = BODY(
         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{"
         "\"url\":\"data:%s\"}},{\"text\":\"%s\"}]}]}");
@@ -269,7 +270,7 @@ static void apis(void **state)
     }
 }
 
-/* Engines take more than true for true: only what is surely not is not. */
+/* Engines take more than true for true: only a certain false counts as false. */
 static void given(void **state)
 {
     (void)state;
@@ -296,7 +297,7 @@ static void given(void **state)
     }
 }
 
-/* Where the name of the model stands, with its quotes, however the body is cut. */
+/* The place of the model's name, with its quotes, however the body is cut. */
 static void where_the_model_stands(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void not_understood(void **state)
         assert_false(skim.understood);
         assert_int_equal(http_skim_chain(&skim)->length, 0);
     }
-    for (int inside = 0; inside < 2; inside++) { /* nesting: what is skipped may be deeper */
+    for (int inside = 0; inside < 2; inside++) { /* nesting: skipped members may be deeper */
         char body[1000];
         size_t len = (size_t)snprintf(body, sizeof body, "{\"%s\":", inside ? "messages" : "other");
         memset(body + len, '[', 100);
@@ -384,8 +385,7 @@ static void not_understood(void **state)
 }
 
 /* Media are counted by kind, text by the values of its bytes; strings of tools and roles are
- * neither.
- */
+ * neither. */
 static void what_a_prompt_is_made_of(void **state)
 {
     (void)state;
@@ -408,13 +408,13 @@ static void what_a_prompt_is_made_of(void **state)
                                          .media = {2, 1, 0}};
     assert_memory_equal(&chain.content, &wanted, sizeof wanted);
     assert_true(chain.bytes > 3 * CHAIN_MEDIUM_BYTES);
-    /* Each point knows how many are before it: sixteen blocks each. */
+    /* Each point counts the blocks before it: sixteen each. */
     assert_true(chain.length >= 48);
     for (unsigned i = 1; i < chain.length; i++)
         assert_true(chain.points[i].media >= chain.points[i - 1].media);
     assert_int_equal(chain.points[0].media, 1);
     assert_int_equal(chain.points[chain.length - 1].media, 3);
-    static char body[70000]; /* more than a counter of a byte holds */
+    static char body[70000]; /* more than the counter's byte can count */
     size_t len = (size_t)snprintf(body, sizeof body, "{\"prompt\":\"");
     memset(body + len, 'x', 65000);
     memset(body + len + 30000, '9', 10000);

@@ -37,7 +37,7 @@ static void what_is_valid(void **state)
     }
 }
 
-/* Those of the W3C's test suite. */
+/* Cases of the W3C's test suite. */
 static void what_is_not(void **state)
 {
     (void)state;

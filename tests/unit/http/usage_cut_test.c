@@ -1,5 +1,5 @@
-/* Usage is taken out of a stream, and nothing else, however the stream is cut into pieces; what of
- * it belongs into the event before goes back there. */
+/* Usage is removed from a stream, and nothing else, however the stream is cut into pieces. Parts
+ * that belong into the event before go back there. */
 #include "http/usage_cut.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@
 #define BESIDE_END                                                                                 \
     "data: {\"choices\":[{\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
 
-/* What comes out, if the stream comes in pieces of random length up to `most`. It is read when the
- * piece is used up, so that ASan sees memory that was handed out and did not stay. */
+/* The output, if the stream comes in pieces of random length up to `most`. It is read when the
+ * piece is used up, so that ASan sees output memory that did not stay. */
 static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *out)
 {
     struct http_usage_cut c;
@@ -37,7 +37,7 @@ static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *ou
     struct slice rest = slice_of_cstr(stream), piece;
     while (rest.len > 0) {
         size_t len = 1 + (size_t)prng_below(&prng, most);
-        char *copy = malloc(len); /* so that ASan sees reads beyond it */
+        char *copy = malloc(len); /* so that ASan sees reads beyond the end */
         len = len < rest.len ? len : rest.len;
         memcpy(copy, rest.at, len);
         rest = slice_skip(rest, len);
@@ -110,8 +110,8 @@ static void only_usage_goes(void **state)
     }
 }
 
-/* A tool call that its parser held back comes as one event, of any length; and a read may bring the
- * end of one event and 64 KiB of others. Neither makes an end of the cutting. */
+/* A tool call that its parser kept back comes as one event, of any length. A read may bring the end
+ * of one event and 64 KiB of others. Neither ends the cutting. */
 static void after_long_events_too(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void after_long_events_too(void **state)
     }
 }
 
-/* What is whole goes on at once: only the end of a piece may wait. */
+/* Whole events go on at once: only the end of a piece may wait. */
 static void whole_events_do_not_wait(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void whole_events_do_not_wait(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Only the end of a choice waits for the event behind it, and no longer than for its end. */
+/* Only the end of a choice waits for the event behind, and no longer than for the end of that. */
 static void the_end_of_a_choice_waits(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void the_end_of_a_choice_waits(void **state)
         assert_int_equal(http_usage_cut_finish(&c).len, 0);
         http_usage_cut_free(&c);
     }
-    /* Where the next one is there as well, and is none of usage, nothing is copied. */
+    /* If the next event is there as well, and is no usage, nothing is copied. */
     struct http_usage_cut c;
     struct slice in = SLICE(END_CHOICE EVENT_X DONE), out;
     http_usage_cut_init(&c);
@@ -196,7 +196,7 @@ static void the_end_of_a_choice_waits(void **state)
     http_usage_cut_free(&c);
 }
 
-/* What was handed out stays where it is while the same piece brings the begin of more usage. */
+/* Output stays in place while the same piece brings the begin of more usage. */
 static void usage_behind_an_end_that_went_is_cut_too(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void usage_behind_an_end_that_went_is_cut_too(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Memory is bounded: what is no event passes in the end. */
+/* Memory is bounded: bytes that form no event pass in the end. */
 static void what_never_ends_passes(void **state)
 {
     (void)state;

@@ -21,11 +21,11 @@ static void check(enum http_usage_form form, const char *text, struct wanted w)
     size_t len = strlen(text);
     for (size_t cut = 0; cut <= len + 1; cut++) {
         struct http_usage u;
-        memset(&u, 0xa5, sizeof u); /* nothing may count on zeroes */
+        memset(&u, 0xa5, sizeof u); /* the code may not rely on zeroes */
         http_usage_init(&u, form);
         for (size_t at = 0; at < len;) {
             size_t n = cut > len ? 1 : at < cut ? cut - at : len - at;
-            char *part = malloc(n); /* so that ASan sees reads beyond it */
+            char *part = malloc(n); /* so that ASan sees reads beyond the end */
             memcpy(part, text + at, n);
             http_usage_feed(&u, part, n);
             free(part);
@@ -43,7 +43,7 @@ static void check(enum http_usage_form form, const char *text, struct wanted w)
     }
 }
 
-/* What vLLM 0.32.0 was seen to send. */
+/* As observed from vLLM 0.32.0. */
 #define CHUNK                                                                                      \
     "data: {\"id\":\"chatcmpl-b4\",\"object\":\"chat.completion.chunk\",\"created\":1795273254,"   \
     "\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":"
@@ -185,8 +185,8 @@ static void sglang(void **state)
           "\"prompt_tokens_details\":null,\"reasoning_tokens\":0,\"completion_tokens_details\":"
           "null}}",
           (struct wanted){458, -1, 4, 1, true, false, "f0"});
-    /* Messages: what was cached stands apart, in a stream at its start; without the flag
-     * input_tokens is all of the prompt. */
+    /* Messages: cached tokens are separate, in a stream at the start; without the flag input_tokens
+     * is all of the prompt. */
     check(HTTP_USAGE_JSON,
           "{\"id\":\"m0\",\"type\":\"message\",\"stop_reason\":\"max_tokens\",\"usage\":{\"input_"
           "tokens\":10,\"output_tokens\":3,"
@@ -214,7 +214,7 @@ static void framing(void **state)
           "\xef\xbb\xbf: hi\r\ndata:{\"id\":\r\ndata:\"a\",\"text\":\"t\"}\r\rid: 7\ndatax: {}\n\n"
           ": [DONE]\n\ndata\n\ndata: not json\n\ndata:  [DONE]\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
-    /* two lines of data in what looks like one */
+    /* two lines of data that look like one */
     check(HTTP_USAGE_SSE, "data: {\"id\":\rdata: \"a\",\"text\":\"t\"}\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
     check(HTTP_USAGE_SSE, "data:[DONE]\r\n\r\n", (struct wanted){-1, -1, -1, 0, true, false, ""});
@@ -229,7 +229,7 @@ static void framing(void **state)
           (struct wanted){-1, -1, -1, 0, true, false, ""});
 }
 
-/* An engine that is broken, or lies, must not make sums overflow. */
+/* A broken or lying engine must not make sums overflow. */
 static void figures_beyond_belief(void **state)
 {
     (void)state;
@@ -252,14 +252,14 @@ static void figures_beyond_belief(void **state)
           "{\"usage\":{\"prompt_tokens\":1099511627776,\"completion_tokens\":1e19}},"
           "{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":6}}]",
           (struct wanted){most, -1, 11, 1, true, false, ""});
-    check(HTTP_USAGE_SSE, /* a figure that was believed stays */
+    check(HTTP_USAGE_SSE, /* an accepted figure stays */
           "data: {\"usage\":{\"prompt_tokens\":3}}\n\n"
           "data: {\"usage\":{\"prompt_tokens\":18446744073709551616}}\n\n",
           (struct wanted){3, -1, -1, 0, false, false, ""});
 }
 
-/* Events that differ from the one before in their text only are not read again: whatever could make
- * such an event mean something else must be noticed all the same. */
+/* Events that differ from the one before only in their text are not read again: any change that
+ * could alter such an event's meaning must still be noticed. */
 static void events_of_a_known_shape(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void events_of_a_known_shape(void **state)
           told);
 }
 
-/* Bytes of text, read in pieces of each size: what an event has of it besides its tokens' count. */
+/* Bytes of text, read in pieces of each size: text of an event besides the count of its tokens. */
 static void says(enum http_usage_form form, const char *text, uint64_t text_bytes)
 {
     size_t len = strlen(text);
@@ -308,7 +308,7 @@ static void bytes_of_text(void **state)
          "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"cd\"}}]}\n\n"
          "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"cde\"}}]}\n\n",
          3 + 4 + 5);
-    says(HTTP_USAGE_SSE, /* what is done is said again */
+    says(HTTP_USAGE_SSE, /* the done event repeats the text */
          "data: {\"type\":\"response.output_text.delta\",\"delta\":\"abcd\"}\n\n"
          "data: {\"text\":\"abcd\",\"type\":\"response.output_text.done\"}\n\n",
          4);
@@ -318,7 +318,7 @@ static void bytes_of_text(void **state)
     says(HTTP_USAGE_JSON, "{\"data\":[{\"embedding\":\"abcdefgh\"}],\"model\":\"m\"}", 0);
 }
 
-/* As SGLang 0.5 has them. */
+/* As in SGLang 0.5. */
 static void ollama(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void ollama(void **state)
           (struct wanted){9, -1, 1, 1, true, false, ""});
 }
 
-/* How a body ended, read in pieces of each size. */
+/* The end of a body, read in pieces of each size. */
 static void ends(enum http_usage_form form, const char *text, bool unfinished,
                  enum http_usage_place place, unsigned error_status, int64_t sequence_number)
 {
@@ -368,7 +368,7 @@ static void ends_of_streams(void **state)
     enum http_usage_form sse = HTTP_USAGE_SSE;
     enum http_usage_place between = HTTP_USAGE_BETWEEN, in_line = HTTP_USAGE_IN_LINE;
     ends(sse, "", true, between, 0, -1);
-    ends(sse, ": ping\n\n", true, between, 0, -1); /* nothing but that came (simulation, seed 93) */
+    ends(sse, ": ping\n\n", true, between, 0, -1); /* only that came (simulation, seed 93) */
     ends(sse, ": ping\r\n\r\n: pi", true, in_line, 0, -1);
     ends(sse, "dat", true, HTTP_USAGE_IN_NAME, 0, -1); /* seed 773 */
     ends(sse, "\n\neven", true, HTTP_USAGE_IN_NAME, 0, -1);
@@ -396,7 +396,7 @@ static void ends_of_streams(void **state)
          false, between, 429, 7);
     ends(sse, "data: {\"type\":\"response.created\",\"sequence_number\":0}\n\n", true, between, 0,
          0);
-    /* Nobody knows how these should end. */
+    /* Streams without a known end. */
     ends(sse, "data: 1\n\n", false, between, 0, -1);
     ends(sse, "ping", false, HTTP_USAGE_IN_NAME, 0, -1);
     ends(sse, "\x1f\x8b\n\n", false, between, 0, -1);
@@ -414,7 +414,7 @@ static void ends_of_whole_answers(void **state)
     ends(json, "ok", false, 0, 0, -1);
 }
 
-/* What an event of an error says of the status; it counts when the event is whole. */
+/* The status in an error event; it counts once the event is whole. */
 static void statuses_of_errors(void **state)
 {
     (void)state;
@@ -460,8 +460,8 @@ static void statuses_of_errors(void **state)
     }
 }
 
-/* Anthropic's messages and OpenAI's responses have no word for it. vLLM then leaves the stop reason
- * of a message empty, and calls a response cancelled; SGLang calls a response failed. */
+/* Anthropic's messages and OpenAI's responses have no word for an abort. vLLM then leaves the stop
+ * reason of a message empty, and calls a response cancelled; SGLang calls a response failed. */
 static void aborts_in_other_words(void **state)
 {
     (void)state;
@@ -485,7 +485,7 @@ static void aborts_in_other_words(void **state)
         {sse, {none, some, stop}, false, false}, /* one or more of them, says Anthropic */
         {sse, {some, none, stop}, false, false},
         {sse, {start, none}, false, false}, /* cut */
-        {sse, {start, stop}, false, false}, /* not as engines speak */
+        {sse, {start, stop}, false, false}, /* unlike engines */
         {json, {"{\"id\":\"m\",\"type\":\"message\",\"content\":[]}"}, true, true},
         {json, {"{\"type\":\"message\",\"stop_reason\":null}"}, true, true},
         {json, {"{\"stop_reason\":\"max_tokens\",\"type\":\"message\"}"}, false, false},
