@@ -1,5 +1,5 @@
-/* No memory, in our own code or in OpenSSL: contexts of TLS are made of files, and made anew when
- * the files change. What cannot be made is said, what was there goes on, and the change is followed
+/* No memory, in our own code or in OpenSSL. Contexts of TLS are made from files, and again when the
+ * files change. A failure is reported, the old context stays in use, and the change is applied
  * later. */
 #include "tests/lib/failmalloc.h"
 
@@ -117,12 +117,12 @@ static void add(struct io_watch *w, const char *setting, const char *path, const
         .setting = setting, .path = path, .bytes_max = PEM_BYTES, .long_advice = "is too long"};
 }
 
-/* Made, or not and said why. */
+/* Made, or not and with a reason. */
 static void judge(const void *made, const char *message, bool may_fail)
 {
     assert_true(made != NULL || may_fail);
     assert_int_equal(made != NULL, message[0] == '\0');
-    assert_int_equal(ERR_peek_error(), 0); /* nothing is left to the next call of OpenSSL */
+    assert_int_equal(ERR_peek_error(), 0); /* no error is left for the next call of OpenSSL */
 }
 
 static void contexts(bool may_fail)
@@ -200,7 +200,7 @@ static void reload(bool may_fail)
         assert_true(serial_now() == 2 ||
                     (serial_now() == 1 && may_fail && (w.told[0] != '\0' || !w.settled)));
         failmalloc_enough();
-        read_again(&w, &loop); /* the files have not changed since: that must not matter */
+        read_again(&w, &loop); /* the files have not changed since, and need not */
         assert_int_equal(serial_now(), 2);
         assert_string_equal(w.told, "");
     } else {
@@ -216,7 +216,7 @@ static void reload(bool may_fail)
 static void contexts_of_tls(void **state)
 {
     (void)state;
-    contexts(false); /* what OpenSSL makes once and keeps is there */
+    contexts(false); /* OpenSSL's one-time allocations exist */
     print_message("%u allocations\n", failmalloc_some(contexts, RUNS));
 }
 

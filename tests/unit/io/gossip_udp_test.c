@@ -50,7 +50,7 @@ static void send_one(uint8_t number)
     io_udp_send(g, &to, bytes, sizeof bytes);
 }
 
-/* libuv takes no other datagram before this one is reported: as with a kernel that is full. */
+/* libuv takes no other datagram before this one is reported, as with a full kernel. */
 static void fill(void)
 {
     static uint8_t bytes[LEN];

@@ -1,4 +1,4 @@
-/* A feed's sockets where libzmq's calls, and the clock, do what they seldom do: the linker puts the
+/* A feed's sockets with rare results of libzmq's calls, and of the clock: the linker puts the
  * functions of this file in front of them. */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,12 +18,12 @@ static void *ours;
 static struct io_kv_feed *feed;
 static unsigned connected, lives;
 
-/* --- what stands in front -------------------------------------------------------------------- */
+/* --- functions in front of libzmq and the clock ----------------------------------------------- */
 
-static bool interrupts; /* every second call is, by a signal */
+static bool interrupts; /* a signal interrupts every second call */
 static bool second;
 static unsigned connects;    /* to an engine */
-static uint64_t time_by = 1; /* what is waited for comes so much sooner */
+static uint64_t time_by = 1; /* the awaited time comes so much sooner */
 
 static bool interrupted(void)
 {
@@ -40,10 +40,10 @@ static bool interrupted(void)
         return interrupted() ? -1 : __real_##name arguments;                                       \
     }
 
-/* A subscription of which there is always one more message. */
+/* A subscription that always has one more message. */
 enum { FLOOD_BYTES = 300 << 10 };
 static bool floods;
-static unsigned parts; /* of the message that is received */
+static unsigned parts; /* of the received message */
 
 int __real_zmq_getsockopt(void *socket, int option, void *value, size_t *len);
 int __real_zmq_msg_recv(zmq_msg_t *part, void *socket, int flags);
@@ -156,8 +156,8 @@ static void until(const unsigned *count, unsigned least)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-/* Of some failures libzmq says nothing: of a name that cannot be looked up, or of a peer that takes
- * the connection and is silent, as here. */
+/* libzmq does not report some failures: of a name that cannot be looked up, or of a peer that
+ * accepts the connection and is silent, as here. */
 static void an_attempt_without_an_answer_is_made_anew(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void calls_that_are_interrupted_are_made_again(void **state)
     until(&connected, 1);
     assert_int_equal(io_kv_feed_replay(feed, 0), ERR_OK);
     interrupts = false;
-    char subscription[8]; /* it has come */
+    char subscription[8]; /* the subscription has come */
     assert_int_equal(zmq_recv(publisher, subscription, sizeof subscription, 0), 2);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(zmq_send(publisher, "t", 1, ZMQ_SNDMORE), 1);
@@ -206,7 +206,7 @@ static void calls_that_are_interrupted_are_made_again(void **state)
     }
     interrupts = true;
     until(&lives, 3);
-    assert_int_equal(connects, 4); /* two, of which each was interrupted once */
+    assert_int_equal(connects, 4); /* two, each interrupted once */
     interrupts = false;
     assert_int_equal(zmq_recv(router, subscription, sizeof subscription, 0), 5);
     assert_int_equal(zmq_close(router), 0);
@@ -215,7 +215,7 @@ static void calls_that_are_interrupted_are_made_again(void **state)
     interrupts = true; /* until the context is closed */
 }
 
-/* One that sends without end is read in parts, and other work has its turn between them. */
+/* An endless sender is read in parts, and other work has its turn between them. */
 static void a_turn_of_the_loop_reads_so_many_bytes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A feed's sockets against libzmq's own publisher, as vLLM has it. */
+/* A feed's sockets against libzmq's own publisher, as in vLLM. */
 #include "node/io/kv_feed.h"
 
 #include <stdio.h>
@@ -162,7 +162,7 @@ static void open_feed(struct slice topic)
                                      slice_of_cstr(asked_at), topic, &user),
                      0);
     until(is_heard, "c ");
-    /* The publisher takes the subscription a moment later, and says nothing about it. */
+    /* The publisher accepts the subscription a moment later, and does not report it. */
     for (unsigned i = 0; i < STEPS && lives == 0; i++) {
         publish(7, SLICE("first"));
         (void)uv_run(&loop, UV_RUN_NOWAIT);
@@ -209,7 +209,7 @@ static void test_what_is_no_message_is_counted(void **state)
     end_feed();
 }
 
-/* Answers what was asked for: messages from that number up to `to`. */
+/* Answers the replay request: messages from that number up to `to`. */
 static bool answer(uint64_t to, bool has_topic)
 {
     char who[16];
@@ -291,7 +291,7 @@ static void test_what_is_too_large_ends_the_connection(void **state)
     assert_non_null(large);
     open_feed(SLICE(""));
     publish(1, slice_of(large, IO_KV_MESSAGE_MAX + 1));
-    until(has_begun, "c "); /* and is opened again */
+    until(has_begun, "c "); /* and opened again */
     assert_int_equal(lives, 0);
     end_feed();
     free(large);

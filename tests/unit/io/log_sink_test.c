@@ -99,8 +99,8 @@ static void test_a_full_pipe_does_not_block(void **state)
 
 static const struct log_field number[] = {{.name = "n", .type = LOG_FIELD_INT, .value.i = 1}};
 
-/* Every request has its line, however many there are in a second: they once ended at the fiftieth.
- * They wait for a reader that is slow, and stand before the event that came after them. */
+/* Every request has its line, however many come in a second: they once ended at the fiftieth. They
+ * wait for a slow reader, and come before the event logged after them. */
 static void test_records_are_all_there(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_records_are_all_there(void **state)
     io_log_sink_close(&sink.log);
 }
 
-/* Nobody reads at all: what is held is bounded, and what is lost is counted. */
+/* Nobody reads at all: the buffer is bounded, and losses are counted. */
 static void test_records_that_nobody_reads(void **state)
 {
     (void)state;
@@ -134,14 +134,14 @@ static void test_records_that_nobody_reads(void **state)
         log_record_write(&sink.log, LOG_INFO, "request", number, 1);
     uint64_t dropped = io_log_dropped(&sink.log);
     assert_true(dropped > 0 && dropped < RECORDS);
-    log_event(&sink.log, LOG_INFO, "an event", LOG_INT("n", 1)); /* has room all the same */
+    log_event(&sink.log, LOG_INFO, "an event", LOG_INT("n", 1)); /* still has room */
     assert_int_equal(io_log_dropped(&sink.log), dropped);
     io_log_sink_close(&sink.log);
     assert_true(io_log_dropped(&sink.log) < RECORDS);
 }
 
-/* A disk that is full takes half of a line. The next one, when there is room again, was once glued
- * to it, and no reader of JSON understood either. */
+/* A full disk takes half of a line. The next line, once room was free, was glued to the half, and
+ * no reader of JSON understood either. */
 static void test_a_full_disk_cuts_one_line(void **state)
 {
     (void)state;
@@ -180,8 +180,7 @@ static void test_a_full_disk_cuts_one_line(void **state)
 
 /* --- with its thread ------------------------------------------------------------------------ */
 
-/* In place of libc's: a disk that hangs says that it can be written to, and then does not
- * return. */
+/* Replaces libc's: a disk that hangs reports that it is writable, and then does not return. */
 static atomic_bool frozen;
 
 ssize_t write(int fd, const void *bytes, size_t len)
@@ -191,7 +190,7 @@ ssize_t write(int fd, const void *bytes, size_t len)
     return (ssize_t)syscall(SYS_write, fd, bytes, len);
 }
 
-/* And a disk, or a kernel before 6.4, does not say beforehand that a write would wait. */
+/* Nor does a disk, or a kernel before 6.4, report beforehand that a write would wait. */
 ssize_t pwritev2(int fd, const struct iovec *from, int n, off_t at, int flags)
 {
     if (fd != sink.fd || !atomic_load(&frozen))
@@ -218,8 +217,8 @@ static unsigned lines_until(int fd, const char *end)
     return lines;
 }
 
-/* A disk that hung held up the event loop for as long. Now what does not fit is dropped, and the
- * log says how many lines that were. */
+/* A disk that hung stopped the event loop for as long. Now lines beyond the buffer are dropped, and
+ * the log counts them. */
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
@@ -240,7 +239,7 @@ static void test_a_disk_that_hangs(void **state)
         for (ssize_t i = 0; i < n; i++)
             lines += chunk[i] == '\n';
     }
-    io_log_sink_flush(&sink.log); /* there is room again */
+    io_log_sink_flush(&sink.log); /* room is free again */
     log_event(&sink.log, LOG_INFO, "the last", LOG_INT("n", 1));
     lines += lines_until(reader, "the last");
     assert_int_equal(lines + io_log_dropped(&sink.log),
@@ -248,9 +247,8 @@ static void test_a_disk_that_hangs(void **state)
     io_log_sink_close(&sink.log);
 }
 
-/* Beside a thread each call of the loop that may wait costs more, so there is none while a pipe
- * takes all. At the first line that it does not take one begins; nothing is lost or out of
- * order. */
+/* With a thread each call of the loop that may wait costs more, so no thread runs while a pipe
+ * takes all. The first refused line starts one; nothing is lost or out of order. */
 static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
 {
     (void)state;
@@ -270,7 +268,7 @@ static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
     assert_int_equal(io_log_dropped(&sink.log), 0);
 }
 
-/* All that was logged is there at the end, in order, and what comes after it too. */
+/* At the end all logged lines are there, in order, and so are lines logged later. */
 static void test_nothing_is_lost_at_the_end(void **state)
 {
     (void)state;
@@ -285,7 +283,7 @@ static void test_nothing_is_lost_at_the_end(void **state)
     assert_int_equal(io_log_dropped(&sink.log), 0);
 }
 
-static time_t ahead_s; /* of the wall clock, for all that this program asks itself */
+static time_t ahead_s; /* of the wall clock, for all calls of this program */
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
@@ -294,8 +292,8 @@ int clock_gettime(clockid_t id, struct timespec *out)
     return err;
 }
 
-/* The end comes within its second though the disk hangs, and the wall clock is set meanwhile: it
- * was an hour ahead when the second began. */
+/* The end comes within its second though the disk hangs, and though the wall clock is set
+ * meanwhile: the clock was an hour ahead when the second began. */
 static void test_the_end_waits_for_no_disk(void **state)
 {
     (void)state;
@@ -312,7 +310,7 @@ static void test_the_end_waits_for_no_disk(void **state)
     assert_int_equal(uv_thread_join(&sink.thread), 0);
 }
 
-/* A bug ends the process: what was logged before is there. */
+/* A bug ends the process: the lines logged before are there. */
 static void test_a_process_that_aborts(void **state)
 {
     (void)state;

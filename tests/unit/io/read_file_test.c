@@ -61,7 +61,7 @@ static void a_file_is_appended_up_to_its_limit(void **state)
     assert_non_null(strstr(message, "is too long"));
 }
 
-/* What has no size of its own grows as it comes. */
+/* A file without a size grows as it is read. */
 static void a_pipe_is_read_where_it_may_be_one(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void a_pipe_is_read_where_it_may_be_one(void **state)
     }
     file.pipes = false;
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: opening it would wait */
+    assert_int_equal(mkfifo(path, 0600), 0); /* no writer: opening would wait */
     assert_int_equal(io_file_read(&file, &text, NULL, message), ERR_NOT_FOUND);
     assert_non_null(strstr(message, "is no regular file"));
 }

@@ -1,4 +1,5 @@
-/* A file of replicas that changes: when is it a new list? Time is given, reading is real. */
+/* A file of replicas that changes: the moment at which it is a new list. Time is given, reading is
+ * real. */
 #include "node/io/replica_file.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* One reading later. */
+/* Reads once more. */
 static const struct discover_origin *reading(void)
 {
     now += IO_WATCH_INTERVAL_MS;
@@ -72,7 +73,7 @@ static const struct discover_origin *reading(void)
     return &d->sources[0];
 }
 
-/* Who writes in place may be read in the middle of it. */
+/* A program that writes in place may be in the middle of writing. */
 static void half_a_file_is_no_list(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void half_a_file_is_no_list(void **state)
     assert_true(origin->list.count == 1);
     origin = reading();
     assert_true(origin->list.count == 3 && !origin->failing);
-    origin = reading(); /* as it was */
+    origin = reading(); /* as before */
     assert_true(origin->list.count == 3);
 }
 

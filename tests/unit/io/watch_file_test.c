@@ -1,4 +1,4 @@
-/* Files that change: which readings count? Time is given, reading is real. */
+/* Files that change: the readings that count. Time is given, reading is real. */
 #include "node/io/watch_file.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static struct log logged;
 static struct io_watches all;
 static struct io_watch w;
 static char folder[64], path[2][80];
-static char taken[64]; /* what counted last */
+static char taken[64]; /* the last reading that counted */
 static char lines[4096];
 static unsigned makes, takes;
 static uint64_t now;
@@ -57,7 +57,7 @@ static void put(unsigned i, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* One reading. */
+/* Reads once. */
 static void turn(void)
 {
     now += IO_WATCH_INTERVAL_MS;
@@ -91,7 +91,7 @@ static int setup(void **state)
     assert_int_equal(io_watch_read(&w), 0);
     assert_string_equal(taken, "old");
     io_watch_start(&w);
-    turn(); /* as it was at the start */
+    turn(); /* as at the start */
     assert_true(makes == 1 && takes == 2 && !w.made && !w.mended && lines[0] == '\0');
     return 0;
 }
@@ -108,7 +108,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Half of a line of client-keys-file is a key without its limits: it counted for a second. */
+/* Half of a line of client-keys-file is a key without its limits: that half was used for a
+ * second. */
 static void a_file_that_is_being_written_waits(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void all_files_have_to_stand_still(void **state)
     put(1, " key");
     turn();
     turn();
-    assert_true(w.made); /* other files, though the bytes are the same in a row */
+    assert_true(w.made); /* As in Kubernetes. */
 }
 
 /* As Kubernetes does it. */
@@ -168,7 +169,7 @@ static void a_file_that_is_away_is_said_once(void **state)
     put(0, "old");
     turn();
     turn();
-    assert_true(w.mended && !w.made && w.told[0] == '\0'); /* what was made of it is in use */
+    assert_true(w.mended && !w.made && w.told[0] == '\0'); /* the result is in use */
     assert_int_equal(makes, 1);
 }
 
@@ -209,7 +210,7 @@ static void a_reading_that_is_asked_for_counts_at_once(void **state)
     assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
     assert_string_equal(taken, "new");
     assert_true(w.made && w.answers && !io_watch_is_asked(&w));
-    assert_true(io_watch_ask(&w)); /* answered also where nothing has changed */
+    assert_true(io_watch_ask(&w)); /* answered even without a change */
     turn();
     assert_true(w.made && !w.changed);
     io_watches_stop(&all);
