@@ -1,4 +1,4 @@
-/* What fuzz targets of the proxy share: settings, and the slow and simple reader of what came out
+/* Shared by the fuzz targets of the proxy: settings, and the slow and simple reader of the output
  * (heads, bodies, chunks). Functions are static. */
 #ifndef TESTS_FUZZ_LIB_PROXY_READ_H
 #define TESTS_FUZZ_LIB_PROXY_READ_H
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/slice.h"
 
-/* Limits of time that a script reaches, as names and values. */
+/* Time limits within a script's reach, as names and values. */
 #define SHORT_LIMITS                                                                               \
     "client-idle-timeout", "500ms", "client-head-timeout", "300ms", "client-body-timeout",         \
         "300ms", "client-write-timeout", "500ms", "upstream-connect-timeout", "200ms",             \
@@ -28,7 +28,7 @@ static struct slice line_of(struct slice head, const char *name)
     return slice_of(NULL, 0);
 }
 
-/* The head at the front of `rest`; false: it is not whole. */
+/* The head at the front of `rest`; false: not whole. */
 static bool cut_head(struct slice *rest, struct slice *head)
 {
     const char *end = rest->len == 0 ? NULL : memmem(rest->at, rest->len, "\r\n\r\n", 4);
@@ -46,7 +46,7 @@ static uint64_t number(struct slice s)
     return n;
 }
 
-/* Cuts a body off. Returns whether it is whole. */
+/* Cuts a body off. Returns true if the body is whole. */
 static bool cut_body(struct slice head, struct slice *rest, bool none, struct buf *body)
 {
     struct slice length = line_of(head, "content-length");

@@ -1,5 +1,5 @@
-/* What clients and replicas say in the fuzz target of the proxy: requests and answers made from the
- * input, so that the bytes that the other side must receive are known. */
+/* The words of clients and replicas in the fuzz target of the proxy: requests and answers made from
+ * the input, so that the bytes due at the other side are known. */
 #ifndef TESTS_FUZZ_LIB_PROXY_TALK_H
 #define TESTS_FUZZ_LIB_PROXY_TALK_H
 
@@ -16,9 +16,9 @@ enum { CLIENTS_MAX = 6, REQUESTS_MAX = 48, ANSWERS_MAX = 64, STEPS_MAX = 600 };
 struct request {
     struct peer *client;
     struct buf body;
-    struct buf asked; /* a stream: the body in which the router asks for usage; else empty */
+    struct buf asked; /* a stream: the body with the router's request for usage; otherwise empty */
     bool to_head;
-    bool broken; /* it is malformed: it must not reach a replica whole, and has no id */
+    bool broken; /* malformed: must not reach a replica whole, and has no id */
 };
 
 struct answer {
@@ -27,32 +27,32 @@ struct answer {
     unsigned status;
     struct buf body;
     struct peer *wire;
-    uint64_t end; /* it is all sent when the wire has sent so much */
+    uint64_t end; /* all sent once the wire has sent so much */
     bool never_whole;
     bool until_close;
-    size_t preamble; /* a stream: bytes of the events before its first token; else 0 */
+    size_t preamble; /* a stream: bytes of the events before the first token; otherwise 0 */
 };
 
-/* What stands at the other end of a wire. */
+/* The other end of a wire. */
 struct peer {
     struct wire *wire;
     struct buf pending; /* made, and not sent yet */
     uint64_t sent;
     uint64_t made; /* sent + pending */
-    bool gone;     /* it has ended or broken */
+    bool gone;     /* ended or broken */
     bool ended;    /* properly */
-    bool slow;     /* its kernel took little at some time */
+    bool slow;     /* the kernel took little at some time */
     size_t read;   /* of wire->out by the checks */
     /* A client: its requests in order. */
     unsigned requests[REQUESTS_MAX];
     unsigned request_count;
-    unsigned answered; /* heads of final answers that it has */
+    unsigned answered; /* heads of final answers received */
     unsigned answered_before;
-    bool alive; /* of the last of them it has no more than a sign of life */
-    /* A replica's: the request that it receives or answers. */
+    bool alive; /* of the last answer the client has no more than a sign of life */
+    /* A replica's: the request being received or answered. */
     int receiving; /* -1: none */
     struct slice body_left;
-    int answering; /* the answer that it gives to it; -1: none yet */
+    int answering; /* the answer to that request; -1: none yet */
 };
 
 struct run {
@@ -227,7 +227,7 @@ static void write_answer_head(struct run *r, struct buf *out, const struct answe
     CHECK(buf_append_cstr(out, "\r\n") == 0);
 }
 
-/* An answer to the request of which it has the head. */
+/* An answer to the request with the received head. */
 static void make_answer(struct run *r, struct peer *p)
 {
     static const unsigned statuses[] = {200, 200, 200, 200, 404, 404, 503, 500};

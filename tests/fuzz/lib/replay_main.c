@@ -1,5 +1,5 @@
 /* Replays corpus files through a fuzz target, so that the ordinary test run needs no libFuzzer.
- * VARIANT=lab: with the known bug (base/bug.h) that BUG=NAME in the environment names. */
+ * VARIANT=lab: with the known bug (base/bug.h) named by BUG=NAME in the environment. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,11 +1,10 @@
-/* What the pieces of the fuzz target of whole sessions share: the routers, what stands at the other
- * end of each wire, what is on its way between the routers, and draws from the input. Functions are
- * static.
+/* Shared by the pieces of the fuzz target of whole sessions: the routers, the other end of each
+ * wire, the packets between the routers, and draws from the input. Functions are static.
  *
- * Marks. Each answer of an engine, and each prompt, carries the mark of the client that it belongs
- * to: of which connection the request is that the engine's connection is held by at that moment, as
- * the proxy itself says. A mark has a check of its own, so neither a changed byte nor the fuzzer
- * makes one of another client by chance. */
+ * Marks. Each answer of an engine, and each prompt, carries the mark of its client. An engine's
+ * answer belongs to the connection that uses the engine's connection at that moment, according to
+ * the proxy. A mark has its own check, so neither a changed byte nor the fuzzer makes another
+ * client's by chance. */
 #ifndef TESTS_FUZZ_LIB_SESSION_H
 #define TESTS_FUZZ_LIB_SESSION_H
 
@@ -26,27 +25,27 @@ enum {
     STEPS_MAX = 250,
     PACKETS_MAX = 32,
     CALLS_MAX = 8,
-    ENGINES = 4,      /* that the operator may name */
+    ENGINES = 4,      /* names that the operator may use */
     PIECE_MAX = 4096, /* raw bytes in one step */
     MARK_BYTES = 10,
-    NOBODY = -1, /* no request holds the connection, and none did */
-    LATE = -2,   /* the same of one that a request held before */
+    NOBODY = -1, /* no request uses the connection, and none did */
+    LATE = -2,   /* the same after an earlier request */
 };
 
-/* What stands at the other end of a wire. */
+/* The other end of a wire. */
 struct peer {
     struct wire *wire;
     struct buf pending; /* made, and not sent yet */
-    int owner;        /* whose answer that is, or the last one of: a client's wire, NOBODY, LATE */
-    int owner_before; /* as it was seen last */
-    size_t read;      /* of wire->out, by the engine */
-    size_t looked;    /* by the checks */
-    bool gone;        /* it has ended or broken */
-    bool slow;        /* its kernel took little at some time */
+    int owner;          /* the answer's owner, or the last one: a client's wire, NOBODY, LATE */
+    int owner_before;   /* at the last look */
+    size_t read;        /* of wire->out, by the engine */
+    size_t looked;      /* by the checks */
+    bool gone;          /* ended or broken */
+    bool slow;          /* the kernel took little at some time */
     /* A client: */
     enum proxy_port port;
-    bool raw;       /* it sent something that is no request of the grammar as it should be */
-    unsigned asked; /* requests that are whole and sent, as far as it is not raw */
+    bool raw;       /* sent bytes that are no correct request of the grammar */
+    unsigned asked; /* requests that are whole and sent, as far as not raw */
     unsigned made;  /* the same, some of which may be pending */
 };
 
@@ -77,14 +76,14 @@ struct router {
 struct session {
     const uint8_t *at, *end;
     struct router routers[ROUTERS];
-    unsigned router_count; /* that are up */
+    unsigned router_count; /* routers that are up */
     struct prng random;
     const char *settings[80];
     bool probes, keys, clustered;
     struct packet packets[PACKETS_MAX];
     struct call calls[CALLS_MAX];
     bool held;    /* packets and calls wait until a step lets them go */
-    bool spoiled; /* something that a router said was changed on its way */
+    bool spoiled; /* a router's bytes were changed on their way */
 };
 
 /* --- draws ----------------------------------------------------------------------------------- */
@@ -136,7 +135,7 @@ static void mark_write(char out[MARK_BYTES + 1], int owner)
     (void)snprintf(out, MARK_BYTES + 1, "ZQ%03x%04xZ", (unsigned)owner & 0xfff, check);
 }
 
-/* Puts the mark wherever there is a place for one. */
+/* Puts the mark into every place for one. */
 static void mark(struct buf *text, int owner)
 {
     char own[MARK_BYTES + 1] = "----------";
@@ -174,7 +173,7 @@ static void marks_check(struct slice text, int owner, int other)
 
 /* --- wires ----------------------------------------------------------------------------------- */
 
-/* The client's wire whose request holds this engine's. */
+/* The client's wire with the request that uses this engine's. */
 static int owner_of(const struct router *r, const struct wire *engine)
 {
     const struct proxy_world *w = &r->world;
@@ -190,7 +189,7 @@ static int owner_of(const struct router *r, const struct wire *engine)
     return NOBODY;
 }
 
-/* What is made for one request goes with it. */
+/* Bytes made for one request are dropped with the request. */
 static void own(struct router *r, struct peer *p)
 {
     int now = owner_of(r, p->wire);
@@ -220,7 +219,7 @@ static void send_some(struct router *r, struct peer *p, size_t bytes)
     free(copy);
 }
 
-/* A wire that the input picks: of a client, or of an engine. NULL: there is none. */
+/* A wire chosen by the input: of a client, or of an engine. NULL: none. */
 static struct peer *pick(struct session *s, struct router **router, bool client)
 {
     unsigned b = byte(s), count = 0;

@@ -1,4 +1,4 @@
-/* What engines answer in the fuzz target of whole sessions: streams of each API, whole answers,
+/* The engines' answers in the fuzz target of whole sessions: streams of each API, whole answers,
  * errors, model lists and metrics, in any framing and coding. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_ANSWER_H
 #define TESTS_FUZZ_LIB_SESSION_ANSWER_H
@@ -8,7 +8,7 @@
 enum api { API_CHAT, API_COMPLETIONS, API_MESSAGES, API_RESPONSES, API_GENERATE, API_OTHER, APIS };
 
 /* The events of a stream: `before` the first token, `token` again and again, `last` with the usage,
- * `end`. And the answer that is no stream. */
+ * `end`. And the answer without streaming. */
 static const struct {
     const char *before, *token, *last, *end, *whole;
 } forms[APIS] = {
@@ -99,7 +99,7 @@ static const struct {
 };
 
 static const char *const probe_bodies[] = {
-    /* What is asked for besides requests of clients: model lists, metrics, server_info. */
+    /* Answers to requests that are not from clients: model lists, metrics, server_info. */
     "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\",\"owned_by\":\"vllm\","
     "\"max_model_len\":4096},{\"id\":\"m:adapter\",\"parent\":\"m\"}]}",
     "{\"object\":\"list\",\"data\":[{\"id\":\"m2\",\"owned_by\":\"sglang\"}]}",
@@ -146,7 +146,7 @@ static void make_stream(struct session *s, struct buf *out, enum api api)
     CHECK(buf_append_cstr(out, forms[api].end) == 0);
 }
 
-/* The answer to a question of the router's own. NULL: it is none of those. */
+/* The answer to the router's own request. NULL: no such request. */
 static const char *probe_answer(struct session *s, struct slice head)
 {
     static const char *const paths[] = {"/v1/models", "/metrics", "server_info", "/is_sleeping"};
@@ -235,8 +235,8 @@ static void write_reply(struct session *s, struct buf *out, const struct reply *
               0);
 }
 
-/* The next request that the engine has. `early`: also one that is not whole, and then the engine
- * reads no more. */
+/* The next request at the engine. `early`: also an incomplete one, after which the engine reads no
+ * more. */
 static bool take_request(struct peer *p, bool early, struct slice *head, struct buf *body)
 {
     struct slice all = buf_slice(&p->wire->out), rest = slice_skip(all, p->read);
@@ -253,7 +253,7 @@ static bool take_request(struct peer *p, bool early, struct slice *head, struct 
 
 enum reply_when { REPLY_WHOLE, REPLY_EARLY, REPLY_UNASKED };
 
-/* An answer to the next request, in the engine's hands. */
+/* An answer to the next request, still to be sent by the engine. */
 static void make_reply(struct session *s, struct router *r, struct peer *p, unsigned flags,
                        unsigned framing, enum reply_when when)
 {

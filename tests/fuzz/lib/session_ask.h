@@ -1,5 +1,5 @@
-/* What clients and operators ask in the fuzz target of whole sessions: a grammar of requests of
- * every API, with fields, framings and codings that the input draws. Functions are static. */
+/* Requests of clients and operators in the fuzz target of whole sessions: a grammar of every API,
+ * with fields, framings and codings drawn from the input. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_ASK_H
 #define TESTS_FUZZ_LIB_SESSION_ASK_H
 
@@ -12,7 +12,7 @@
 enum { ASK_CHUNKED = 1, ASK_GZIP = 2, ASK_ZSTD = 4, ASK_STREAM = 8, ASK_HEADERS = 16 };
 enum { ASK_FIELDS = 32, ASK_LONG = 64, ASK_MUTATED = 128 };
 
-/* `~` becomes the model, `^` whether it streams, `$` the prompt, `!` more fields. */
+/* `~` becomes the model, `^` the streaming flag, `$` the prompt, `!` more fields. */
 static const struct {
     const char *target, *body; /* NULL: none */
 } questions[] = {
@@ -120,7 +120,7 @@ static void ask_body(struct session *s, struct buf *out, const char *text, unsig
     }
 }
 
-/* In place of the text what a coding makes of it. */
+/* Replaces the text by its compressed form. */
 static void pack(struct buf *text, bool gzip)
 {
     struct buf packed = {0};
@@ -156,7 +156,7 @@ static void write_chunks(struct session *s, struct buf *out, struct slice body)
     CHECK(buf_append_cstr(out, "0\r\n\r\n") == 0);
 }
 
-/* A request in the client's hands. */
+/* A request, still to be sent by the client. */
 static void make_ask(struct session *s, struct router *r, struct peer *c)
 {
     unsigned kind = byte(s), flags = byte(s);

@@ -1,4 +1,4 @@
-/* What lies between the routers in the fuzz target of whole sessions: datagrams and calls that
+/* The network between the routers in the fuzz target of whole sessions: datagrams and calls that
  * arrive, are lost, doubled, changed or made up. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_CLUSTER_H
 #define TESTS_FUZZ_LIB_SESSION_CLUSTER_H
@@ -21,7 +21,7 @@ static uint64_t now_us(const struct router *r)
     return r->world.now_ms * 1000;
 }
 
-/* --- what a router asks of its network ------------------------------------------------------- */
+/* --- requests of a router to its network ----------------------------------------------------- */
 
 static void packet_put(struct session *s, unsigned to, struct slice bytes)
 {
@@ -32,7 +32,7 @@ static void packet_put(struct session *s, unsigned to, struct slice bytes)
         k->to = to;
         CHECK(buf_append_slice(&k->bytes, bytes) == 0);
         return;
-    } /* else it is lost */
+    } /* otherwise lost */
 }
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
@@ -135,7 +135,7 @@ static void packet_give(struct session *s, const struct packet *k)
     free(copy);
 }
 
-/* All that is on its way arrives. */
+/* Everything on its way arrives. */
 static void cluster_flow(struct session *s)
 {
     for (unsigned i = 0; i < PACKETS_MAX; i++) {
@@ -150,7 +150,7 @@ static void cluster_flow(struct session *s)
     }
 }
 
-/* After anything that happened. */
+/* Call after each event. */
 static void cluster_run(struct session *s)
 {
     for (unsigned i = 0; i < s->router_count; i++) {
@@ -168,7 +168,7 @@ static void step_packet(struct session *s)
     switch (b % 8) {
     case 0:
     case 1:
-        packet_give(s, k); /* it may come again */
+        packet_give(s, k); /* may come again */
         break;
     case 2:
         packet_give(s, k);

@@ -1,9 +1,9 @@
 /* Large blocks of memory for the fuzz target of whole sessions, which makes one or two routers for
- * each input. A router has 60 MB of tables that it hardly touches. AddressSanitizer writes a shadow
- * of each such block, which took three quarters of an execution. So blocks of this size are taken
- * once, and given out again. They are zero each time, end at a page that nobody may touch, and
- * nobody may touch them while they are free; session_memory_check() finds those that were never
- * given back. The Makefile puts these functions in place of calloc(), realloc() and free(). */
+ * each input. A router has 60 MB of mostly unused tables. AddressSanitizer writes a shadow of each
+ * such block, which took three quarters of an execution. So blocks of this size are mapped once and
+ * used again. They are zero each time and end at an inaccessible page. Free blocks are
+ * inaccessible; session_memory_check() finds leaked ones. The Makefile replaces calloc(), realloc()
+ * and free() with these functions. */
 #ifndef TESTS_FUZZ_LIB_SESSION_MEMORY_H
 #define TESTS_FUZZ_LIB_SESSION_MEMORY_H
 
@@ -15,12 +15,12 @@
 #include "base/check.h"
 
 enum { BLOCKS_MAX = 64, BLOCK_PAGE = 4096, BLOCK_ALIGN = 64 };
-enum { BLOCK_LEAST = 256 * 1024 }; /* AddressSanitizer maps what is larger */
+enum { BLOCK_LEAST = 256 * 1024 }; /* AddressSanitizer maps larger ones */
 
 static struct block {
-    char *base; /* of the mapping; a page behind `bytes` is for nobody */
+    char *base; /* of the mapping; a page behind `bytes` is inaccessible */
     size_t bytes, asked;
-    char *at; /* what is given out */
+    char *at; /* the address given out */
     bool used;
 } blocks[BLOCKS_MAX];
 
@@ -40,7 +40,7 @@ static struct block *block_of(const void *at)
     return NULL;
 }
 
-/* A free block of that size, or a new one. NULL: there is no place for one. */
+/* A free block of that size, or a new one. NULL: no address is left for one. */
 static struct block *block_find(size_t size)
 {
     for (unsigned i = 0; i < BLOCKS_MAX; i++) {

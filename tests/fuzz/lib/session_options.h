@@ -1,5 +1,5 @@
-/* The settings of the fuzz target of whole sessions: short limits of time for all, others as the
- * input draws them, at the start and while the router runs. Functions are static. */
+/* The settings of the fuzz target of whole sessions: short time limits for all, others drawn from
+ * the input, at the start and while the router runs. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 #define TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 
@@ -33,7 +33,7 @@ static const char *const usual[] = {
     "100",
 };
 
-/* Without engines that answer probes. */
+/* For runs in which no engine answers probes. */
 static const char *const seldom[] = {"health-interval", "1h", "health-timeout", "10m",
                                      "scrape-interval", "1h"};
 
@@ -116,7 +116,7 @@ static void draw_options(struct session *s)
     *at = NULL;
 }
 
-/* The file of settings changed. Returns which row. */
+/* The file of settings changed. Returns the changed row. */
 static unsigned change_option(struct session *s, struct proxy_world *w)
 {
     struct node_options_error error;
@@ -131,7 +131,7 @@ static unsigned change_option(struct session *s, struct proxy_world *w)
     return row;
 }
 
-/* alice may little, bob all. */
+/* alice may do little, bob everything. */
 static const char *client_keys(void)
 {
     static char text[1024];
