@@ -1,11 +1,11 @@
-/* Files of client keys: what is taken can be written again and says the same, what is not has a
- * line; and what other routers publish of them. */
+/* Files of client keys: an accepted file can be written again with the same meaning, a refused one
+ * has a line number; and other routers' news of keys. */
 #include "base/check.h"
 #include "node/access/access_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Each line that is a key is written as another that reads the same. */
+/* Each line with a key is written as another line with the same meaning. */
 static void lines(struct slice text)
 {
     while (text.len > 0) {

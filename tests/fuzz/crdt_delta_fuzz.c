@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct crdt_digest once = fuzz_digest(s);
     CHECK(err == 0 || (err == ERR_SYNTAX && fuzz_same(&before, &once)));
     if (!fuzz_same(&before, &once))
-        crdt_state_check(s); /* it is most of the time that an input takes */
+        crdt_state_check(s); /* the check is most of an input's time */
     if (err == 0 && fuzz_roomy(s)) {
         CHECK(crdt_state_apply(s, &origin, delta) == 0);
         struct crdt_digest twice = fuzz_digest(s);

@@ -1,5 +1,5 @@
-/* Any bytes as a message of anti-entropy: malformed ones change nothing, and whatever is answered
- * is something that another router understands. The first byte says whether all is settled. */
+/* Any bytes as a message of anti-entropy: malformed ones change nothing, and another router
+ * understands every answer. The first byte decides if all is settled. */
 #include "base/err.h"
 #include "tests/lib/fuzz_state.h"
 
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         changed = true;
     }
     CHECK(reply.len == 0);
-    if (changed) { /* it is most of the time that an input takes */
+    if (changed) { /* the check is most of an input's time */
         crdt_state_check(s);
         crdt_state_check(peer);
     }

@@ -1,5 +1,5 @@
-/* Any bytes as a chunk of a snapshot: malformed ones change nothing, others join; and what came of
- * it can be told whole to a newcomer. */
+/* Any bytes as a chunk of a snapshot: malformed ones change nothing, others join; and the result
+ * can be sent whole to a newcomer. */
 #include "base/err.h"
 #include "tests/lib/fuzz_state.h"
 
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct crdt_digest once = fuzz_digest(s);
     CHECK(err == 0 || (err == ERR_SYNTAX && fuzz_same(&before, &once)));
     if (!fuzz_same(&before, &once))
-        crdt_state_check(s); /* it is most of the time that an input takes */
+        crdt_state_check(s); /* the check is most of an input's time */
     if (err == 0 && fuzz_roomy(s)) {
         CHECK(crdt_snapshot_apply(s, chunk) == 0);
         struct crdt_digest twice = fuzz_digest(s);

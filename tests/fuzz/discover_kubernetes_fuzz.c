@@ -1,5 +1,5 @@
-/* What an API server may send, in pieces: the first byte says what the answer is, the second how it
- * is cut. Cuts must not matter, and whatever comes the list stays whole. */
+/* Any answer of an API server, in pieces: the first byte chooses the answer, the second the cuts.
+ * Cuts must not matter, and the list stays whole in any case. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct outcome {
-    uint64_t hash; /* of what came of it */
+    uint64_t hash; /* of the results */
     unsigned asked;
 };
 
@@ -46,7 +46,7 @@ static void answer(struct discover_kubernetes *k, unsigned status, struct slice 
     discover_kubernetes_answered(k, status, 0, now_ms);
     while (body.len > 0) {
         size_t len = body.len < piece ? body.len : piece;
-        char *copy = malloc(len); /* of its own: a read beyond the end is seen */
+        char *copy = malloc(len); /* a separate copy: ASan sees a read beyond the end */
         CHECK(copy != NULL);
         memcpy(copy, body.at, len);
         discover_kubernetes_received(k, slice_of(copy, len), now_ms);
@@ -56,7 +56,7 @@ static void answer(struct discover_kubernetes *k, unsigned status, struct slice 
     }
     discover_kubernetes_ended(k, NULL, now_ms);
     act(k, now_ms, o);
-    /* What it asks for after all waits, and what is listed then, is the same too. */
+    /* The request after all waits, and the list at that time, are the same too. */
     unsigned count;
     const struct discover_entry *e = discover_kubernetes_entries(k, &count);
     for (unsigned i = 0; i < count; i++)

@@ -1,8 +1,6 @@
-/* A call whose bytes are cut and changed as the fuzzer says. Each byte is a step: carry some bytes
- * one way, or change one on its way. Unchanged, the answer arrives; changed anywhere, the request
- * or the answer never arrives as something else. Mode 1 feeds the bytes to a fresh server as they
- * are.
- */
+/* A call with bytes cut and changed by the fuzzer. Each byte is a step: carry some bytes one way,
+ * or change one on its way. Unchanged, the answer arrives; changed anywhere, the request or the
+ * answer never arrives as something else. Mode 1 feeds the bytes to a fresh server as they are. */
 #include <stdlib.h>
 
 #include "base/check.h"

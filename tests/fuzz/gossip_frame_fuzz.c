@@ -1,5 +1,5 @@
-/* Any bytes as the frames of an authenticated packet: what is read and written again reads the
- * same; and a gossip that takes such packets from a peer keeps its invariants and its limits.
+/* Any bytes as the frames of an authenticated packet: frames that are read and written again read
+ * the same. A gossip that takes such packets from a peer keeps its invariants and its limits.
  *
  * Input: packets, each a length (2 bytes) and so many bytes; the top bit lets time pass before. */
 #include <stdlib.h>
@@ -227,7 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (head & 0x8000)
             pass(world.now_us + 40000);
         gossip_wake(world.node[0], world.now_us);
-        /* Sealed by the peer, whose own code would never say that. */
+        /* Sealed by the peer, although its own code would never send that. */
         struct gossip_peer *to = gossip_peer_find(world.node[1], gossip_self(world.node[0]));
         uint8_t sealed[GOSSIP_DATAGRAM_MAX];
         if (to == NULL || gossip_session_seal(&to->session, plain, world.now_us, sealed) < 0)

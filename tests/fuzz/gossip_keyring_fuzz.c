@@ -1,4 +1,4 @@
-/* Any text as a key file: refused with a message, or read and the same when read again. */
+/* Any text as a key file: refused with a message, or read, and the same when read again. */
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/keyring.h"

@@ -1,10 +1,9 @@
-/* Any bytes as a packet of the sealed sessions. The first byte says as what:
+/* Any bytes as a packet of the sealed sessions. The first byte chooses their role:
  *
- *     0  as they are, to everything that takes packets: never authentic, nothing changes
- *     1  as the payload of a hello that a holder of the key sealed
- *     2  as the payload of a welcome that a holder of the key sealed
- *     3  as a script: what is sealed, carried, lost, replayed and how time passes, two sides
- */
+ *    0  as they are, to everything that takes packets: never authentic, nothing changes
+ *    1  as the payload of a hello sealed by a holder of the key
+ *    2  as the payload of a welcome sealed by a holder of the key
+ *    3  as a script with two sides: packets sealed, carried, lost, replayed, and time passes */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -138,7 +137,7 @@ struct kept {
     bool to_a, valid, opened;
 };
 
-/* Whatever happens, a packet opens at most once and says what was sealed. */
+/* In any case a packet opens at most once, to exactly the sealed bytes. */
 static void kept_open(struct side *to, struct kept *k, uint8_t number, uint64_t now_us)
 {
     uint8_t out[8];

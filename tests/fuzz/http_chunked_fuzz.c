@@ -1,5 +1,5 @@
-/* Any bytes as a chunked body: pieces of any size give what the whole gives, and what was decoded,
- * written as chunks again, decodes to the same. */
+/* Any bytes as a chunked body: pieces of any size give the same as the whole, and the decoded
+ * bytes, written as chunks again, decode to the same. */
 #include <stdlib.h>
 
 #include "base/buf.h"

@@ -1,6 +1,5 @@
-/* The cut of token ids: what comes out does not depend on how the answer was cut into pieces, and
- * an answer without their names is not changed. The first byte chooses between a stream and a body.
- */
+/* The cut of token ids: the output does not depend on the cuts of the answer, and an answer without
+ * the ids' names is not changed. The first byte chooses between a stream and a body. */
 #include <stdlib.h>
 #include <string.h>
 

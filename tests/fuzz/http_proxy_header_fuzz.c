@@ -1,5 +1,5 @@
-/* Any bytes as a PROXY header: what is read stays within them, a piece of a header that is read is
- * no other header, and an address that it names can be written and read again. */
+/* Any bytes as a PROXY header: reading stays within them, a prefix of a valid header is no other
+ * header, and an address in the header can be written and read again. */
 #include "base/check.h"
 #include "base/err.h"
 #include "http/limits.h"

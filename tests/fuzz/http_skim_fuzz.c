@@ -6,7 +6,7 @@
 #include "base/checkpoint.h"
 #include "http/skim.h"
 
-/* Of the body: any that can be learned. */
+/* A rendering that may be learned, chosen by the body's size. */
 static struct rendering rendering_by(size_t size)
 {
     struct rendering r = rendering_of((uint8_t)(size % RENDERING_CODES));

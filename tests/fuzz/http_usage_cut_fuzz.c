@@ -1,6 +1,6 @@
-/* The cut of usage: what comes out does not depend on how the stream was cut into pieces, is a part
- * of it in its order, and misses nothing where there is no usage. A fingerprint changes its place;
- * of several choices it may be cut with the usage, as the pieces come. */
+/* The cut of usage. The output does not depend on the cuts of the stream, is a part of it in order,
+ * and lacks nothing if no usage is there. A fingerprint changes its place; if the stream has
+ * several choices, the cut may remove it with the usage, depending on the pieces. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The bytes of whoever connects to kv-events-listen, in pieces: the first byte says how long. */
+/* The bytes of any peer of kv-events-listen, in pieces: the first byte gives their length. */
 #include "base/check.h"
 #include "node/kv/zmtp.h"
 #include "tests/lib/zmtp.h"
@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sum;
 
-/* False: it is over. */
+/* False: the connection is over. */
 static bool take(struct kv_zmtp *z, struct slice in, size_t all)
 {
     while (in.len > 0) {
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kv_zmtp_begin(&z);
     size_t piece = 1 + data[0] % 128;
     bool goes_on = true;
-    if (data[0] >= 128) { /* it has said what it is */
+    if (data[0] >= 128) { /* the peer has identified itself */
         CHECK(take(&z, slice_of(ZMTP_GREETING, ZMTP_GREETING_BYTES), size));
         CHECK(take(&z, ZMTP_READY, size) && kv_zmtp_is_ready(&z));
     }

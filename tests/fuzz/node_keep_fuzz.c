@@ -1,6 +1,6 @@
-/* Any bytes as a file of state (node/cluster/keep.h): as they are, and as frames whose checks are
- * right, behind a head that fits: { kind, length 2, body }. Nothing breaks, and what comes of it
- * can be written and read again. */
+/* Any bytes as a file of state (node/cluster/keep.h): as they are, and as frames with correct
+ * checks, behind a fitting head: { kind, length 2, body }. Nothing breaks, and the result can be
+ * written and read again. */
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/learned.h"
@@ -67,7 +67,7 @@ static void write_whole(const struct node_state *s, const struct kv_readers *rs,
     node_keep_end(k);
 }
 
-/* Of what answers told: the router's two parts of it. */
+/* Values learned from answers: the router's two parts. */
 struct told {
     struct node_models *models;
     struct node_ruler *ruler;
@@ -89,7 +89,7 @@ static void on_any(void *context, struct slice piece)
     *any |= piece.len > 1;
 }
 
-/* What came of it is believed, and comes back the same. */
+/* The result is believed, and comes back the same. */
 static void told_again(const struct node_kept *k)
 {
     struct told t, again;
@@ -131,7 +131,7 @@ static void learned(void *context, unsigned slot, const struct crdt_learned *l)
     CHECK(slot < SLOTS);
 }
 
-/* A file of another life's head and the input's frames. */
+/* A file with another life's head and the input's frames. */
 static void make_file(const uint8_t *data, size_t size, struct buf *out)
 {
     struct buf whole = {0};
@@ -155,7 +155,7 @@ static void make_file(const uint8_t *data, size_t size, struct buf *out)
     buf_free(&whole);
 }
 
-/* The feeds that the frames name are opened. */
+/* Opens the feeds named by the frames. */
 static void open_feeds(struct kv_readers *rs, struct slice file)
 {
     size_t at = KEEP_MAGIC;

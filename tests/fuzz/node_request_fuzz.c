@@ -1,5 +1,5 @@
-/* What routers send each other beside the state: a packed request, which must come back the same
- * when it is packed again, and a member's metadata. */
+/* Messages between routers besides the state: a packed request, which must be the same when packed
+ * again, and a member's metadata. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"

@@ -1,26 +1,25 @@
-/* Clients and replicas that do what the input says, in any order, around one proxy. Each byte is a
- * step: a client connects, makes a request, sends a piece of it, goes; a replica takes a connection
- * or refuses it, makes an answer to what it received, sends a piece of it, breaks; kernels take
- * little, names fail, time passes, the node drains.
+/* Clients and replicas driven by the input, in any order, around one proxy. Each byte is a step. A
+ * client connects, makes a request, sends a piece of it, goes. A replica takes a connection or
+ * refuses it, makes an answer to a received request, sends a piece, breaks. Kernels take little,
+ * names fail, time passes, the node drains.
  *
- * Requests and answers are made here, so what they say is known, and a slow and simple reader looks
- * at the bytes that came out:
+ * Requests and answers are made here, so their contents are known. A slow and simple reader checks
+ * the bytes of the proxy:
  *
- *   1. A replica receives whole requests of clients, byte for byte but for the question for usage
- *      in front of a stream's, and no new one on a connection before it has answered the one
+ *   1. A replica receives whole requests of clients, byte for byte except for the request for usage
+ *      in front of a stream's. No new request comes on a connection before the answer to the one
  *      before.
- *   2. No replica receives a request of which the client has a token, or a part of an answer that
- *      is no stream.
- *   3. A client gets answers to its requests in their order, at most one each. An answer of a
- *      replica is the start of one that this replica gave to this request; one that ends as answers
- *      end is all of it, and the replica sent all of it. A stream may begin with the preamble of
- *      one attempt (the sign of life) and go on with what follows the preamble of another. One
- *      without its terminal event ends with an error event of the router, never as answers end;
- *      behind its terminal event nothing is missing. One that fails before its first token may be
- *      answered with the status that it names.
- *   4. When everybody falls silent, every connection is closed after a while, every booking is
- *      released and no memory is held.
- */
+ *   2. No replica receives a request after its client has a token, or a part of an answer without
+ *      streaming.
+ *   3. A client gets answers to its requests in their order, at most one each. A replica's answer
+ *      is the start of one that this replica gave to this request. If the answer ends normally,
+ *      it is complete, and the replica sent everything. A stream may begin with the preamble of one
+ *      attempt (the sign of life) and go on with the text after the preamble of another. A stream
+ *      without the terminal event ends with an error event of the router, never as answers end.
+ *      Behind the terminal event nothing is missing. A stream that fails before the first token may
+ *      be answered with the status that it names.
+ *   4. When all peers fall silent, every connection is closed after a while, every booking is
+ *      released and no memory is in use. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,7 +32,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- what replicas received ------------------------------------------------------------------ */
+/* --- requests at replicas -------------------------------------------------------------------- */
 
 static void begin_receiving(struct run *r, struct peer *p, struct slice head)
 {
@@ -45,7 +44,7 @@ static void begin_receiving(struct run *r, struct peer *p, struct slice head)
     uint64_t length = number(line_of(head, "content-length"));
     bool asked = q->asked.len > 0 && length == q->asked.len;
     CHECK(!q->broken && (asked || length == q->body.len));
-    const struct peer *c = q->client; /* it may have been answered since the last look */
+    const struct peer *c = q->client; /* perhaps answered since the last look */
     bool due = false;
     unsigned first =
         c->answered_before > 0 && c->alive ? c->answered_before - 1 : c->answered_before;
@@ -81,17 +80,17 @@ static void look_at_replica(struct run *r, struct peer *p)
     }
 }
 
-/* --- what clients received ------------------------------------------------------------------- */
+/* --- answers at clients ---------------------------------------------------------------------- */
 
-/* All of it was sent; or all but the end of its framing, which says less than its terminal event.
- */
+/* All of it was sent; or all but the end of its framing, which says less than its terminal
+ * event. */
 static bool is_whole(const struct answer *a)
 {
     return all_sent(a) ||
            (a->status == 200 && slice_ends_with(buf_slice(&a->body), SLICE("data: [DONE]\n\n")));
 }
 
-/* The start of an error event of the router, behind the end of an event that was cut. */
+/* The start of the router's error event, behind the end of a cut event. */
 static bool is_error_event(struct slice rest)
 {
     static const struct slice error = SLICE("data: {\"error\":{\"message\":");
@@ -107,7 +106,7 @@ static bool is_error_event(struct slice rest)
     return false;
 }
 
-/* The start of an answer that was cut, or of one that goes on, and how the router ended it. */
+/* The start of an answer that was cut, or of one that goes on, and the router's ending. */
 static bool is_cut_short(struct slice full, struct slice body)
 {
     enum { SAME_START = 24 }; /* events begin alike */
@@ -121,9 +120,8 @@ static bool is_cut_short(struct slice full, struct slice body)
     return false;
 }
 
-/* What follows a sign of life: an attempt, without its preamble if events of another one's had
- * come.
- */
+/* The bytes after a sign of life: an attempt, without the preamble if events of another's had
+ * come. */
 static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool events,
                     bool whole)
 {
@@ -140,7 +138,7 @@ static bool goes_on(const struct run *r, unsigned request, struct slice rest, bo
     return false;
 }
 
-/* The preamble of one attempt, or the events of it that had come, and the rest of another. */
+/* The preamble of one attempt, or the events that had come, and the rest of another. */
 static bool is_spliced(const struct run *r, unsigned request, const struct answer *first,
                        struct slice body, bool whole)
 {
@@ -154,7 +152,7 @@ static bool is_spliced(const struct run *r, unsigned request, const struct answe
     return false;
 }
 
-/* A stream that failed before its first token: the status that its event names, and its message. */
+/* A stream that failed before the first token: its event's status and message. */
 static bool is_named_error(const struct answer *a, unsigned status, struct slice body, bool whole)
 {
     char event[64];
@@ -164,8 +162,8 @@ static bool is_named_error(const struct answer *a, unsigned status, struct slice
            slice_starts_with(body, SLICE("{\"error\":{\"message\":\"The engine failed.\""));
 }
 
-/* A rejection that is too long to be kept while another replica is asked: its status, and words of
- * the router's instead of its text. */
+/* A rejection too long to be kept while another replica is asked: the status, and the router's
+ * words instead of its text. */
 static bool is_long_rejection(const struct answer *a, unsigned status, struct slice body,
                               bool whole)
 {
@@ -175,7 +173,7 @@ static bool is_long_rejection(const struct answer *a, unsigned status, struct sl
            slice_starts_with(body, said);
 }
 
-/* It is one that the replica gave to this request, all of it if it is whole. */
+/* The replica gave this answer to this request; all of it is there if whole. */
 static void check_answer(const struct run *r, unsigned request, unsigned status, unsigned replica,
                          struct slice body, bool whole)
 {
@@ -203,7 +201,7 @@ static bool end_is_proper(const struct peer *c)
     return c->wire->closing && !c->wire->reset && !c->gone && !c->slow;
 }
 
-/* Goes on behind the answers that are whole. `last`: the connection is closed. */
+/* Continues behind the answers that are whole. `last`: the connection is closed. */
 static void look_at_client(struct run *r, struct peer *c, bool last)
 {
     unsigned index = 0;
@@ -263,7 +261,7 @@ static void look(struct run *r)
 
 /* --- steps ----------------------------------------------------------------------------------- */
 
-/* A wire that the input picks: of a client, or of a replica. NULL: there is none. */
+/* A wire chosen by the input: of a client, or of a replica. NULL: none. */
 static struct peer *pick(struct run *r, bool client)
 {
     struct peer *open[WORLD_WIRES_MAX];
@@ -309,7 +307,7 @@ static void limit_room(struct run *r, struct peer *p)
     proxy_world_room(&r->world, p->wire, b < 40 ? 0 : b < 200 ? (size_t)b * b : SIZE_MAX);
 }
 
-/* All that can go well goes well. */
+/* Everything that can go well goes well. */
 static void flow(struct run *r)
 {
     for (unsigned i = 0; i < r->world.wire_count; i++) {
@@ -475,7 +473,7 @@ static void begin(struct run *r)
     proxy_world_open(&r->world, &config);
 }
 
-/* Nobody does anything any more: time limits end what is open. */
+/* No peer does anything any more: time limits end open connections. */
 static void fall_silent(struct run *r)
 {
     for (unsigned i = 0; i < 4000 && proxy_stats(r->world.proxy)->connections_open > 0; i++) {

@@ -1,4 +1,5 @@
-/* Files of replicas: what is taken is a list that the room takes too, what is not has a line. */
+/* Files of replicas: discovery also takes each accepted list, and each refused file has a line
+ * number. */
 #include "node/io/replica_list.h"
 
 #include "base/check.h"

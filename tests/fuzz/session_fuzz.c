@@ -1,17 +1,20 @@
 /* Whole sessions: clients, engines, operators and two routers in one process, over the pure core,
  * in virtual time. The input is a script: settings first, then steps. Clients connect, send
- * requests of every API as they should be, changed or raw, stop reading, half-close, reset; engines
- * accept, refuse, answer well or badly, unasked too; a second router joins through the real gossip,
- * over a network that loses, doubles, reorders and changes; operators ask, add and remove; time
- * passes. The other targets ask whether each piece is right; this one asks whether the pieces fit.
+ * requests of every API (correct, changed or raw), stop reading, half-close, reset. Engines accept,
+ * refuse, answer well or badly, and without a request too. A second router joins through the real
+ * gossip, over a network that loses, doubles, reorders and changes. Operators ask, add and remove;
+ * time passes. The other targets check that each piece is right; this one checks that the pieces
+ * fit.
  *
- *   1. The invariants of all parts hold after each step (proxy_check) and at the end (node_check).
- *   2. No client gets what an engine said to another one's request, nor what one said unasked; no
- *      engine gets a prompt of another client's than it answers (tests/fuzz/lib/session.h, marks).
- *   3. When everybody falls silent, each connection ends within the limits of time. A client that
- *      sent a whole request, and did nothing wrong, has an answer by then.
- *   4. Then nothing is booked, waits or is held, and no memory is left.
- *   5. Routers of which the network changed nothing agree in the end.
+ *   1. The invariants of all parts are true after each step (proxy_check) and at the end
+ *      (node_check).
+ *   2. No client gets an engine's answer to another client's request, nor an unrequested one. No
+ *      engine gets the prompt of another client than the one it answers (tests/fuzz/lib/session.h,
+ *      marks).
+ *   3. When all peers fall silent, each connection ends within the time limits. By then a client
+ *      that sent a whole request, and did nothing wrong, has an answer.
+ *   4. Then nothing is booked, waits or is in use, and no memory is left.
+ *   5. Routers without changed packets agree in the end.
  *
  * Seeds: tests/fuzz/lib/session_seeds.py. */
 #include "node/proxy/proxy_internal.h"
@@ -33,7 +36,7 @@ static void look_at(struct router *r, struct peer *p)
     if (fresh.len > 0 && p->port == PROXY_PORT_CLIENT && (p->wire->replica < 0 || owner != NOBODY))
         marks_check(fresh, owner, p->wire->replica < 0 ? self : p->owner_before);
     p->owner_before = owner;
-    size_t keep = MARK_BYTES - 1; /* a mark that is cut by the end of what is there */
+    size_t keep = MARK_BYTES - 1; /* a mark cut by the end of the bytes */
     p->looked = p->wire->out.len - (fresh.len < keep ? fresh.len : keep);
 }
 
@@ -74,7 +77,7 @@ static void send_raw(struct session *s, struct router *r, struct peer *p)
     struct slice raw = piece(s);
     size_t front = p->pending.len;
     CHECK(buf_append_slice(&p->pending, raw) == 0);
-    for (size_t i = front; i + 1 < p->pending.len; i++) { /* no marks but ours */
+    for (size_t i = front; i + 1 < p->pending.len; i++) { /* no marks except this program's */
         if (p->pending.at[i] == 'Z' && p->pending.at[i + 1] == 'Q')
             p->pending.at[i] = 'z';
     }
@@ -96,7 +99,7 @@ static struct peer *connect(struct session *s, struct router *r, enum proxy_port
     return p;
 }
 
-/* All that can go well goes well. */
+/* Everything that can go well goes well. */
 static void flow(struct session *s)
 {
     cluster_flow(s);
@@ -219,7 +222,7 @@ static void step_operator(struct session *s)
     send_some(r, c, SIZE_MAX);
 }
 
-/* The list in the settings, of which engines are there. */
+/* The list in the settings, with the present engines. */
 static void list(struct session *s, struct router *r, unsigned engines)
 {
     struct discover_entry entries[ENGINES];
@@ -380,7 +383,7 @@ static void router_open(struct session *s, unsigned number, uint64_t now_ms)
     CHECK(r->source >= 0);
 }
 
-/* The second router comes, and knows the first. */
+/* The second router comes up, with the first as its seed. */
 static void join(struct session *s)
 {
     if (!s->clustered || s->router_count == ROUTERS)
@@ -424,14 +427,14 @@ static bool is_open(const struct session *s)
     return false;
 }
 
-/* Nobody does anything any more: limits of time end what is open. */
+/* No peer does anything any more: time limits end open connections. */
 static void fall_silent(struct session *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {
         struct router *r = &s->routers[k];
         for (unsigned i = 0; i < r->world.wire_count; i++) {
             if (r->peers[i].port != PROXY_PORT_CLIENT && r->world.wires[i].used)
-                go(r, &r->peers[i], false); /* it may look at what goes on without an end */
+                go(r, &r->peers[i], false); /* may examine an answer without an end */
         }
     }
     for (unsigned i = 0; i < SILENT_TICKS && is_open(s); i++) {
