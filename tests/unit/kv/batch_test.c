@@ -111,7 +111,7 @@ static void assert_recorded(const char *name, int rank, const char *wanted)
     assert_string_equal(h.text, wanted);
     assert_int_equal(batch.rank, rank);
     assert_int_equal(batch.skipped, 0);
-    /* Cut short anywhere it is no batch, and nothing is handed over. */
+    /* Cut short anywhere, the batch is refused, and no event is handed over. */
     for (size_t len = 0; len < all.len; len++) {
         assert_int_equal(decode(slice_of(all.at, len), &h), ERR_SYNTAX);
         assert_string_equal(h.text, "");
@@ -181,7 +181,7 @@ static int end(struct made *m, struct heard *h)
     return err;
 }
 
-/* Stores two blocks of 300 tokens: more than are hashed in one go. */
+/* Stores two blocks of 300 tokens: more than are hashed at once. */
 static void put_stored(struct made *m, unsigned first, const char *const order[], unsigned count)
 {
     msgpack_pack_map(&m->p, count);
@@ -231,7 +231,7 @@ static void put_extra(struct made *m, const char *salt, int offset)
     msgpack_pack_nil(&m->p);
     msgpack_pack_array(&m->p, 2);
     put_text(m, salt);
-    msgpack_pack_array(&m->p, 1); /* an image: where it stands */
+    msgpack_pack_array(&m->p, 1); /* an image: its place */
     msgpack_pack_int(&m->p, offset);
 }
 
@@ -342,7 +342,7 @@ static void test_no_batch(void **state)
         "\x91\xcb",                         /* one element */
         "\x92\x00\xc0",                     /* no list of events */
         "\x92\x00\x81\x00\x00",             /* a map */
-        "\x92\x00\xdd\xff\xff\xff\xff\xc0", /* announces more than is there */
+        "\x92\x00\xdd\xff\xff\xff\xff\xc0", /* announces more than the bytes contain */
         "\xdd\xff\xff\xff\xff\x00",
         "\xc1",
     };
@@ -383,7 +383,7 @@ static void test_limits(void **state)
     for (unsigned i = 0; i <= KV_BATCH_EVENTS_MAX; i++)
         msgpack_pack_nil(&m.p);
     assert_int_equal(end(&m, &h), ERR_LIMIT);
-    /* Tokens are no matter. */
+    /* Tokens do not matter. */
     begin(&m, 1);
     put_array(&m, "BlockStored", 6, 1 << 20, 1 << 19);
     assert_int_equal(end(&m, &h), 0);

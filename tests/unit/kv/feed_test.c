@@ -6,17 +6,16 @@
 
 #include "base/prng.h"
 
-/* An engine in a few lines: its life and its message's number are the payload. */
+/* An engine in a few lines: the payload is its life and the message's number. */
 struct payload {
     uint64_t life, number;
 };
 
 static struct hash_secret secret;
 static struct kv_feed *feed;
-static char heard[512]; /* numbers that were handed over; ! missed, * began,
-                           * + again, ?N asked from N */
-static bool strict;     /* messages must follow each other where nothing was said to be missed */
-static bool any;        /* the next one may be any */
+static char heard[512]; /* numbers handed over; ! missed, * began, + again, ?N requested from N */
+static bool strict;     /* messages must follow each other unless reported missed */
+static bool any;        /* any number may come next */
 static struct payload last;
 
 static void note(const char *text)
@@ -110,9 +109,9 @@ static void resume(void)
 }
 
 /* Steps: a number is a live message, rN a replayed one, e the replay's end, c the subscription is
- * open, t a second has passed, T the replay's time is over, x a message that nobody can read as the
- * next one, R the engine is another one, K it goes on behind number 4 of an earlier life, p it is
- * proven, q it is not. Numbers from 1000 on are of a second engine. */
+ * open. t: a second passes, T: the replay's time is over, x: an unreadable message as the next one.
+ * R: the engine is another one, K: go on behind number 4 of an earlier life, p: proven, q: not
+ * proven. Numbers from 1000 on are of a second engine. */
 static void play(bool has_replay, const char *steps, const char *wanted)
 {
     uint64_t now_ms = 10000;
@@ -134,7 +133,7 @@ static void play(bool has_replay, const char *steps, const char *wanted)
             kv_feed_restarted(feed);
         else if (*at == 'K')
             resume();
-        else if (*at == 'p' || *at == 'q') /* whether it is proven */
+        else if (*at == 'p' || *at == 'q') /* proven or not */
             assert_true(kv_feed_is_proven(feed) == (*at == 'p'));
         else if (*at == 'x')
             kv_feed_live(feed, kv_feed_next(feed), SLICE("?"), now_ms);
@@ -160,7 +159,7 @@ static void test_without_a_replay_endpoint(void **state)
     play(false, "c 0 1 2 c 1001", "* 0 1 2 ! ! 1 ");
     play(false, "c 0 1 2 0", "* 0 1 2 + 0 ");
     play(false, "c 0 1 2 R c 1001", "* 0 1 2 * ! 1 ");
-    play(false, "c 0 x 2", "* 0 ! 2 "); /* what cannot be read is missed */
+    play(false, "c 0 x 2", "* 0 ! 2 "); /* an unreadable message is missed */
 }
 
 static void test_with_one(void **state)
@@ -168,15 +167,15 @@ static void test_with_one(void **state)
     (void)state;
     play(true, "c e 0 1", "?0 * 0 1 ");
     play(true, "c r0 r1 e 2", "?0 * 0 1 2 ");
-    play(true, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* what came meanwhile */
-    play(true, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and what comes late */
+    play(true, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* live messages meanwhile */
+    play(true, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and late ones */
     play(true, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
     play(true, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
     play(true, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
     play(true, "c r0 r1 r2 e 2 1000 1001", "?0 * 0 1 2 + 0 1 ");
     play(true, "c r0 r1 r2 e t c T 1001 t", "?0 * 0 1 2 ?2 ! ?0 ");
     play(true, "c e 3 t r0 r1 r2 r3 e 4", "?0 ?0 * 0 1 2 3 4 ");
-    play(true, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* it does not reach back */
+    play(true, "c r5 r6 e 7", "?0 ! 5 6 7 "); /* the replay does not reach back */
     play(true, "c e 0 1 4 t r1 r2 r3 r4 e 5", "?0 * 0 1 ?1 2 3 4 5 ");
     play(true, "c e 0 1 4 t r1 r3 r4 e 5", "?0 * 0 1 ?1 ! 3 4 5 ");
     play(true, "c e 0 1 4 t r1 e 5", "?0 * 0 1 ?1 ! 4 5 ");
@@ -188,15 +187,15 @@ static void test_another_engine(void **state)
 {
     (void)state;
     play(true, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
-    /* Its numbers have passed ours: message 1 is another one. */
+    /* Its numbers have passed ours: message 1 is a different one. */
     play(true, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
     /* They have not: the first one is smaller. */
     play(true, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
-    /* It began while a replay was awaited. */
+    /* The engine began while a replay was awaited. */
     play(true, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
 }
 
-/* One message a second: a replay neither lasts for good, nor for as long as the same message comes
+/* One message a second: a replay lasts neither for ever, nor as long as the same message comes
  * again and again. */
 static void test_a_replay_that_drips_is_given_up(void **state)
 {
@@ -216,8 +215,8 @@ static void test_a_replay_that_drips_is_given_up(void **state)
         }
         uint64_t lasted_ms = now_ms - began_ms;
         assert_int_equal(lasted_ms, same ? 1000 + KV_REPLAY_TIMEOUT_MS : KV_SETTLE_MS);
-        assert_int_equal(kv_feed_next(feed), 5001);      /* it goes on with what came meanwhile, */
-        assert_int_equal(kv_feed_stats(feed).missed, 1); /* which does not follow */
+        assert_int_equal(kv_feed_next(feed), 5001);      /* continues with the messages since, */
+        assert_int_equal(kv_feed_stats(feed).missed, 1); /* the first of which does not follow */
         end();
     }
 }
@@ -240,12 +239,12 @@ static void publish(struct engine *e, bool arrives, uint64_t now_ms)
 static void test_an_earlier_life_is_gone_on_with(void **state)
 {
     (void)state;
-    /* The last message that was known is there, and what came since. */
+    /* The replay has the last known message, and those since. */
     play(true, "K q c q r4 p r5 r6 e 7", "?4 5 6 7 ");
     play(true, "K c r4 e p 5", "?4 5 ");           /* an engine that was quiet */
-    play(true, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* one that is not */
+    play(true, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* an active engine */
     play(true, "K c 6 r4 e p", "?4 ! 6 ");         /* 5 is nowhere */
-    /* It is not there any more, or is another's; or nobody answers. */
+    /* The message is gone, or is another engine's; or no reply comes. */
     play(true, "K c q r6 p r7 e", "?4 ! 6 7 ");
     play(true, "K c r1004 p r1005 e", "?4 ! 4 5 ");
     play(true, "K c q T p 5", "?4 ! 5 ");
@@ -254,7 +253,7 @@ static void test_an_earlier_life_is_gone_on_with(void **state)
     /* The engine began anew. */
     play(true, "K c q R p 1000", "?4 * * 0 ");
     play(true, "K c 1000 q T p", "?4 ! + 0 ");
-    /* Without a replay nothing can be proven, and nothing waits for it. */
+    /* Without a replay nothing can be proven, and nothing waits for proof. */
     play(false, "K p c 5 6", "5 6 ");
     play(false, "K c 7", "! 7 ");
 }

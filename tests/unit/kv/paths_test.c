@@ -81,7 +81,7 @@ static void store(const char *text)
     kv_tree_apply(tree, &e);
 }
 
-/* As a reader sees it that joined late: the blocks in front of `from` were there before. */
+/* As for a reader that joined late: the blocks before `from` were there already. */
 static void begin_late(const char *text, uint32_t from)
 {
     uint64_t hashes[64], digests[64];
@@ -145,7 +145,7 @@ static int tie_behind(const char *text, unsigned letters, const char *block_text
                         (uint32_t)len * BLOCK, BLOCK, tree, place);
 }
 
-/* The checkpoint behind so many letters of a text stands behind so many blocks of another. */
+/* The checkpoint behind so many letters of a text is behind so many blocks of another. */
 static void assert_anchor_is(const char *text, unsigned letters, const char *block_text,
                              unsigned blocks)
 {
@@ -172,7 +172,7 @@ static void test_checkpoints_stand_where_their_bytes_do(void **state)
     assert_true(join("abcdefghij"));
     assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 2);
     assert_anchor("abcdefghij", 4, 4);
-    assert_anchor("abcdefghij", 8, 10); /* the last one goes with the whole prompt */
+    assert_anchor("abcdefghij", 8, 10); /* the last checkpoint moves with the whole prompt */
     assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 0);
     assert_int_equal(kv_paths_stats(paths).anchors, 2);
     /* The next turn begins where this one ended. */
@@ -184,8 +184,8 @@ static void test_checkpoints_stand_where_their_bytes_do(void **state)
     end();
 }
 
-/* The four shared letters of the text are two blocks; the anchor is first taken to be where its
- * share of the bytes puts it, and another prompt shows that it is too far on. */
+/* The four shared letters of the text are two blocks. At first the share of the bytes places the
+ * anchor; another prompt shows that the place is too far on. */
 static void test_an_anchor_moves_to_where_prompts_part(void **state)
 {
     (void)state;
@@ -207,8 +207,8 @@ static void test_an_anchor_moves_to_where_prompts_part(void **state)
     end();
 }
 
-/* Two prompts end behind the same checkpoint, each with a text of its own: it goes with what both
- * have, and a third one changes nothing. */
+/* Two prompts end behind the same checkpoint, each with its own text. The checkpoint moves back to
+ * their common part, and a third prompt changes nothing. */
 static void test_the_last_checkpoint_of_two_prompts(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     assert_anchor_is("abcd", 4, "abcdef", 6);
     assert_int_equal(tie_behind("abcd", 4, "abcdefZZ"), 0);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
-    /* Where its own text stands is as before, and so is what stands behind it. */
+    /* Its own text keeps its place, and so does the text behind. */
     store("abcdefXYijklmnop");
     assert_true(join("abcdefXYijklmnop"));
     assert_true(tie("abcdefXYijklmnop", 16 * BLOCK) > 0);
@@ -231,7 +231,7 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     end();
 }
 
-/* A prompt's last checkpoint stands with the whole prompt, so behind those of longer texts. */
+/* A prompt's last checkpoint is at the end of the whole prompt, so behind those of longer texts. */
 static void test_prompts_part_in_front_of_a_whole_prompt(void **state)
 {
     (void)state;
@@ -263,11 +263,11 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
     struct kv_tree_place other = kv_tree_find(tree, chain_of("abcdXfghijklmnop", 16));
     assert_true(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, own));
     assert_false(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, other));
-    assert_true(kv_paths_fits(paths, 12345, tree, other)); /* nothing is known of it */
+    assert_true(kv_paths_fits(paths, 12345, tree, other)); /* the tree knows nothing of that */
     end();
 }
 
-/* One that is not believed any more: what another one said too, or alone, stays. */
+/* An engine loses its credit: anchors reported by others too, or only by others, stay. */
 static void test_what_one_said_is_taken_back(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void test_what_one_said_is_taken_back(void **state)
     end();
 }
 
-/* Chains are of one size of blocks. */
+/* All chains have one block size. */
 static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
     end();
 }
 
-/* With the size go the anchors, not the checkpoints: ties go on from there. */
+/* The anchors go with the size, the checkpoints do not: ties continue from there. */
 static void test_another_size_of_blocks_is_chosen(void **state)
 {
     struct kv_tree_place place;
@@ -319,7 +319,7 @@ static void test_another_size_of_blocks_is_chosen(void **state)
     assert_true(join("abcdefgh"));
     kv_paths_choose(paths, BLOCK);
     assert_int_equal(tie("abcdefgh", 8 * BLOCK), 2);
-    kv_paths_choose(paths, BLOCK); /* as it is */
+    kv_paths_choose(paths, BLOCK); /* unchanged */
     assert_int_equal(kv_paths_stats(paths).anchors, 2);
     kv_paths_choose(paths, 2 * BLOCK);
     kv_paths_check(paths);
@@ -335,7 +335,7 @@ static void test_another_size_of_blocks_is_chosen(void **state)
     end();
 }
 
-/* Another size begins with the same checkpoints, and has anchors of its own. */
+/* Another size begins with the same checkpoints, and has separate anchors. */
 static void test_a_copy_for_another_size_of_blocks(void **state)
 {
     struct kv_paths *copy;
@@ -356,7 +356,7 @@ static void test_a_copy_for_another_size_of_blocks(void **state)
         kv_paths_tie(copy, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
         2);
     kv_paths_check(copy);
-    /* what an earlier life knew of that size comes to points that are there */
+    /* an earlier life's anchors of that size get points that are there */
     assert_int_equal(kv_paths_keep(copy, &cursor, &kept), 1);
     assert_int_equal(kv_paths_kept_size(buf_slice(&kept)), 2 * BLOCK);
     assert_int_equal(kv_paths_kept_size(SLICE("no")), 0);
@@ -419,7 +419,7 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
     assert_int_equal(kept.len, len);
     struct kv_paths *past = paths;
     assert_int_equal(kv_paths_create(&paths, 1000), 0);
-    /* The last points without those in front of them have no place. */
+    /* The last points have no place without those before. */
     assert_false(kv_paths_recall(paths, slice_of(kept.at, 4)));
     assert_true(kv_paths_recall(paths, buf_slice(&kept)));
     assert_false(kv_paths_recall(paths, buf_slice(&kept))); /* nothing is new */
@@ -470,7 +470,7 @@ static void test_a_tree_that_does_not_know_the_beginning(void **state)
     assert_anchor(text, 16, 16);
     assert_int_equal(kv_paths_anchored(paths, id_of(text, 4)), id_of(text, 4));
     end();
-    begin(1000); /* nobody has: those in front have none */
+    begin(1000); /* no reader has: the first ones have no place */
     assert_true(join(text));
     begin_late(text, 10);
     assert_int_equal(tie(text, 16 * BLOCK), 2);

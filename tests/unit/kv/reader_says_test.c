@@ -1,8 +1,8 @@
-/* When a reader says what it found, and when it knows what is there. */
+/* The times at which a reader reports its findings and knows the cache's contents. */
 #include "base/checkpoint.h"
 #include "tests/unit/kv/reader_world.h"
 
-/* One checkpoint of a prompt of four blocks that was just computed. */
+/* One checkpoint of a prompt of four blocks, just computed. */
 static void prompt_is_known(uint64_t now_ms)
 {
     const uint64_t id = 7;
@@ -31,7 +31,7 @@ static void block_comes_and_goes(bool comes, uint64_t now_ms)
     publish(now_ms);
 }
 
-/* All words of this generation are said: it is said as soon as there are others. */
+/* The budget of this generation is used up: the report is made once there is a new budget. */
 static void test_what_is_refused_is_said_later(void **state)
 {
     (void)state;
@@ -57,21 +57,21 @@ static void test_what_is_refused_is_said_later(void **state)
     refuses = true;
     block_comes_and_goes(true, 11000);
     block_comes_and_goes(false, 11000);
-    block_comes_and_goes(true, 11000); /* it is back: there is nothing to say */
+    block_comes_and_goes(true, 11000); /* the block is back: nothing to report */
     refuses = false;
     kv_reader_tick(reader, 12000);
     assert_int_equal(gone, 2);
     end();
 }
 
-/* Messages were missed twice in a second, so nothing is said until the next one: what was refused
- * before waits. */
+/* Messages were missed twice in a second, so reports stop until the next one: refused reports
+ * wait. */
 static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
 {
     (void)state;
     begin();
     prompt_is_known(1000);
-    kv_reader_tick(reader, 1000); /* what there was when it began to speak is said */
+    kv_reader_tick(reader, 1000); /* reports the blocks present when speaking began */
     gone = 0;
     refuses = true;
     block_comes_and_goes(false, 1000);
@@ -91,7 +91,7 @@ static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
     end();
 }
 
-/* It went while events were not believed. */
+/* The block went while events were distrusted. */
 static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
-/* An answer found what had gone by the events: in a tier of which they do not tell. */
+/* An answer found blocks gone by the events: in a tier without events. */
 static void test_a_silent_tier_contradicts_nothing(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_a_silent_tier_contradicts_nothing(void **state)
     }
 }
 
-/* What an earlier life knew is said when a replay has shown that it still holds. */
+/* An earlier life's knowledge is reported once a replay has proven that it is still true. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     assert_int_equal(kv_reader_keep(reader, &kept), 1);
     kv_reader_destroy(reader);
     assert_int_equal(kv_reader_create(&reader, &user, &secret, BLOCKS_MAX, true), 0);
-    assert_int_equal(kv_reader_keep(reader, &kept), 0); /* it knows nothing */
+    assert_int_equal(kv_reader_keep(reader, &kept), 0); /* knows nothing */
     kv_reader_speaks(reader, true);
     assert_true(kv_reader_resume(reader, buf_slice(&kept), 0));
     assert_int_equal(kv_reader_stats(reader).tree.held, 10);
@@ -173,8 +173,8 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
     end();
 }
 
-/* One that begins late knows what is there once the cache has turned over, if what came had a
- * place: texts that never leave the cache are never told of, and so nothing behind them has one. */
+/* A late reader knows the contents once the cache has turned over, if new blocks had a place. Texts
+ * that never leave the cache have no events, so blocks behind them have no place. */
 static void test_when_a_reader_covers_the_cache(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void test_when_a_reader_covers_the_cache(void **state)
         assert_false(kv_reader_covers(reader));
     }
     store(2, 0, BLOCKS_MAX / 4, now_ms);
-    assert_false(kv_reader_covers(reader)); /* half of what came had no place */
+    assert_false(kv_reader_covers(reader)); /* half of the new blocks had no place */
     store(3, 0, BLOCKS_MAX / 4, now_ms += KV_WINDOW_MS);
     store(3, 0, BLOCKS_MAX / 4, now_ms += KV_WINDOW_MS);
     assert_true(kv_reader_covers(reader));
@@ -195,7 +195,7 @@ static void test_when_a_reader_covers_the_cache(void **state)
     number++; /* a gap */
     store(4, 1000, 2000, now_ms += KV_WINDOW_MS);
     assert_false(kv_reader_covers(reader));
-    number = 0; /* the cache is empty: it knows all again */
+    number = 0; /* the cache is empty: everything is known again */
     store(5, 0, 10, now_ms + KV_WINDOW_MS);
     assert_true(kv_reader_covers(reader));
     end();

@@ -1,5 +1,5 @@
-/* What the reader does with feeds that are not an engine's. How well it knows an engine's cache is
- * tests/unit/engine-sim/kv_reader_test.c. */
+/* The reader's treatment of feeds that are not an engine's. tests/unit/engine-sim/kv_reader_test.c
+ * tests its accuracy on an engine's cache. */
 #include "node/kv/reader.h"
 
 #include "tests/lib/test.h"
@@ -9,8 +9,8 @@
 #include "node/kv/budget.h"
 #include "tests/unit/kv/reader_world.h"
 
-/* The first block of a long prompt goes and comes again and again: each time all that stands behind
- * it does, too. No engine evicts so. */
+/* The first block of a long prompt goes and comes again and again, together with all blocks behind.
+ * No engine evicts like that. */
 static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state)
 {
     (void)state;
@@ -42,7 +42,7 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
     end();
 }
 
-/* Messages cost something by themselves, and by their bytes. */
+/* Messages cost by number, and by bytes. */
 static void test_too_many_messages_are_not_read_for_a_while(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
         begin();
         msgpack_packer p = kv_message_begin(1);
         unsigned payload = large ? 1 << 20 : 1;
-        msgpack_pack_bin(&p, payload); /* an event that is none */
+        msgpack_pack_bin(&p, payload); /* an invalid event */
         msgpack_pack_bin_body(&p, blank, payload);
         unsigned fit = KV_STEPS_MAX / (KV_MESSAGE_STEPS + payload / KV_STEP_BYTES);
         for (unsigned i = 0; i < fit - fit / 8; i++)
@@ -71,7 +71,7 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
     }
 }
 
-/* Two runs may be the answer's, so it waits, and each look goes over both. */
+/* Two runs may be the answer's, so the tie waits, and each look goes over both. */
 static void test_answers_of_long_runs_cost_something(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_answers_of_long_runs_cost_something(void **state)
     end();
 }
 
-/* As many as an engine keeps, in no time. */
+/* As many messages as an engine keeps, at once. */
 static void test_a_long_replay_is_read(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_a_long_replay_is_read(void **state)
     end();
 }
 
-/* Each gap is a walk over all of the tree, so there is one a second. Until then nothing is sure. */
+/* Each gap is a walk over the whole tree, so at most one a second. Until then nothing is sure. */
 static void test_many_gaps_cost_one_walk(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_many_gaps_cost_one_walk(void **state)
     end();
 }
 
-/* More answers than can wait are passed over. */
+/* Answers beyond the limit of waiting ones are dropped. */
 static void test_answers_that_wait_are_bounded(void **state)
 {
     const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10, .well = true};
@@ -155,8 +155,8 @@ static void test_answers_that_wait_are_bounded(void **state)
     end();
 }
 
-/* Which of two first answers was which, nobody can say; but the next turns of both go on behind
- * them, and differ. */
+/* Two first answers cannot be told apart; but the next turns of both go on behind them, and
+ * differ. */
 static void test_the_turn_behind_an_unclear_answer(void **state)
 {
     const uint64_t ids[] = {1, 2};
@@ -190,7 +190,7 @@ static void test_the_turn_behind_an_unclear_answer(void **state)
     end();
 }
 
-/* The chain of the long prompt's first tokens, as an answer tells them. */
+/* The chain of the long prompt's first tokens, as in an answer. */
 static uint64_t chain_of(unsigned tokens)
 {
     struct kv_asked a;
@@ -202,8 +202,8 @@ static uint64_t chain_of(unsigned tokens)
     return a.chain;
 }
 
-/* A prompt of ten blocks all of which were there before, so that its answer stores none: structure
- * has nothing to go by. A chain that it tells ties it, whatever the size of what is behind. */
+/* A prompt of ten blocks that were all there before, so that its answer stores none: structure has
+ * no evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
 static void test_a_chain_that_is_told_ties(void **state)
 {
     (void)state;
@@ -227,10 +227,10 @@ static void test_a_chain_that_is_told_ties(void **state)
     assert_int_equal(kv_reader_stats(reader).unmatched, 1);
     assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_SURE);
 
-    told.asked_block = BLOCK; /* of other tokens: no such block is there */
+    told.asked_block = BLOCK; /* of other tokens: no such block exists */
     told.asked_chain = chain_of(10 * BLOCK) + 1;
     kv_reader_told(reader, &told, 6000);
-    told.asked_chain = chain_of(9 * BLOCK); /* another block than its length says */
+    told.asked_chain = chain_of(9 * BLOCK); /* another block than its length implies */
     kv_reader_told(reader, &told, 6000);
     told.asked_block = 2 * BLOCK; /* of another size */
     told.asked_chain = chain_of(10 * BLOCK + 1);
@@ -242,7 +242,7 @@ static void test_a_chain_that_is_told_ties(void **state)
     kv_reader_told(reader, &told, 7000);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 0);
-    told.end = 99; /* a checkpoint that nobody told of */
+    told.end = 99; /* a checkpoint that no router reported */
     kv_reader_told(reader, &told, 7000);
     stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 2 && stats.unmatched == 5);
@@ -270,14 +270,14 @@ static void test_where_a_prompt_went_on(void **state)
     assert_int_equal(front.blocks, 0);
     front = kv_asked_front(&a, (KV_FRONT_BLOCKS_MAX - 1) * BLOCK);
     assert_int_equal(front.blocks, KV_FRONT_BLOCKS_MAX - 1);
-    front = kv_asked_front(&a, KV_FRONT_BLOCKS_MAX * BLOCK); /* that far nothing is kept */
+    front = kv_asked_front(&a, KV_FRONT_BLOCKS_MAX * BLOCK); /* nothing is kept that far */
     assert_int_equal(front.blocks, 0);
     kv_asked_end(&a);
     end();
 }
 
-/* In doubt a block that is stored may be a second copy, but not what a request had to compute that
- * was sent after the last gap. */
+/* In doubt a stored block may be a second copy, except for blocks computed by a request sent after
+ * the last gap. */
 static void test_what_is_certain_at_once(void **state)
 {
     (void)state;
@@ -296,8 +296,8 @@ static void test_what_is_certain_at_once(void **state)
         number = 5;
         kv_reader_connected(reader, 900);
         msgpack_packer p = kv_message_begin(0);
-        publish(1000);                        /* what came before was missed */
-        kv_reader_told(reader, &found, 1000); /* it tells */
+        publish(1000);                        /* earlier messages were missed */
+        kv_reader_told(reader, &found, 1000); /* the answer reports it */
         assert_true(kv_paths_join(paths, 0, ids, codes, 1));
         p = kv_message_begin(1);
         stored(&p, 0, 10);
@@ -313,8 +313,8 @@ static void test_what_is_certain_at_once(void **state)
     }
 }
 
-/* Two prompts of one length run at once, and one is known here. The blocks of the other end where
- * its own would: structure takes them, and what the answer tells says otherwise. */
+/* Two prompts of one length run at once, and one is known here. The other's blocks end at the place
+ * of its own: structure takes them, and the answer's chain contradicts. */
 static void test_a_chain_that_is_told_measures_structure(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_a_chain_that_is_told_measures_structure(void **state)
     kv_reader_tick(reader, 1400 + KV_TOLD_WAIT_MS);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 1);
-    /* The run is still the other one's. */
+    /* The run still belongs to the other one. */
     told = (struct kv_told){.end = 21,
                             .sent_ms = 1000,
                             .ended_ms = 1400,
@@ -369,7 +369,7 @@ static void test_a_chain_that_is_told_measures_structure(void **state)
     end();
 }
 
-/* A share of the bytes in the long run; what needs it comes first, if need be on credit. */
+/* A share of the bytes in the long run; the neediest comes first, on credit if necessary. */
 static void test_the_budget(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A reader of a feed that the test writes, and what it says. One for each test program. */
+/* A reader of a feed that the test writes, and its reports. One for each test program. */
 #ifndef TESTS_UNIT_KV_READER_WORLD_H
 #define TESTS_UNIT_KV_READER_WORLD_H
 

@@ -1,9 +1,10 @@
-/* Engines and routers that restart: what counts as one restart, and what is gone on with. */
+/* Engines and routers that restart: events that count as one restart, and state that carries
+ * over. */
 #include "tests/unit/kv/readers_world.h"
 
 enum { MINUTE = 60 * SECOND };
 
-/* The registry's word and number 0 of the feed are of one restart. */
+/* The registry's report and number 0 of the feed are of one restart. */
 static void a_restart_counts_once(void **state)
 {
     (void)state;
@@ -13,25 +14,25 @@ static void a_restart_counts_once(void **state)
     kv_readers_connected(rs, 0, SECOND);
     kv_readers_live(rs, 0, 0, stored(1), SECOND);
     kv_readers_live(rs, 0, 1, stored(2), SECOND);
-    w.rkey = 2; /* heard of first, long after the feed began */
+    w.rkey = 2; /* the first report, long after the feed began */
     want(0, w, 100 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 0);
     kv_readers_live(rs, 0, 0, stored(3), 101 * SECOND);
-    w.rkey = 3; /* heard of after the feed began anew */
+    w.rkey = 3; /* a report after the feed began anew */
     want(0, w, 102 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 1);
-    w.rkey = 4; /* a further one, of which the feed shows nothing yet */
+    w.rkey = 4; /* another restart, which the feed does not show yet */
     want(0, w, 103 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 0);
     kv_readers_live(rs, 0, 0, stored(3), 104 * SECOND);
-    w.rkey = 5; /* what began so long ago is another matter */
+    w.rkey = 5; /* a start so long ago is a separate restart */
     want(0, w, 104 * SECOND + KV_RESTART_MS);
     assert_int_equal(row(0).stats.tree.held, 0);
-    assert_int_equal(begins, 0); /* each was known by its rkey */
+    assert_int_equal(begins, 0); /* the rkey announced each */
 }
 
-/* A restart that the feed alone shows, by number 0 or by a replay, is announced. The rkey that
- * comes of it, and one more that /metrics shows later, are of the same one. */
+/* A restart that only the feed shows, by number 0 or by a replay, is announced. The rkey that
+ * follows, and another one that /metrics shows later, belong to the same restart. */
 static void a_restart_that_only_the_feed_shows(void **state)
 {
     (void)state;
@@ -42,26 +43,26 @@ static void a_restart_that_only_the_feed_shows(void **state)
     kv_readers_replayed(rs, 0, 1, stored(2), SECOND);
     kv_readers_replay_ended(rs, 0, SECOND);
     kv_readers_live(rs, 0, 2, stored(3), SECOND);
-    assert_int_equal(begins, 0); /* nobody knew of a life before */
+    assert_int_equal(begins, 0); /* no life was known before */
     kv_readers_live(rs, 0, 0, stored(3), 100 * SECOND);
     assert_true(begins == 1 && begins_rkey == 1 && clears == 0);
     for (w.rkey = 2; w.rkey <= 3; w.rkey++) {
         want(0, w, 101 * SECOND);
         assert_int_equal(row(0).stats.tree.held, 1);
     }
-    want(0, w, 102 * SECOND); /* a further one */
+    want(0, w, 102 * SECOND); /* another restart */
     assert_int_equal(row(0).stats.tree.held, 0);
     kv_readers_live(rs, 0, 0, stored(3), 103 * SECOND);
     assert_int_equal(begins, 1);
     kv_readers_lost(rs, 0, 200 * SECOND);
     kv_readers_connected(rs, 0, 201 * SECOND);
-    kv_readers_replay_ended(rs, 0, 201 * SECOND); /* it has not the last message */
+    kv_readers_replay_ended(rs, 0, 201 * SECOND); /* the replay lacks the last message */
     kv_readers_tick(rs, 203 * SECOND);
     kv_readers_replayed(rs, 0, 0, stored(4), 203 * SECOND);
     assert_true(begins == 2 && begins_rkey == 4);
     want(0, wanted(KV_ROLE_STANDS_BY), 300 * SECOND);
     kv_readers_live(rs, 0, 0, stored(5), 300 * SECOND);
-    assert_int_equal(begins, 2); /* another router says it */
+    assert_int_equal(begins, 2); /* another router reports it */
 }
 
 /* [0, [["AllBlocksCleared"]], 0] */
@@ -69,8 +70,8 @@ static const struct slice clear = {"\x93\x00\x91\x91\xb0"
                                    "AllBlocksCleared\x00",
                                    22};
 
-/* A cache is lost when the engine says so now, not when a replay tells of it, or the first message:
- * SGLang begins with one. */
+/* A cache is lost when the engine reports that now, not when a replay repeats it, or the first
+ * message: SGLang begins with one. */
 static void a_clear_counts_when_it_comes(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void a_clear_counts_when_it_comes(void **state)
     kv_readers_live(rs, 0, 4, clear, 100 * SECOND);
     assert_int_equal(clears, 1);
     kv_readers_live(rs, 0, 5, stored(2), 100 * SECOND);
-    w.rkey = 2; /* which came of that */
+    w.rkey = 2; /* caused by that */
     want(0, w, 101 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 1);
     kv_readers_live(rs, 0, 0, clear, 102 * SECOND);
@@ -94,12 +95,12 @@ static void a_clear_counts_when_it_comes(void **state)
     want(0, wanted(KV_ROLE_STANDS_BY), 103 * SECOND);
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_live(rs, 0, 1, clear, 103 * SECOND);
-    assert_int_equal(clears, 1); /* another router says it */
+    assert_int_equal(clears, 1); /* another router reports it */
 }
 
 /* --- trust --- */
 
-/* So many answers without blocks, which should have stored some. They were sent and ended then. */
+/* So many answers without blocks that should have stored some, sent and ended at those times. */
 static void contradict(unsigned count, uint64_t sent_ms, uint64_t ended_ms)
 {
     const struct kv_told told = {.end = 1,
@@ -125,7 +126,7 @@ static struct kv_wanted begin(void)
     return w;
 }
 
-/* One that lies and sends number 0 now and then would never be found out. */
+/* A lying engine that now and then sends number 0 would never be caught. */
 static void what_was_compared_outlives_number_0(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void what_was_compared_outlives_number_0(void **state)
     assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
 }
 
-/* Not even by a new life that follows from its own word, or by a clear. */
+/* Not even by a new life that follows from its own report, or by a clear. */
 static void what_the_engine_says_mends_nothing(void **state)
 {
     (void)state;
@@ -153,11 +154,11 @@ static void what_the_engine_says_mends_nothing(void **state)
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_live(rs, 0, 4, clear, 4 * MINUTE);
     kv_readers_live(rs, 0, 0, stored(1), 4 * MINUTE);
-    assert_true(clears == 1 && begins == 0); /* nor does anybody hear of it */
+    assert_true(clears == 1 && begins == 0); /* nor is that announced */
     assert_false(kv_readers_speak(rs, 0));
 }
 
-/* That may have mended it, once. */
+/* A restart may have repaired the engine, once. */
 static void a_restart_that_others_see_is_a_new_chance(void **state)
 {
     (void)state;
@@ -179,7 +180,7 @@ static void a_restart_that_others_see_is_a_new_chance(void **state)
     assert_true(kv_readers_speak(rs, 0));
 }
 
-/* An engine can move its feed by what it says of itself, or have it read anew as a larger cache. */
+/* An engine can move its feed by its reports, or have it read anew with a larger cache. */
 static void trust_is_the_replicas(void **state)
 {
     (void)state;
@@ -202,8 +203,8 @@ static void trust_is_the_replicas(void **state)
     assert_int_equal(row(0).reading, KV_READING_BEGINS);
 }
 
-/* A restart ends all that is under way. The requests that are under way when an engine's first
- * message comes were sent to it. */
+/* A restart ends all requests under way. Requests under way at an engine's first message were sent
+ * to the new process. */
 static void an_answer_that_outlives_number_0(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void live_once(unsigned slot, struct kv_wanted w, uint64_t now_ms)
     kv_readers_connected(rs, 0, now_ms);
     kv_readers_replayed(rs, 0, 0, stored(1), now_ms);
     kv_readers_replay_ended(rs, 0, now_ms);
-    kv_readers_live(rs, 0, 0, stored(1), now_ms); /* where there is no replay */
+    kv_readers_live(rs, 0, 0, stored(1), now_ms); /* without a replay */
     kv_readers_live(rs, 0, 1, stored(2), now_ms);
     assert_int_equal(row(slot).stats.tree.held, 2);
     buf_clear(&kept);
@@ -248,7 +249,7 @@ static void a_feed_goes_on_in_the_next_life(void **state)
 {
     (void)state;
     live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
-    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* its slot may be another one */
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* the slot may be another one */
     assert_int_equal(row(9).stats.tree.held, 2);
     assert_int_equal(row(9).reading, KV_READING_AWAY);
     kv_readers_connected(rs, 0, SECOND);
@@ -261,7 +262,7 @@ static void a_feed_goes_on_in_the_next_life(void **state)
     assert_int_equal(row(9).stats.tree.held, 3);
     assert_true(row(9).stats.tree.whole);
     assert_int_equal(row(9).stats.feed.missed, 0);
-    want(9, wanted(KV_ROLE_NONE), SECOND); /* only once: then it is of the past */
+    want(9, wanted(KV_ROLE_NONE), SECOND); /* only once: then the knowledge is past */
     want(9, wanted(KV_ROLE_SPEAKS), SECOND);
     assert_int_equal(row(9).stats.tree.held, 0);
     buf_free(&kept);
@@ -275,7 +276,7 @@ static void without_a_replay_it_may_be_gone(void **state)
     live_once(7, w, SECOND);
     want(7, w, SECOND);
     kv_readers_connected(rs, 0, SECOND);
-    assert_int_equal(row(7).stats.tree.held, 0); /* of none is it certain */
+    assert_int_equal(row(7).stats.tree.held, 0); /* certain of none */
     assert_int_equal(row(7).stats.tree.blocks, 2);
     assert_false(row(7).stats.tree.whole);
     kv_readers_live(rs, 0, 2, stored(3), SECOND);
@@ -334,7 +335,7 @@ static void other_bytes_are_no_feed(void **state)
         want(7, wanted(KV_ROLE_SPEAKS), SECOND);
         kept.at[i] = (char)(kept.at[i] ^ 1);
     }
-    for (unsigned i = 0; i < 2 * KV_READERS_MAX; i++) /* more than there may be */
+    for (unsigned i = 0; i < 2 * KV_READERS_MAX; i++) /* more than the maximum */
         kv_readers_recall_feed(rs, buf_slice(&kept));
     buf_free(&kept);
 }

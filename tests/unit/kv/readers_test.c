@@ -1,4 +1,4 @@
-/* Which feeds a router has open, and who speaks. */
+/* The feeds that a router opens, and the router that speaks. */
 #include "base/prng.h"
 #include "tests/unit/kv/readers_world.h"
 
@@ -13,11 +13,11 @@ static void a_feed_opens_and_closes(void **state)
     want(7, wanted(KV_ROLE_STANDS_BY), SECOND);
     assert_string_equal(open_at[0], "tcp://a:1 tcp://a:2 t");
     assert_int_equal(kv_readers_reading(rs, 7), KV_READING_AWAY);
-    want(7, wanted(KV_ROLE_STANDS_BY), 2 * SECOND); /* as it is */
+    want(7, wanted(KV_ROLE_STANDS_BY), 2 * SECOND); /* unchanged */
     assert_int_equal(opened, 1);
     kv_readers_connected(rs, 0, 2 * SECOND);
     assert_int_equal(replay_from, 0);
-    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_DOUBTS); /* what was before? */
+    assert_int_equal(kv_readers_reading(rs, 7), KV_READING_DOUBTS); /* unknown history */
     kv_readers_replayed(rs, 0, 0, stored(1), 2 * SECOND);
     kv_readers_replay_ended(rs, 0, 2 * SECOND);
     kv_readers_live(rs, 0, 1, stored(2), 2 * SECOND);
@@ -35,7 +35,7 @@ static void a_feed_opens_and_closes(void **state)
     assert_false(kv_readers_row(rs, 7, &r));
 }
 
-/* Nothing came yet; and one that is missing for good. */
+/* Nothing came yet; and a message is missing for good. */
 static void without_a_replay(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void without_a_replay(void **state)
     assert_false(row(0).stats.tree.whole);
 }
 
-/* A replay that is not answered ends by time. */
+/* A replay without a reply ends by time. */
 static void time_passes(void **state)
 {
     (void)state;
@@ -71,13 +71,13 @@ static void one_speaks_while_its_subscription_stands(void **state)
     want(0, wanted(KV_ROLE_STANDS_BY), SECOND);
     kv_readers_connected(rs, 0, SECOND);
     assert_false(row(0).may_speak);
-    want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the one before it died */
+    want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the router before it died */
     assert_true(row(0).may_speak);
     assert_false(kv_readers_speak(rs, 0)); /* of nothing yet */
     kv_readers_replay_ended(rs, 0, 2 * SECOND);
     assert_true(kv_readers_speak(rs, 0));
     kv_readers_lost(rs, 0, 10 * SECOND);
-    kv_readers_lost(rs, 0, 12 * SECOND); /* the next try failed, too */
+    kv_readers_lost(rs, 0, 12 * SECOND); /* the next try failed too */
     kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS - 1);
     assert_true(row(0).may_speak);
     kv_readers_tick(rs, 10 * SECOND + KV_LOST_MS);
@@ -87,11 +87,11 @@ static void one_speaks_while_its_subscription_stands(void **state)
     kv_readers_connected(rs, 0, 21 * SECOND);
     assert_true(row(0).may_speak);
     assert_int_equal(row(0).connects, 2);
-    want(0, wanted(KV_ROLE_STANDS_BY), 22 * SECOND); /* another one stands in front now */
+    want(0, wanted(KV_ROLE_STANDS_BY), 22 * SECOND); /* now another router is ahead */
     assert_false(row(0).may_speak);
 }
 
-/* Its answers are of blocks that never came: another engine's feed, perhaps. */
+/* The engine's answers have blocks that never came: perhaps the feed is another engine's. */
 static void one_that_contradicts_does_not_speak(void **state)
 {
     const struct kv_told told = {.end = 1,
@@ -116,7 +116,7 @@ static void one_that_contradicts_does_not_speak(void **state)
     first.cached_tokens = 0;
     kv_readers_told(rs, &first, SECOND);
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 1);
-    struct kv_told whole = told; /* it computed no block, and so stored none */
+    struct kv_told whole = told; /* computed no block, and so stored none */
     whole.cached_tokens = 80;
     for (unsigned i = 0; i < 100; i++)
         kv_readers_told(rs, &whole, 5 * SECOND);
@@ -130,7 +130,7 @@ static void one_that_contradicts_does_not_speak(void **state)
     assert_string_equal(kv_reading_text(row(0).reading), "contradicts");
     assert_false(kv_readers_speak(rs, 0));
     assert_int_equal(row(0).stats.disbelieved, 1);
-    assert_int_equal(kv_readers_stats(rs).paths.anchors, 0); /* it alone said so */
+    assert_int_equal(kv_readers_stats(rs).paths.anchors, 0); /* only this engine reported that */
     uint64_t again_ms = row(0).stats.believed_ms;
     assert_true(again_ms > MINUTE && !row(0).stats.tree.whole);
     kv_readers_live(rs, 0, 1, stored(2), again_ms - 1);
@@ -138,16 +138,16 @@ static void one_that_contradicts_does_not_speak(void **state)
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_tick(rs, again_ms);
     assert_true(kv_readers_speak(rs, 0));
-    assert_int_equal(row(0).stats.tree.held, 1); /* what it said meanwhile */
+    assert_int_equal(row(0).stats.tree.held, 1); /* its messages meanwhile */
     for (unsigned i = 0; i < 100; i++) {
         struct kv_told later = told;
-        later.cached_tokens = 0; /* its place is known, wherever */
+        later.cached_tokens = 0; /* its place is known anyway */
         later.sent_ms = later.ended_ms = again_ms + SECOND;
         kv_readers_told(rs, &later, again_ms + SECOND);
     }
     kv_readers_tick(rs, again_ms + 2 * SECOND);
     assert_false(kv_readers_speak(rs, 0));
-    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* by its own word a new process */
+    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* by its report a new process */
     assert_false(kv_readers_speak(rs, 0));
 }
 
@@ -161,7 +161,7 @@ static void memory_is_bounded(void **state)
     w.blocks = 0;
     want(1, w, SECOND);
     assert_int_equal(row(1).blocks_max, KV_BLOCKS_UNKNOWN);
-    w.blocks = 40000; /* not twice as many: it stays */
+    w.blocks = 40000; /* not twice as many: unchanged */
     want(1, w, SECOND);
     assert_int_equal(row(1).blocks_max, KV_BLOCKS_UNKNOWN);
     w.blocks = 70000;
@@ -172,7 +172,7 @@ static void memory_is_bounded(void **state)
         want(slot, w, SECOND);
         assert_int_equal(row(slot).blocks_max, KV_BLOCKS_MAX);
     }
-    want(5, w, SECOND); /* what is left */
+    want(5, w, SECOND); /* the remaining feed */
     assert_int_equal(row(5).blocks_max, KV_BLOCKS_ALL_MAX - 3 * KV_BLOCKS_MAX - 140000 - 4096);
     assert_int_equal(kv_readers_stats(rs).blocks, KV_BLOCKS_ALL_MAX);
     want(6, w, SECOND);
@@ -199,7 +199,7 @@ static void feeds_are_bounded(void **state)
     assert_int_equal(kv_readers_stats(rs).refused, 1 + SLOTS - KV_READERS_MAX);
 }
 
-/* Whatever is wanted when: no feed too many, none at a wrong place, all closed in the end. */
+/* Any requests at any time: no feed too many, none at a wrong place, all closed in the end. */
 static void drawn(void **state)
 {
     (void)state;

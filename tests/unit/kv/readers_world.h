@@ -1,4 +1,5 @@
-/* A set of readers whose shell and user note what readers say. One for each test program. */
+/* A set of readers with a shell and a user that note the readers' reports. One for each test
+ * program. */
 #ifndef TESTS_UNIT_KV_READERS_WORLD_H
 #define TESTS_UNIT_KV_READERS_WORLD_H
 
@@ -11,7 +12,7 @@ enum { SLOTS = 300, SECOND = 1000 };
 
 static const struct hash_secret secret = {{1}};
 static struct kv_readers *rs;
-static char open_at[KV_READERS_MAX][64]; /* "endpoint replay topic"; empty: it is closed */
+static char open_at[KV_READERS_MAX][64]; /* "endpoint replay topic"; empty: closed */
 static unsigned opened, closed;
 static uint64_t replay_from;
 static int refuses; /* the shell: with this error */

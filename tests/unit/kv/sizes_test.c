@@ -1,11 +1,11 @@
-/* Engines with blocks of different sizes, and others of whose events nothing can be said. */
+/* Engines with blocks of different sizes, and others without any usable events. */
 #include "node/kv/sizes.h"
 
 #include "tests/unit/kv/readers_world.h"
 
 static uint8_t first_token = 1;
 
-/* One of so many tokens: [0, [["BlockStored", [1], nil, [1, 2 ..], tokens, nil, "GPU"]], 0]. */
+/* A block of so many tokens: [0, [["BlockStored", [1], nil, [1, 2 ..], tokens, nil, "GPU"]], 0]. */
 static struct slice block_of(uint32_t tokens)
 {
     static const char head[] = "\x93\x00\x91\x97\xab"
@@ -33,7 +33,7 @@ static void opens(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier
     kv_readers_want(rs, slot, &w, SECOND);
 }
 
-/* An engine that begins; so it does again after a restart. */
+/* An engine that begins, as after a restart. */
 static void engine_begins(unsigned slot, uint32_t tokens)
 {
     if (kv_readers_feed(rs, slot) < 0) {
@@ -63,7 +63,7 @@ static void answers(unsigned slot, uint32_t tokens)
     answers_to(slot, tokens, 7);
 }
 
-/* Of one model: the same checkpoint stands in chains of both sizes. */
+/* One model: the same checkpoint is in chains of both sizes. */
 static void engines_of_two_sizes(void **state)
 {
     (void)state;
@@ -80,15 +80,15 @@ static void engines_of_two_sizes(void **state)
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 2);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){7}, 1), KV_WANT_NONE);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){8}, 1), KV_WANT_MAYBE);
-    answers_to(1, 2, 8); /* it has no blocks */
+    answers_to(1, 2, 8); /* has no blocks */
     kv_readers_tick(rs, SECOND + KV_TOLD_WAIT_MS);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){8}, 1), KV_WANT_SURE);
-    for (unsigned i = 3; i < 9; i++) /* neither is gone at the other engine */
+    for (unsigned i = 3; i < 9; i++) /* both remain at the other engine */
         kv_readers_tick(rs, SECOND + i * KV_SWEEP_MS);
     assert_int_equal(gone, 0);
 }
 
-/* It hears what is known of prompts already, and says that it has none of it. */
+/* The engine gets the known prompts, and reports that it has none of them. */
 static void a_second_engine_of_a_size(void **state)
 {
     (void)state;
@@ -106,18 +106,18 @@ static void an_engine_restarts_with_another_size(void **state)
     (void)state;
     engine_begins(0, 4);
     answers(0, 4);
-    opens(0, KV_ROLE_SPEAKS, 2, false); /* nothing is known of the new life yet */
+    opens(0, KV_ROLE_SPEAKS, 2, false); /* the new life is still unknown */
     kv_readers_tick(rs, SECOND);
     assert_int_equal(row(0).block_tokens, 4);
     engine_begins(0, 2);
-    answers(0, 2); /* before anything else */
+    answers(0, 2); /* before any other event */
     assert_true(row(0).reading == KV_READING_LIVE && row(0).speaks);
     assert_int_equal(row(0).block_tokens, 2);
     assert_int_equal(row(0).stats.tied, 2);
     assert_int_equal(kv_readers_stats(rs).odd, 0);
 }
 
-/* There is no room for the last one until another engine goes. */
+/* The last engine has no room until another one goes. */
 static void more_sizes_than_there_is_room_for(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void more_sizes_than_there_is_room_for(void **state)
     assert_int_equal(row(KV_SIZES_MAX).stats.tied, 1);
 }
 
-/* It takes nothing from others, and what it costs is bounded. */
+/* The engine takes nothing from others, and its cost is bounded. */
 static void an_engine_changes_its_size_all_the_time(void **state)
 {
     unsigned odd = 0;
@@ -157,7 +157,7 @@ static void an_engine_changes_its_size_all_the_time(void **state)
     assert_true(kv_readers_speak(rs, 0));
 }
 
-/* What it knew is known of each size, and of one checkpoint twice. */
+/* Its knowledge exists for each size, and for one checkpoint twice. */
 static void the_earlier_life_had_other_sizes(void **state)
 {
     struct buf pieces[2] = {{0}};
@@ -183,7 +183,7 @@ static void the_earlier_life_had_other_sizes(void **state)
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 3);
 }
 
-/* Of an engine that brings blocks back from a tier, until events tell of that. */
+/* An engine that brings blocks back from a tier, until the events include that tier. */
 static void no_word_where_a_tier_is_not_told_of(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x97\xab"
@@ -199,7 +199,7 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
     assert_true(row(0).speaks && kv_readers_speak(rs, 0));
 }
 
-/* One event of such a pool is enough, whatever it says. */
+/* One event of such a pool is enough, whatever its content. */
 static void no_word_where_engines_share_a_pool(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"

@@ -45,7 +45,7 @@ static void test_vllm(void **state)
     assert_read("{\"3\":" VLLM("tcp://*:5560", "\"tcp://10.0.0.1:5570\"") ",\"4\":" VLLM(
                     "tcp://[::]:5561", "\"tcp://*:5571\"") "}",
                 "3:5560/5570 4:5561/5571 ");
-    assert_read("{\"0\":" VLLM("tcp://10.0.0.1:5557", "null") "}", ""); /* it connects to us */
+    assert_read("{\"0\":" VLLM("tcp://10.0.0.1:5557", "null") "}", ""); /* the engine connects */
     assert_read("{\"0\":" VLLM("ipc:///tmp/kv*", "null") "}", "");
     assert_read("{\"0\":{\"enable_kv_cache_events\":false,\"publisher\":\"zmq\","
                 "\"endpoint\":\"tcp://*:5557\"}}",
@@ -71,7 +71,7 @@ static void test_sglang(void **state)
     assert_read("{\"kv_events\":null}", "");
     assert_read("{\"kv_events\":{\"publisher\":\"zmq\",\"endpoint_port_base\":65533,"
                 "\"dp_size\":1000000000000}}",
-                "0:65533 1:65534 2:65535 "); /* what has no port is none */
+                "0:65533 1:65534 2:65535 "); /* an entry without a port is ignored */
 }
 
 static void test_no_json(void **state)
@@ -120,7 +120,7 @@ static void test_named_by_an_operator(void **state)
         "tcp://*:5557", /* would bind */
         "tcp://::1:5557",
         "tcp://[]:5557",
-        "tcp://b:0;a:5557", /* libzmq takes what is in front for the address to send from */
+        "tcp://b:0;a:5557", /* libzmq takes the first part for the address to send from */
         "tcp://a b:5557",
         "tcp://a:1?replay=0",
         "tcp://a:1?replay",

@@ -1,5 +1,5 @@
-/* Which blocks are whose: requests as agents send them, and what an engine stores of them. A letter
- * is a token, four are a block, eight of text a checkpoint. */
+/* The owner of each block: requests as sent by agents, and an engine's stores for them. A letter is
+ * a token, four are a block, eight of text a checkpoint. */
 #include "node/kv/reader.h"
 
 #include "tests/lib/test.h"
@@ -51,7 +51,7 @@ static struct kv_paths *on_paths(void *context, uint32_t block_tokens, uint64_t 
 static const struct kv_reader_user user = {on_paths,   on_replay,  on_gone, on_present,
                                            on_cleared, on_cleared, NULL};
 
-/* The last word on a checkpoint counts. */
+/* The last report on a checkpoint counts. */
 static void on_anchored(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     (void)context, (void)code;
@@ -94,7 +94,7 @@ static uint64_t hash_of(const char *text, size_t letters)
     return hash64(&secret, text, letters) >> 1;
 }
 
-/* Blocks `from` to `to` of that text, in a message of their own. */
+/* Blocks `from` to `to` of that text, in a separate message. */
 static void stores(const char *text, unsigned from, unsigned to)
 {
     msgpack_packer p = kv_message_begin(1);
@@ -143,7 +143,7 @@ static void sent(const char *prompt)
     assert_true(kv_paths_join(paths, 0, ids, codes, count));
 }
 
-/* It began 200 ms ago. */
+/* The request began 200 ms ago. */
 static void answered(const char *prompt, uint32_t cached, uint32_t output)
 {
     uint64_t ids[POINTS_MAX];
@@ -160,7 +160,7 @@ static void answered(const char *prompt, uint32_t cached, uint32_t output)
     kv_reader_told(reader, &told, now_ms);
 }
 
-/* Answers that wait are given up; the next requests are others. */
+/* Waiting answers are given up; the next requests are others. */
 static void later(void)
 {
     now_ms += KV_TOLD_WAIT_MS;
@@ -187,7 +187,7 @@ static bool is_on_its_way(const char *prompt, uint64_t chain)
     return false;
 }
 
-/* How many of the prompt's checkpoints have an anchor. Each is a block of the prompt. */
+/* The number of the prompt's checkpoints with an anchor. Each is a block of the prompt. */
 static unsigned anchored(const char *prompt)
 {
     uint64_t ids[POINTS_MAX];
@@ -212,7 +212,7 @@ static struct kv_reader_stats stats(void)
 
 #define SYSTEM "systemsystemsyst" /* four blocks, two checkpoints */
 
-/* The first one had it computed. */
+/* The first request had it computed. */
 static void system_is_known(void)
 {
     static const char prompt[] = SYSTEM "zzzzzzzz";
@@ -239,7 +239,7 @@ static void two_requests_of_a_session_at_once(void **state)
     assert_int_equal(anchored(two), 4);
 }
 
-/* Of one length, in the same moment: nothing tells which is which. */
+/* The same length, at the same moment: no evidence distinguishes them. */
 static void twins_are_tied_to_nothing(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void twins_are_tied_to_nothing(void **state)
     assert_int_equal(anchored(two), 2);
 }
 
-/* They get all that their parent had so far, and go on while it waits, and after it. */
+/* They inherit all text of their parent, and go on while the parent waits, and after that. */
 static void sub_agents_of_one_conversation(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void sub_agents_of_one_conversation(void **state)
     assert_int_equal(anchored(next), 3);
 }
 
-/* Its answers' blocks go on behind its prompt, and no router tells of it, because its usage is of
+/* The answers' blocks go on behind its prompt, and no router reports them, because the usage covers
  * both answers (node/route/request.c). */
 static void two_answers_of_one_request(void **state)
 {
@@ -323,7 +323,7 @@ static void a_prompt_in_chunks(void **state)
     assert_int_equal(anchored(two), 3);
 }
 
-/* Its last token is not computed, and engines differ in whether a block that it fills counts. */
+/* The last token is not computed, and engines differ in counting a block that it fills. */
 static void answers_that_fill_a_block(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void answers_that_fill_a_block(void **state)
     assert_int_equal(anchored(two), 3);
 }
 
-/* The beginning that others had left went while it was computed: the tie is right, and nothing
+/* The beginning left by others was evicted during the computation: the tie is right, and nothing
  * counts as there. */
 static void a_parent_that_gave_way(void **state)
 {
@@ -359,11 +359,12 @@ static void a_parent_that_gave_way(void **state)
     const struct kv_tree *tree = kv_reader_tree(reader);
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 6)), KV_GONE);
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 1)), KV_THERE);
-    stores(prompt, 1, 2); /* it comes again, and all behind it is of use */
+    stores(prompt, 1, 2); /* the block is back, and makes all behind it useful */
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 6)), KV_THERE);
 }
 
-/* Nobody saw how long it is: the first prompt that has it ends far behind. The second shows it. */
+/* The text's length was unknown: the first prompt with the text ends far behind. The second shows
+ * the length. */
 static void a_system_text_that_is_shared(void **state)
 {
     (void)state;

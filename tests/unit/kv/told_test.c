@@ -1,4 +1,4 @@
-/* The codec of what routers tell the reader of an engine's KV-cache events. */
+/* The codec of routers' reports to the reader of an engine's KV-cache events. */
 #include "node/kv/told.h"
 
 #include "base/check.h"
@@ -132,7 +132,7 @@ static void test_an_answer_survives(void **state)
     }
 }
 
-/* A router of before reads as far as the flags: what stands behind them is none of its business. */
+/* A router of an earlier build reads as far as the flags, and ignores the bytes behind them. */
 static void test_a_chain_stands_behind_what_others_know(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void test_a_chain_stands_behind_what_others_know(void **state)
     assert_int_equal(asked[flags] & 1, plain[flags]);
 }
 
-/* Whatever the bytes: no time overflows, and nothing but what can be written again is read. */
+/* Any bytes: no time overflows, and everything that is read can be written again. */
 static void test_any_bytes_are_refused_or_read(void **state)
 {
     (void)state;

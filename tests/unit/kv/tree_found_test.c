@@ -1,4 +1,4 @@
-/* What answers tell of a tree. */
+/* Evidence from answers about a tree. */
 #include "node/kv/tree_internal.h"
 #include "tests/unit/kv/tree_world.h"
 
@@ -20,13 +20,13 @@ static void test_the_engine_found_it(void **state)
     assert_held("abcd", 0, 0);
     assert_false(kv_tree_found(tree, place_of("abcd"), 4, 0)); /* the events said otherwise */
     assert_held("abcd", 0, 0);
-    kv_tree_doubt(tree); /* it was stored among what was missed */
+    kv_tree_doubt(tree); /* stored among the missed messages */
     assert_true(kv_tree_found(tree, place_of("abcd"), 4, 0));
     assert_held("abcd", 4, 4);
     end();
 }
 
-/* Of what happened while a request ran an answer says nothing. */
+/* An answer is no evidence about events during its request. */
 static void test_what_stood_there_all_the_time(void **state)
 {
     (void)state;
@@ -36,7 +36,7 @@ static void test_what_stood_there_all_the_time(void **state)
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 999), 0);
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1000), 4);
     kv_tree_clock(tree, 2000);
-    store("abcd", 0); /* another copy: it stood there before */
+    store("abcd", 0); /* another copy: the block was there before */
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1500), 4);
     kv_tree_clock(tree, 3000);
     drop("abcd");
@@ -46,7 +46,7 @@ static void test_what_stood_there_all_the_time(void **state)
     assert_int_equal(kv_tree_stood(tree, place_of("abc"), 2000), 1);
     kv_tree_doubt(tree);
     assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 0);
-    assert_true(kv_tree_found(tree, place_of("abc"), 3, 2999)); /* b may have gone after that */
+    assert_true(kv_tree_found(tree, place_of("abc"), 3, 2999)); /* b may have gone later */
     assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 1);
     assert_true(kv_tree_found(tree, place_of("abc"), 3, 3000));
     assert_int_equal(kv_tree_stood(tree, place_of("abc"), 4000), 3);
@@ -61,7 +61,7 @@ static struct kv_front front_of(const char *prompt, uint32_t blocks)
     return (struct kv_front){blocks, chain_of(prompt, blocks), digest};
 }
 
-/* An answer found so many blocks, and prompts part at `forks`, 0 ends these. */
+/* An answer found so many blocks, and prompts part at `forks`, which 0 ends. */
 static bool fronts(const char *prompt, uint32_t cached, uint32_t fork, uint64_t since_ms)
 {
     struct kv_fronts f = {1, {front_of(prompt, cached)}};
@@ -93,23 +93,23 @@ static void test_an_answer_gives_a_place_to_what_came_behind_what_was_there(void
     kv_tree_settle(tree);
     drop("sysab");
     assert_int_equal(kv_tree_reach(tree, chain_of("sysab", 5)), KV_UNSURE); /* a second copy? */
-    drop("sys"); /* the block that was there before the reader */
+    drop("sys"); /* the block from before the reader */
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_GONE);
     store("sys", 0);
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_THERE);
-    drop("s"); /* now it stands behind these */
+    drop("s"); /* now the block is behind these */
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_GONE);
     end();
 }
 
-/* A later turn finds what came behind it, and knows where prompts part. */
+/* A later turn finds the block behind, and knows the fork's place. */
 static void test_a_later_turn_gives_it_where_prompts_part(void **state)
 {
     (void)state;
     begin_late();
     store("sysab", 3);
     store("sysabcd", 5);
-    assert_true(fronts("sysabcd", 5, 0, 900)); /* it came, and where is not known */
+    assert_true(fronts("sysabcd", 5, 0, 900)); /* the block came, and its place is unknown */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
     assert_true(fronts("sysabcd", 5, 2, 900)); /* not there */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
@@ -120,7 +120,7 @@ static void test_a_later_turn_gives_it_where_prompts_part(void **state)
     assert_true(fronts("sysabcd", 5, 3, 900));
     assert_int_equal(kv_tree_find(tree, chain_of("sysabcd", 7)).depth, 7);
     assert_int_equal(kv_tree_reach(tree, chain_of("sysabcd", 7)), KV_THERE);
-    assert_true(fronts("sysabcd", 5, 3, 900)); /* again: it has a place */
+    assert_true(fronts("sysabcd", 5, 3, 900)); /* again: the block has a place */
     end();
 }
 
@@ -129,12 +129,12 @@ static void test_a_wrong_answer_gives_no_place(void **state)
     (void)state;
     begin_late();
     store("sysab", 3);
-    assert_false(fronts("sysab", 3, 0, 1100)); /* nothing came since then */
+    assert_false(fronts("sysab", 3, 0, 1100)); /* no block came since then */
     assert_false(fronts("sysxy", 3, 0, 900));  /* of other tokens */
-    assert_true(fronts("sysab", 4, 0, 900));   /* its own, and it stands behind one that is known */
+    assert_true(fronts("sysab", 4, 0, 900));   /* its own block, behind a known one */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
     uint64_t hashes[] = {1, 2, 3}, digests[] = {'s' + 1, 'y' + 1, 's' + 1};
-    struct kv_event e = event_of(KV_STORED); /* that chain is another block's already */
+    struct kv_event e = event_of(KV_STORED); /* that chain already belongs to another block */
     e.count = 3;
     e.hashes = hashes;
     e.digests = digests;
@@ -163,7 +163,7 @@ static void test_a_place_that_was_told_is_kept(void **state)
     end();
 }
 
-/* No copy was there, for it had to be computed. */
+/* No copy was there, because the request had to compute the block. */
 static void test_what_a_request_computed_is_the_only_copy(void **state)
 {
     (void)state;
@@ -179,8 +179,8 @@ static void test_what_a_request_computed_is_the_only_copy(void **state)
     kv_tree_computed(tree, place_of("abcdef"), 3, 900);
     drop("abcdef");
     assert_held("abcde", 5, 5);
-    assert_int_equal(kv_tree_reach(tree, chain_of("abcdef", 6)), KV_UNSURE); /* it is not known */
-    /* From a prompt's beginning on a second store may be a word alone. */
+    assert_int_equal(kv_tree_reach(tree, chain_of("abcdef", 6)), KV_UNSURE); /* unknown block */
+    /* From a prompt's beginning on, a second store may be a mere repetition. */
     store("xy", 0);
     store("xy", 0);
     kv_tree_computed(tree, place_of("xy"), 0, 900);

@@ -1,5 +1,5 @@
-/* Models with several groups of layers: a drawn feed, and after each event each block's reach, as
- * it is kept and as it was reported, against what the whole tree says of all prompts behind it. */
+/* Models with several groups of layers. After each event of a drawn feed, each block's reach, as
+ * kept and as reported, is compared with the whole tree's result for all prompts behind it. */
 #include "tests/lib/kv_held.h"
 
 #include "tests/lib/test.h"
@@ -101,8 +101,8 @@ static void store(const struct kind *kinds, unsigned group, unsigned p, unsigned
     kv_tree_apply(tree, &e);
 }
 
-/* As vLLM 0.32 tells of a sliding window: the last blocks of those that were computed, behind what
- * stood in front of all of them. */
+/* As vLLM 0.32 reports a sliding window: the last blocks of the computed ones, behind the block
+ * before all of them. */
 static void store_last(const struct kind *kinds, unsigned group, unsigned p, unsigned from)
 {
     struct kv_event e = event_of(kinds, group);
@@ -136,8 +136,8 @@ static bool is_known(unsigned p)
     return kv_tree_find(tree, chain_of[p]).depth > 0;
 }
 
-/* Whether a prompt that ends there is found, by the whole tree; and then the best of those that go
- * on from there. */
+/* The reach of a prompt that ends there, by the whole tree; then the best of those that go on from
+ * there. */
 static enum kv_reach serves(unsigned p)
 {
     unsigned depth = depth_of(p);
@@ -235,14 +235,14 @@ static void test_blocks_of_another_size_leave_it_unsure(void **state)
     begin();
     store(kinds, 0, 6, 0);
     assert_int_equal(kv_tree_reach(tree, chain_of[6]), KV_THERE);
-    store(kinds, 1, 1, 0); /* the second group is seen */
+    store(kinds, 1, 1, 0); /* the second group appears */
     assert_int_equal(kv_tree_reach(tree, chain_of[6]), KV_UNSURE);
     drop(kinds, 0, 6);
     assert_int_equal(kv_tree_reach(tree, chain_of[6]), KV_GONE);
     end();
 }
 
-/* The next turn computes the second half: its window's blocks stand behind nothing. */
+/* The next turn computes the second half: its window's blocks are behind nothing. */
 static void test_a_window_that_is_told_by_its_last_blocks(void **state)
 {
     (void)state;
@@ -261,8 +261,8 @@ static void test_a_window_that_is_told_by_its_last_blocks(void **state)
     end();
 }
 
-/* The conversation's end is kept, its middle's windows are not: the next turn finds all of it, and
- * another conversation that began alike would not. */
+/* The conversation's end is kept, its middle's windows are not: the next turn finds the whole
+ * prompt, and another conversation with the same beginning would not. */
 static void test_a_window_that_moves_on(void **state)
 {
     (void)state;

@@ -11,11 +11,11 @@ static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
     store("abcde", 3);
     assert_held("abcde", 5, 5);
     assert_held("abc", 3, 3);
-    assert_held("abx", 0, 2); /* of a prefix that was never stored the last block is missing */
+    assert_held("abx", 0, 2); /* the last block of a prefix that was never stored is missing */
     drop("abcd");
     assert_held("abcde", 3, 3);
     assert_held("abc", 3, 3);
-    store("abcd", 3); /* what stood behind it is there again */
+    store("abcd", 3); /* the block behind is there again */
     assert_held("abcde", 5, 5);
     drop("a");
     assert_held("abcde", 0, 0);
@@ -29,11 +29,11 @@ static void test_a_block_is_gone_with_its_last_copy(void **state)
     (void)state;
     begin(100);
     store("ab", 0);
-    store("ab", 0); /* a copy, or told again */
+    store("ab", 0); /* a copy, or a repetition */
     drop("ab");
     assert_held("ab", 1, 2);
     drop("ab");
-    assert_held("ab", 0, 1); /* it is not known any more */
+    assert_held("ab", 0, 1); /* unknown again */
     drop("a");
     assert_int_equal(kv_tree_stats(tree).unknown, 0);
     assert_int_equal(kv_tree_stats(tree).blocks, 1); /* the other copy of the first one */
@@ -60,7 +60,7 @@ static void test_missed_events_make_all_unsure(void **state)
     kv_tree_settle(tree);
     store("uvw", 0);
     drop("uvw");
-    assert_held("uvw", 0, 3); /* not known: perhaps it is held from before */
+    assert_held("uvw", 0, 3); /* unknown: perhaps present from before */
     struct kv_event all = event_of(KV_CLEARED);
     kv_tree_apply(tree, &all);
     assert_true(kv_tree_stats(tree).whole);
@@ -116,20 +116,20 @@ static void test_tiers(void **state)
     host.medium = KV_HOST;
     store("abc", 0);
     store_like(host, "abc", 0);
-    drop_like(gpu, "abc"); /* the host has it still */
+    drop_like(gpu, "abc"); /* the host still has it */
     assert_held("abc", 3, 3);
     assert_int_equal(held("abc").slowest, KV_HOST);
     assert_int_equal(held("ab").slowest, KV_GPU);
     struct kv_event all = event_of(KV_CLEARED);
     kv_tree_apply(tree, &all);
     kv_tree_check(tree);
-    assert_held("abc", 0, 3); /* nobody says whether the host was cleared, too */
+    assert_held("abc", 0, 3); /* no event says that the host was cleared, too */
     drop_like(host, "abc"), drop_like(host, "ab"), drop_like(host, "a");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     end();
 }
 
-/* Other engines fill and empty it, too: what it says there is no word on the GPU. */
+/* Other engines fill and empty the pool, too: the events prove nothing about the GPU. */
 static void test_a_pool_that_engines_share(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_all_groups_must_serve_a_prefix(void **state)
     assert_held("abcdef", 6, 6);
     drop_like(window, "a"), drop_like(window, "ab"), drop_like(window, "abc");
     assert_held("abcdef", 6, 6); /* the last two are there */
-    assert_held("abcd", 0, 0);   /* of a shorter one they are not */
+    assert_held("abcd", 0, 0);   /* those of a shorter prompt are not */
     drop_like(window, "abcdef");
     assert_held("abcdef", 5, 5);
     store_like(mamba, "abcd", 0);
@@ -205,9 +205,9 @@ static void test_what_is_found_counts_behind_what_is_gone(void **state)
     end();
 }
 
-/* --- who publishes what no engine would ------------------------------------------------------ */
+/* --- hostile feeds --------------------------------------------------------------------------- */
 
-/* Of which hash_mix() makes `mixed`: it is splitmix64's, which has an inverse. */
+/* The input for which hash_mix() gives `mixed`: splitmix64's, which has an inverse. */
 static uint64_t unmixed(uint64_t mixed)
 {
     mixed = (mixed ^ mixed >> 31 ^ mixed >> 62) * 0x319642b2d24d8ec3;
@@ -231,7 +231,7 @@ static void test_an_engine_does_not_choose_where_blocks_stand(void **state)
     end();
 }
 
-/* All behind it has to be looked at for each of them, as its depth is not known. */
+/* All blocks behind must be examined for each, because the depth is unknown. */
 static void test_one_block_again_and_again_in_one_event(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     kv_tree_allow(tree, 3 * TIMES);
     kv_tree_apply(tree, &e);
     assert_true(kv_tree_is_tired(tree));
-    assert_int_equal(kv_tree_stats(tree).blocks, TIMES + 1); /* it did not get to the last one */
+    assert_int_equal(kv_tree_stats(tree).blocks, TIMES + 1); /* ended before the last one */
     kv_tree_check(tree);
     kv_tree_clear(tree);
     kv_tree_allow(tree, UINT64_MAX);
@@ -262,7 +262,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     end();
 }
 
-/* All of them stand in one place of the table of chains, and the first one at its end. */
+/* All of them are in one place of the table of chains, and the first one at its end. */
 static void test_many_blocks_of_the_same_tokens(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void test_clears_cost_what_was_stored(void **state)
     store("abcdefghijklmnop", 0);
     kv_tree_allow(tree, 10);
     for (unsigned i = 0; i < 100; i++)
-        kv_tree_apply(tree, &clear); /* nothing is left after the first one */
+        kv_tree_apply(tree, &clear); /* nothing is left after the first clear */
     assert_false(kv_tree_is_tired(tree));
     kv_tree_check(tree);
     store("abcdefghijklmnop", 0);
@@ -306,7 +306,7 @@ static void test_clears_cost_what_was_stored(void **state)
     kv_tree_apply(tree, &clear);
     assert_false(kv_tree_is_tired(tree));
     for (unsigned i = 0; i < 100; i++)
-        kv_tree_apply(tree, &clear); /* what the host has is looked at each time */
+        kv_tree_apply(tree, &clear); /* the host's blocks are examined each time */
     assert_true(kv_tree_is_tired(tree));
     end();
 }
@@ -320,7 +320,7 @@ static void test_without_room(void **state)
     assert_false(kv_tree_stats(tree).whole);
     assert_held("abcd", 4, 4);
     assert_held("abcdef", 0, 6);
-    store("xyz", 2); /* no room for what stands in front of it either */
+    store("xyz", 2); /* the block before has no room either */
     assert_int_equal(kv_tree_stats(tree).full, 3);
     drop("abcd");
     store("x", 0);
@@ -346,13 +346,13 @@ static void make_mixed(void)
     store("abcdef", 3);
     store("abxyz", 2);
     store("abc", 0); /* again, or a second copy */
-    drop("abcd");    /* kept for those behind it */
-    store("klm", 2); /* behind what is not known */
+    drop("abcd");    /* kept for the blocks behind */
+    store("klm", 2); /* behind an unknown block */
     drop("abxyz");
     struct kv_event host = event_of(KV_STORED);
     host.medium = KV_HOST;
     store_like(host, "abcde", 4);
-    store("q", 0), drop("q"); /* a place that is free */
+    store("q", 0), drop("q"); /* a free place */
 }
 
 static void test_the_next_life_knows_the_same(void **state)
@@ -377,7 +377,7 @@ static void test_the_next_life_knows_the_same(void **state)
     assert_int_equal(kv_tree_block_tokens(tree), BLOCK);
     store("abcd", 3); /* and goes on from there */
     assert_held("abcdef", 6, 6);
-    store("kl", 0); /* what was not known returns */
+    store("kl", 0); /* an unknown block returns */
     assert_held("klm", 3, 3);
     store("r", 0);
     assert_held("r", 1, 1);
@@ -394,12 +394,12 @@ static void test_no_circle_and_no_block_twice(void **state)
     (void)state;
     struct buf kept = {0};
     begin(100);
-    store("yz", 1); /* block 0 has no place, and block 1 stands behind it */
+    store("yz", 1); /* block 0 has no place, and block 1 is behind it */
     assert_int_equal(kv_tree_keep(tree, &kept), 0);
     assert_int_equal(kept.len, KEPT_HEAD + 2 * KEPT_BLOCK);
     uint32_t second = 1;
     memcpy(kept.at + KEPT_HEAD + KEPT_PARENT, &second, sizeof second);
-    assert_true(recall(buf_slice(&kept), 100)); /* but for the link */
+    assert_true(recall(buf_slice(&kept), 100)); /* except for the link */
     drop("yz");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     memcpy(kept.at + KEPT_HEAD, kept.at + KEPT_HEAD + KEPT_BLOCK, sizeof(uint64_t));
@@ -408,7 +408,7 @@ static void test_no_circle_and_no_block_twice(void **state)
     end();
 }
 
-/* A check in front of it shows accidents; here nothing may break whatever the bytes are. */
+/* A check before this detects accidents; here nothing may break for any bytes. */
 static void test_other_bytes_make_no_other_tree(void **state)
 {
     (void)state;
@@ -434,7 +434,8 @@ static void test_other_bytes_make_no_other_tree(void **state)
     end();
 }
 
-/* In doubt a removal leaves a block unsure, for it may have a second copy: the tree would fill. */
+/* In doubt a removal leaves a block unsure, because a second copy may remain: the tree would fill
+ * up. */
 static void test_room_for_what_is_certain(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A tree of blocks, and prompts whose letters are blocks. One for each test program. */
+/* A tree of blocks, and prompts with a letter for each block. One for each test program. */
 #ifndef TESTS_UNIT_KV_TREE_WORLD_H
 #define TESTS_UNIT_KV_TREE_WORLD_H
 
@@ -35,7 +35,7 @@ static inline struct kv_event event_of(enum kv_change change)
     return (struct kv_event){.change = change, .group = KV_GROUP_NONE, .block_tokens = BLOCK};
 }
 
-/* The blocks of `prompt` from number `from` on are stored, as `like` says. */
+/* Stores the blocks of `prompt` from number `from` on, with the fields of `like`. */
 static inline void store_like(struct kv_event like, const char *prompt, size_t from)
 {
     uint64_t hashes[64], digests[64];

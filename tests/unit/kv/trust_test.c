@@ -1,10 +1,11 @@
-/* When events are no longer believed, and when they are tried again. */
+/* The end of trust in events, and new trials. */
 #include "node/kv/trust.h"
 
 #include "base/prng.h"
 #include "tests/lib/test.h"
 
-/* Answers that agree with that chance, until it contradicts; returns how many, at most `most`. */
+/* Answers that agree with that chance, until the tally contradicts; returns their number, at most
+ * `most`. */
 static unsigned answers(struct kv_tally *t, double chance, unsigned most, uint64_t seed)
 {
     struct prng p;
@@ -25,13 +26,13 @@ static void one_that_never_agrees_is_found_soon(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         t = (struct kv_tally){0};
         assert_in_range(answers(&t, 0.1, 1000, seed), 16, 100);
-        t = (struct kv_tally){0}; /* it was right for long */
+        t = (struct kv_tally){0}; /* right for long */
         assert_int_equal(answers(&t, 0.95, 1000, seed), 1000);
         assert_in_range(answers(&t, 0.05, 1000, seed), 50, 400);
     }
 }
 
-/* One that preempts all the time: half of its answers have no blocks. */
+/* An engine that preempts all the time: half of the answers have no blocks. */
 static void half_is_enough(void **state)
 {
     (void)state;
@@ -51,7 +52,7 @@ static void lose(struct kv_trust *t, uint64_t now_ms)
     for (; !kv_trust_lose(t, now_ms); i++)
         kv_tally_add(&t->cached, false);
     assert_true(t->lost && i >= 16);
-    assert_false(kv_trust_lose(t, now_ms)); /* it is said once */
+    assert_false(kv_trust_lose(t, now_ms)); /* reported once */
 }
 
 static void each_time_it_takes_longer(void **state)
@@ -74,7 +75,7 @@ static void each_time_it_takes_longer(void **state)
     assert_true(kv_trust_again(&t, now_ms + KV_TRUST_AGAIN_MS));
 }
 
-/* Who says that may lie, too. */
+/* The source of that report may lie, too. */
 static void a_restart_helps_once(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void a_restart_helps_once(void **state)
     assert_true(kv_trust_restarted(&t));
 }
 
-/* What an engine does and what restarts it are two things: that is compared on. */
+/* A restart does not end the comparison: its cause is not the engine's behaviour. */
 static void tallies_outlive_a_restart(void **state)
 {
     (void)state;

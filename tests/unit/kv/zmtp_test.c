@@ -90,7 +90,7 @@ static void test_other_messages_are_passed_over(void **state)
                         "o"); /* four parts */
     assert_string_equal(events(SLICE("\1\0\1\x08"
                                      "12345678\0\0")),
-                        "o"); /* nothing in it */
+                        "o"); /* empty */
     char topic[KV_TOPIC_MAX + 1];
     struct buf out = {.at = NULL};
     memset(topic, 't', sizeof topic);
@@ -116,16 +116,16 @@ static void test_commands(void **state)
                                      "12345678901234567")),
                         "S"); /* a context of 17 bytes */
     begin(64);
-    assert_string_equal(events(SLICE("\4\2\5A")), "S"); /* its name ends behind it */
+    assert_string_equal(events(SLICE("\4\2\5A")), "S"); /* the name ends behind the frame */
     begin(64);
     assert_string_equal(events(SLICE("\1\0\4\4\3ABC")), "S"); /* within a message */
     begin(64);
     assert_string_equal(events(SLICE("\6\0\0\0\0\0\0\4\1")), "L");
     begin(64);
-    assert_string_equal(events(SLICE("\x08\1x")), "S"); /* a flag that nobody has defined */
+    assert_string_equal(events(SLICE("\x08\1x")), "S"); /* an undefined flag */
 }
 
-/* What is no PUB that speaks ZMTP 3 is refused at its first bytes. */
+/* A peer other than a PUB with ZMTP 3 is refused at the first bytes. */
 static void test_strangers(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void test_strangers(void **state)
     }
 }
 
-/* A length alone takes no memory, and one beyond the limit ends it. */
+/* A length alone takes no memory, and one beyond the limit ends the connection. */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_lengths(void **state)
     assert_string_equal(events(buf_slice(&out)), "m");
     assert_true(kv_zmtp_payload(&z).len == len && kv_zmtp_held(&z) >= len);
     assert_string_equal(events(SLICE("\1")), "");
-    assert_true(kv_zmtp_held(&z) == 0); /* it was given back */
+    assert_true(kv_zmtp_held(&z) == 0); /* the memory is free again */
     buf_free(&out);
     free(large);
 }
