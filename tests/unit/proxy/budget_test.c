@@ -17,7 +17,8 @@ static void open_world(void)
     proxy_world_open(&world, &config);
 }
 
-/* Clients that ask in turns of both replicas, each for something else; the replicas take them. */
+/* Clients that ask both replicas in turn, each for something else; the replicas accept the
+ * requests. */
 static void ask(unsigned number)
 {
     for (unsigned i = 0; i < number; i++) {
@@ -67,7 +68,7 @@ static uint64_t moved(void)
     return proxy_stats(world.proxy)->retries[RETRY_BROKEN];
 }
 
-/* More than may be saved up was under way at a replica that dies: all of it moves. */
+/* A replica dies with more requests under way than can be saved up: all of them move. */
 static void what_dies_with_a_loaded_replica_moves(void **state)
 {
     (void)state;
@@ -81,7 +82,7 @@ static void what_dies_with_a_loaded_replica_moves(void **state)
     proxy_world_close(&world);
 }
 
-/* The same replica breaks what it is sent again soon: that is a matter for the budget. */
+/* The same replica breaks new requests soon: the budget decides about those. */
 static void one_that_dies_again_is_not_spared(void **state)
 {
     (void)state;
@@ -103,8 +104,8 @@ static void one_that_dies_again_is_not_spared(void **state)
     proxy_world_close(&world);
 }
 
-/* Many come to a replica before it says that it is full: the other serves them. If that is full
- * too, the budget says how many are tried again. */
+/* Many requests come to a replica before the first sign of being full: the other serves them. If
+ * the other is full too, the budget limits the retries. */
 static void what_a_full_replica_turned_away_moves(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static unsigned saved(unsigned routers)
     return all;
 }
 
-/* More routers send no more of what failed: but each finds out by itself. */
+/* More routers do not repeat more failed requests: but each detects the failure by itself. */
 static void routers_share_what_is_saved_up(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Which replicas a control path goes to, and which it names as left out. */
+/* The replicas that receive a control path, and those named as left out. */
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
 
@@ -12,7 +12,7 @@ static bool says(const struct wire *wire, const char *text)
     return memmem(wire->out.at, wire->out.len, text, strlen(text)) != NULL;
 }
 
-/* What the client gets for it, once the one engine that is reached has answered. */
+/* The client's answer, once the one engine that is reached has answered. */
 static const struct wire *ask(struct slice request, const char *engine)
 {
     struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
@@ -26,7 +26,7 @@ static const struct wire *ask(struct slice request, const char *engine)
     return client;
 }
 
-/* This router does not know its models: with a model it was named all the same. */
+/* This router does not know its models: with a model the replica was still named. */
 static void another_routers_replica_is_named_if_it_is_meant(void **state)
 {
     (void)state;

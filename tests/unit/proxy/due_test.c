@@ -1,5 +1,5 @@
-/* When the next tick is needed, without replicas: those are looked at by each tick. proxy_check()
- * looks at the same in all stories, and the world leaves out what proxy_due_ms() does. */
+/* The time of the next necessary tick, without replicas: each tick looks at those. proxy_check()
+ * checks the same in all stories, and the world leaves out the work of proxy_due_ms(). */
 #include "node/proxy/proxy_internal.h"
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
@@ -69,7 +69,7 @@ static void an_upload_has_its_limit(void **state)
     proxy_world_close(&world);
 }
 
-/* The tick that was needed for it is made, and finds what is needed next. */
+/* The tick that was needed for the limit is made, and finds the next one. */
 static void a_limit_that_ends_early_costs_one_tick(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void a_limit_that_ends_early_costs_one_tick(void **state)
     proxy_world_close(&world);
 }
 
-/* Limits that are lowered end sooner for those that wait, too. */
+/* Lowered limits also end sooner for requests that wait. */
 static void settings_that_change_are_looked_at_soon(void **state)
 {
     (void)state;

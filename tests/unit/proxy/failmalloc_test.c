@@ -14,7 +14,7 @@
 #include "tests/lib/zmtp.h"
 
 static struct proxy_world world;
-static size_t answered[WORLD_WIRES_MAX]; /* so much of what went to a replica */
+static size_t answered[WORLD_WIRES_MAX]; /* the part of a replica's input that is answered */
 
 static void open_world(const struct proxy_world_config *config)
 {
@@ -35,7 +35,8 @@ static bool has(const char *at, size_t len, const char *text)
     return memmem(at, len, text, strlen(text)) != NULL;
 }
 
-/* What an engine that wants a key answers: not ours for its models, but the client's. */
+/* The answers of an engine that requires a key: not for the router's model requests, but for the
+ * client's. */
 static const char *engine_answer(const char *at, size_t len)
 {
     bool health = has(at, len, "/health");
@@ -47,8 +48,8 @@ static const char *engine_answer(const char *at, size_t len)
     return "HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}";
 }
 
-/* Every replica takes its connections, and answers so each head that it received. NULL: as such an
- * engine. */
+/* Every replica accepts its connections, and answers each received head like this. NULL: like such
+ * an engine. */
 static void serve(const char *answer)
 {
     for (unsigned round = 0; round < 8; round++) {
@@ -134,7 +135,7 @@ static void a_chat(bool may_fail)
     recover_and_close();
 }
 
-/* A body that is read straight to where it belongs. */
+/* A body that is read straight into its final place. */
 static void an_upload(bool may_fail)
 {
     static char body[20000];
@@ -154,9 +155,8 @@ static void an_upload(bool may_fail)
     recover_and_close();
 }
 
-/* Held, judged, passed on. */
-/* One that is decoded, by parts: 512 KiB of a few bytes, to a client that does not read at first.
- */
+/* Held back, judged, passed on. */
+/* A decoded answer, by parts: 512 KiB of a few bytes, to a client that does not read at first. */
 static void a_packed_answer(bool may_fail)
 {
     static const struct slice answer =
@@ -264,7 +264,7 @@ static void with_events(void *context, struct node_config *node)
     node->kv = &kv_shell;
 }
 
-/* It publishes two messages. */
+/* The engine publishes two messages. */
 static void an_engine_that_connects(bool may_fail)
 {
     static const struct proxy_world_config config = {

@@ -1,4 +1,4 @@
-/* Which engines' KV events a router reads, and how it finds out where they are. */
+/* The engines with KV events that a router reads, and the discovery of their endpoints. */
 #include "node/proxy/engine/feeds.h"
 
 #include <stdio.h>
@@ -13,10 +13,10 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND };
 
 static struct proxy_world world;
 static char feeds[4][128];  /* open ones: "endpoint replay topic" */
-static unsigned asked;      /* times that the engine was asked where it publishes */
+static unsigned asked;      /* requests to the engine for its endpoints */
 static unsigned status;     /* of its answer */
 static const char *sources; /* its body */
-static unsigned started_s;  /* when the engine was, by its metrics; 0: they do not say */
+static unsigned started_s;  /* start time of the engine in the metrics; 0: none */
 static size_t answered[WORLD_WIRES_MAX];
 
 /* --- the shell of feeds ---------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static struct node_replica *replica(unsigned slot)
     return &world.node->router->replicas[slot];
 }
 
-/* Whether GET /replicas has that text. */
+/* True if GET /replicas contains that text. */
 static bool replicas_have(const char *text)
 {
     struct buf json = {.at = NULL};
@@ -177,11 +177,11 @@ static void an_engine_says_where(void **state)
     struct kv_reading_row row;
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_true(row.may_speak);
-    assert_int_equal(row.blocks_max, 9998); /* by its metrics; one is vLLM's own */
+    assert_int_equal(row.blocks_max, 9998); /* by the metrics; one is vLLM's own */
     assert_int_equal(asked, 1);
     passes(4 * MINUTE);
     assert_int_equal(asked, 1);
-    status = 404; /* now and then it is asked again */
+    status = 404; /* asked again now and then */
     passes(2 * MINUTE);
     assert_int_equal(asked, 2);
     assert_string_equal(feeds[0], "");
@@ -197,7 +197,7 @@ static void one_that_knows_no_such_path_is_left_alone(void **state)
     status = 404;
     passes(4 * MINUTE);
     assert_true(asked == 1 && feeds[0][0] == '\0');
-    status = 403; /* that is no refusal of what it must be asked */
+    status = 403; /* that is no refusal of the necessary request */
     passes(4 * MINUTE);
     assert_int_equal(asked, 2);
     assert_int_equal(replica(0)->server.probes_refused, 0);
@@ -205,7 +205,7 @@ static void one_that_knows_no_such_path_is_left_alone(void **state)
     passes(5 * MINUTE + SECOND);
     assert_true(asked >= 3);
     unsigned before = asked;
-    passes(3 * MINUTE); /* one that fails is asked again sooner, but not often */
+    passes(3 * MINUTE); /* a failing engine is asked again sooner, but not often */
     assert_in_range(asked, before + 2, before + 3);
 }
 
@@ -246,7 +246,7 @@ static void listen_to_the_log(void)
     said_live = lost = unreachable = silent = restarted = 0;
 }
 
-/* A feed that another router reads on is not lost; one that nobody may read is. */
+/* A feed that another router reads on is not lost; a feed that no router may read is. */
 static void a_feed_that_is_handed_over_is_not_lost(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void an_endpoint_named_from_the_start_has_its_time(void **state)
     assert_int_equal(unreachable, 1);
 }
 
-/* Once, with what to do, and once when it works. */
+/* Once, with the remedy, and once on recovery. */
 static void an_endpoint_that_is_not_reached_is_logged(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ static void an_endpoint_that_is_not_reached_is_logged(void **state)
     assert_int_equal(unreachable, 1);
 }
 
-/* A topic that the engine does not have: the subscription stands. By a replay the reader may count
- * as live meanwhile. */
+/* A topic that the engine does not have: the subscription is open. After a replay the reader may
+ * count as live meanwhile. */
 static void a_feed_of_which_nothing_comes_is_logged(void **state)
 {
     (void)state;
@@ -335,7 +335,8 @@ static void a_feed_of_which_nothing_comes_is_logged(void **state)
     assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);
 }
 
-/* If nothing else shows the restart, the log says so of the feed. If metrics do, they say it. */
+/* If nothing else shows the restart, the log reports it from the feed. If metrics do, they report
+ * it. */
 static void a_restart_that_the_feed_shows_is_logged(void **state)
 {
     (void)state;
@@ -383,14 +384,14 @@ static void others_read_where_it_is_their_turn(void **state)
     passes(SECOND);
     assert_true(node_router_events_are_live(world.node->router, 0));
     assert_true(replicas_have("\"state\":\"live\",\"speaks\":true"));
-    replica(0)->scrape.tier_hits = 16; /* of which no event tells */
+    replica(0)->scrape.tier_hits = 16; /* without an event */
     passes(2 * SECOND);
     assert_true(replicas_have("\"state\":\"silent_tier\",\"speaks\":false"));
     assert_false(node_router_events_are_live(world.node->router, 0));
     replica(0)->scrape.tier_hits = 0;
     passes(2 * SECOND);
     assert_true(node_router_events_are_live(world.node->router, 0));
-    replica(0)->health = NODE_HEALTH_DOWN; /* for this router alone, perhaps */
+    replica(0)->health = NODE_HEALTH_DOWN; /* perhaps only for this router */
     proxy_world_wait(&world, SECOND);
     assert_int_equal(replica(0)->health, NODE_HEALTH_DOWN);
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
@@ -403,7 +404,7 @@ static void others_read_where_it_is_their_turn(void **state)
     assert_string_equal(feeds[0], "");
 }
 
-/* The others count on a router that reads, not on one that does not, or has no subscription. */
+/* The others rely on a router that reads, not on one that does not, or has no subscription. */
 static void the_others_count_on_one_that_reads(void **state)
 {
     (void)state;
@@ -411,7 +412,7 @@ static void the_others_count_on_one_that_reads(void **state)
     assert_false(*reads);
     passes(5 * SECOND);
     assert_true(*reads);
-    passes(15 * SECOND); /* it was opened, and nobody answers there */
+    passes(15 * SECOND); /* opened, and no reply comes */
     assert_false(*reads);
     assert_string_not_equal(feeds[0], "");
     kv_readers_connected(world.node->kv_readers, 0, world.now_ms);
@@ -434,8 +435,8 @@ static void message(uint64_t number)
                     world.now_ms);
 }
 
-/* One that knows what is there goes before one that does not. If it stands by it does so only after
- * a while: where all know the same the one that speaks goes on. */
+/* A router that knows the contents goes before one that does not. A standby does so only after a
+ * while: if all know the same, the speaker goes on. */
 static void one_that_knows_goes_ahead(void **state)
 {
     (void)state;
@@ -448,7 +449,7 @@ static void one_that_knows_goes_ahead(void **state)
     message(0);
     passes(SECOND);
     assert_int_equal(*reads, NODE_READS_AHEAD);
-    message(2); /* one is missing, and no replay has it */
+    message(2); /* a message is missing, and no replay has it */
     passes(5 * SECOND);
     assert_int_equal(*reads, NODE_READS_TURN);
     replica(0)->turn_events = (struct node_turn){.others = 1, .ahead = 1};
@@ -501,13 +502,13 @@ static void a_label_turns_them_off(void **state)
     assert_true(asked == before && feeds[0][0] == '\0' && unreachable == 0);
 }
 
-/* Of a process with ranks each rank has its feed, and the address has none. */
+/* In a process with ranks each rank has its feed, and the address has none. */
 static void ranks_have_feeds_of_their_own(void **state)
 {
     (void)state;
     sources = two_ranks;
     passes(5 * SECOND);
-    assert_string_equal(feeds[0], ""); /* two caches, and no ranks to tell them apart */
+    assert_string_equal(feeds[0], ""); /* two caches, and no ranks to distinguish them */
     struct node_labels labels = {.ranks = 2};
     node_router_labels(world.node->router, 0, &labels);
     passes(5 * SECOND);

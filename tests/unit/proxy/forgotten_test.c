@@ -1,4 +1,4 @@
-/* A replica that was removed is forgotten, with its pool, as soon as nothing of it is under way. */
+/* A removed replica is forgotten, with its pool, as soon as none of its work is under way. */
 #include "node/proxy/engine/fetch.h"
 #include "node/proxy/engine/pool.h"
 #include "node/proxy/proxy_internal.h"
@@ -7,7 +7,7 @@
 
 static struct proxy_world world;
 
-/* Its check is given up with it: nobody waits for an answer that never comes. */
+/* Its check is given up too: nothing waits for an answer that never comes. */
 static void a_check_that_is_under_way_holds_up_nothing(void **state)
 {
     (void)state;
@@ -16,7 +16,7 @@ static void a_check_that_is_under_way_holds_up_nothing(void **state)
     struct wire *check = proxy_world_find(&world, SLICE("1a"));
     assert_non_null(check);
     proxy_world_accept(&world, check, 0);
-    assert_true(check->out.len > 0 && !check->closing); /* it was asked, and is silent */
+    assert_true(check->out.len > 0 && !check->closing); /* asked, and silent */
     proxy_world_wish(&world, 0, false);
     assert_true(check->closing);
     proxy_world_wait(&world, PROXY_TICK_MS);
@@ -33,8 +33,8 @@ static void on_fetched(void *context, int err, bool refused, unsigned status, st
     (void)body;
 }
 
-/* A client's question for models goes by a connection that is neither a check's nor a
- * request's: the pool was closed below it. */
+/* A client's request for models uses a connection that is neither a check's nor a request's: the
+ * pool was closed under it. */
 static void a_question_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;

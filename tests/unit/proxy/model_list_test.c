@@ -125,7 +125,7 @@ static void test_one_context_for_all_models(void **state)
     }
 }
 
-/* What does not fit is left out; what follows and fits is not. */
+/* Too long entries are left out; later ones that fit are not. */
 static void test_merge_is_bounded(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Compressed answers, in any framing and any pieces, to clients that read as they like: what a
- * client gets is what was compressed, without the usage that it did not ask for; and whatever the
- * ratio, a bounded part of it is in memory. */
+/* Compressed answers, in any framing and any pieces, to clients that read at any pace. A client
+ * gets the uncompressed bytes, without usage that it did not request. Whatever the ratio, a bounded
+ * part is in memory. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ enum fault { NONE, ENGINE_BREAKS, CLIENT_BREAKS, GARBLED, FAULTS };
 
 enum {
     PLAIN_MAX = 8 << 20,
-    /* What waits for a client, of which the last 16 KiB may come on top, in segments of 64 KiB; the
-     * window of a decoder; and the request. */
+    /* Bytes that wait for a client, of which the last 16 KiB may come on top, in segments of 64
+     * KiB; the window of a decoder; and the request. */
     HELD_MAX = PROXY_OUT_BYTES_HIGH + EXCHANGE_UNPACK_BYTES + 3 * 65536 + (1 << 20),
 };
 
@@ -41,7 +41,7 @@ static void put(struct buf *to, const char *text)
     CHECK(buf_append_cstr(to, text) == 0);
 }
 
-/* One event in four repeats itself so much that it shrinks to a thousandth. */
+/* One event in four is so repetitive that it shrinks to a thousandth. */
 static void write_plain(struct session *s)
 {
     size_t events = 1 + prng_below(&s->prng, 40);
@@ -162,7 +162,7 @@ static void read_on(struct session *s)
     }
 }
 
-/* What the client has of the body. True: to its end. */
+/* The client's part of the body. True: to the end. */
 static bool got(const struct session *s, struct buf *body)
 {
     struct slice in = buf_slice(&s->client->out);
@@ -199,9 +199,9 @@ static void judge(const struct session *s)
         assert_memory_equal(body.at, wanted.at, wanted.len);
         return;
     }
-    if (whole && s->fault != GARBLED) /* all of it came before that */
+    if (whole && s->fault != GARBLED) /* all of the answer came before that */
         assert_int_equal(body.len, wanted.len);
-    if (s->fault != GARBLED && n > 300) /* an error event may stand at the end of a cut one */
+    if (s->fault != GARBLED && n > 300) /* an error event may be at the end of a cut one */
         assert_memory_equal(body.at, wanted.at, n - 300);
     buf_free(&body);
 }
@@ -310,8 +310,8 @@ static void one_event_decodes_a_mebibyte(void **state)
     blocks(31, 3);
 }
 
-/* All that came is with the decoder, and a part of it did not come out yet, when its client is
- * behind: it goes out when the client has read, though the engine says nothing more for now. */
+/* The client is behind, the decoder has all input, and a part of its output is not out yet. That
+ * part is sent when the client has read, though the engine sends nothing more for now. */
 static void what_the_decoder_holds_goes_out_too(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 #include "node/proxy/exchange/exchange_internal.h"
 #include "tests/lib/test.h"
 
-/* Ten times what is predicted, within 30 s and 300 s. */
+/* Ten times the prediction, within 30 s and 300 s. */
 static void the_prediction_says_how_long(void **state)
 {
     (void)state;
@@ -16,7 +16,7 @@ static void what_is_not_known_has_the_most(void **state)
     assert_int_equal(exchange_token_wait_ms(0), 300000);
 }
 
-/* 20,000 tokens at 50 a second, behind nobody: 400 s are honest. */
+/* 20,000 tokens at 50 a second, with an empty queue: 400 s are honest. */
 static void a_laptop_is_not_cut(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Engines that connect to publish their KV events: whose connection it is, and what strangers may
- * do. */
+/* Engines that connect to publish their KV events: the owner of a connection, and the limits of
+ * strangers. */
 #include "node/proxy/engine/publishers.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 enum { SECOND = 1000 };
 
 static struct proxy_world world;
-static char opened[128]; /* the feed that was opened last: "endpoint replay topic" */
+static char opened[128]; /* the feed opened last: "endpoint replay topic" */
 
 /* --- the shell of feeds ---------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ static bool row_of(unsigned slot, struct kv_reading_row *row)
     return kv_readers_row(world.node->kv_readers, slot, row);
 }
 
-/* Messages of the replica that were read; -1: it has no feed. */
+/* Messages read from the replica; -1: no feed. */
 static int read_of(unsigned slot)
 {
     struct kv_reading_row row;
@@ -169,19 +169,19 @@ static int teardown(void **state)
     return 0;
 }
 
-/* --- whose it is ----------------------------------------------------------------------------- */
+/* --- owners of connections ------------------------------------------------------------------- */
 
 static void by_its_topic(void **state)
 {
     (void)state;
     label(1, "kv-events=listen?topic=kv@b&replay=5657");
-    struct wire *w = engine("203.0.113.9"); /* behind something that hides its address */
+    struct wire *w = engine("203.0.113.9"); /* behind a device that hides its address */
     assert_int_equal(read_of(1), -1);
-    assert_int_equal(reads(1), NODE_READS_TURN); /* the label is looked at with the next tick */
+    assert_int_equal(reads(1), NODE_READS_TURN); /* the next tick looks at the label */
     proxy_world_wait(&world, 2 * SECOND);
     assert_int_equal(reads(1), NODE_READS_NOT);
     publish(w, SLICE("kv@b"), 0);
-    assert_int_equal(read_of(1), 0); /* it waits for the replay */
+    assert_int_equal(read_of(1), 0); /* waits for the replay */
     char want[128];
     (void)snprintf(want, sizeof want, " tcp://%s:5657 kv@b", address(1));
     assert_string_equal(opened, want);
@@ -219,13 +219,13 @@ static void nobodys_are_dropped(void **state)
     struct wire *unknown = engine("203.0.113.9"), *topic = engine(address(0));
     struct wire *labelled = engine(address(1)), *dialled = engine(address(2));
     publish(unknown, SLICE(""), 0);
-    publish(topic, SLICE("kv@x"), 0); /* its address does not count */
-    publish(labelled, SLICE(""), 0);  /* its replica has a topic */
+    publish(topic, SLICE("kv@x"), 0); /* the connection's address does not count */
+    publish(labelled, SLICE(""), 0);  /* the replica has a topic */
     publish(dialled, SLICE(""), 0);
     assert_true(dropped("address") == 3 && dropped("topic") == 1);
     for (unsigned slot = 0; slot < 3; slot++)
         assert_int_equal(read_of(slot), -1);
-    label(0, "kv-events=listen?topic=kv@x"); /* heard with the next look */
+    label(0, "kv-events=listen?topic=kv@x"); /* noticed at the next look */
     proxy_world_wait(&world, 2 * SECOND);
     publish(topic, SLICE("kv@x"), 1);
     assert_int_equal(read_of(0), 1);
@@ -237,7 +237,7 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
-/* Its label is off: its messages are known, and not read. */
+/* The label is off: its messages are recognised, and not read. */
 static void one_whose_events_are_off(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void on_event(void *context, enum log_level level, const char *event,
     said += strcmp(event, "kv_events_dropped") == 0;
 }
 
-/* Of many connections the log says one every few seconds, and each once. */
+/* Among many connections, the log names one every few seconds, and each once. */
 static void the_log_says_so_once(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void the_log_says_so_once(void **state)
     world.log.tap = NULL;
 }
 
-/* If two could be meant neither is. */
+/* If two replicas match, neither is taken. */
 static void two_that_could_be_meant(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void the_first_connection_is_read(void **state)
     assert_true(row.stats.feed.messages == 2 && row.connects == 2 && row.stats.feed.missed == 0);
 }
 
-/* Its number may be another replica's soon. */
+/* Its number may soon belong to another replica. */
 static void a_name_that_is_forgotten(void **state)
 {
     (void)state;
@@ -343,9 +343,9 @@ static void a_name_that_is_forgotten(void **state)
     assert_int_equal(dropped("address"), 1);
 }
 
-/* --- which router reads ---------------------------------------------------------------------- */
+/* --- the reading router ---------------------------------------------------------------------- */
 
-/* What is known waits for a minute; the others no longer count on this router. */
+/* Its knowledge waits for a minute; the others no longer rely on this router. */
 static void a_connection_that_ends(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void a_connection_that_ends(void **state)
     assert_false(node_router_events_are_live(world.node->router, 0));
     assert_int_equal(read_of(0), 1);
     w = engine(address(0));
-    publish(w, SLICE(""), 2); /* another router read the one between */
+    publish(w, SLICE(""), 2); /* another router read the message between */
     struct kv_reading_row row;
     assert_true(row_of(0, &row));
     assert_true(row.stats.feed.gaps == 1 && row.stats.feed.missed == 1 && !row.stats.tree.whole);
@@ -368,13 +368,13 @@ static void a_connection_that_ends(void **state)
     assert_int_equal(read_of(0), -1);
 }
 
-/* In their order it goes before all that have no connection. */
+/* In their order this router goes before all without a connection. */
 static void others_that_have_none_do_not_count(void **state)
 {
     (void)state;
     struct node_replica *k = &world.node->router->replicas[0];
     struct wire *w = engine(address(0));
-    k->turn_events = (struct node_turn){.others = 3, .ahead = 1}; /* it has one, too */
+    k->turn_events = (struct node_turn){.others = 3, .ahead = 1}; /* another router has one, too */
     publish(w, SLICE(""), 0);
     struct kv_reading_row row;
     assert_true(row_of(0, &row) && row.role == KV_ROLE_STANDS_BY && !row.speaks);
@@ -439,13 +439,13 @@ static void there_is_room_for_so_many(void **state)
     assert_int_equal(said_full, 1);
     proxy_world_wait(&world, PUBLISHERS_LOG_MS);
     assert_true(dial(address(0))->reset);
-    assert_true(said_full == 2 && said_refused == 5); /* with those that no line told of */
+    assert_true(said_full == 2 && said_refused == 5); /* with those that no line named */
     world.log.tap = NULL;
     proxy_world_end(&world, &world.wires[0], false);
     assert_false(dial(address(0))->closing);
 }
 
-/* One that sends too much is read again in the next second. */
+/* A connection that sends too much is read again in the next second. */
 static void bytes_of_a_second(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void bytes_of_a_second(void **state)
     buf_free(&out);
 }
 
-/* Of messages that do not come to their end: the one that takes the most gives way. */
+/* Among messages without an end, the largest makes room. */
 static void memory_of_all(void **state)
 {
     (void)state;

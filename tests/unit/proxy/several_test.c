@@ -1,5 +1,4 @@
-/* A request for several answers (`n`): what its usage tells is their sum, so no answer is tied by
- * it. */
+/* A request for several answers (`n`): the usage is their sum, so no answer is tied by it. */
 #include <stdio.h>
 
 #include "base/check.h"

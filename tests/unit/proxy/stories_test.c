@@ -1,20 +1,20 @@
-/* Stories of requests (tests/unit/proxy/stories/): each is a script of events with the actions that
- * the proxy takes, line by line. The trace is the assertion.
+/* Stories of requests (tests/unit/proxy/stories/): each is a script of events with the proxy's
+ * actions, line by line. The trace is the assertion.
  *
- * A line without indentation is an event; the indented lines behind it are what it led to.
+ * A line without indentation is an event; the indented lines behind it are its effects.
  *
  *   replicas 2 | probes | set NAME VALUE         before the first event
- *   engines ENGINE | names | key KEY             what replicas are; the probes' API key
+ *   engines ENGINE | names | key KEY             the replicas' kind; the probes' API key
  *   admin-connections N                          on the admin port and the probe port
- *   client NAME KEY OPTIONS                      one more that may call (node/access/line.h)
+ *   client NAME KEY OPTIONS                      another client key (node/access/line.h)
  *   A connects | A connects from ADDRESS | A connects to the admin port | ... the probe port
  *   A posts PATH BODY | A gets PATH | A sends "BYTES" | A ends | A breaks
- *   A takes N | A takes nothing | A takes all    how much its kernel takes
+ *   A takes N | A takes nothing | A takes all    bytes that its kernel takes
  *   1a accepts | 1a refuses | 1a answers STATUS BODY | 1a streams | 1a says "CHUNK" | 1a is done
  *   1a sends "BYTES" | 1a ends | 1a breaks       ("1b" is the second connection to replica 1)
- *   1a is deaf                                   writing to it fails; it can be read from
+ *   1a is deaf                                   writing to it fails, reading works
  *   the next connect fails | the next connect is refused | ports N (to each replica) | files N
- *   the name of 1 has N addresses                its look-up ends, found 1 to N
+ *   the name of 1 has N addresses                the look-up ends, found 1 to N
  *   the name of 1 has the addresses N M [and more]   the same, N and M; more may follow
  *   replica 1 goes | replica 3 comes             by an operator
  *   wait MS | the process stands still MS | drain | the port closes | the node stops
@@ -88,7 +88,7 @@ static char escaped(struct slice text, size_t *i)
     return (char)strtol(digits, NULL, 16);
 }
 
-/* "text\r\n" as bytes, "text"*3 three times; what has no quotes, as it is. */
+/* "text\r\n" as bytes, "text"*3 three times; text without quotes as is. */
 static void unescape(struct buf *out, struct slice s)
 {
     s = slice_trim(s);
@@ -114,7 +114,7 @@ static void send_text(struct story *s, struct wire *wire, struct buf *text)
     buf_free(text);
 }
 
-/* A message with a body whose length its head tells. */
+/* A message with a body of the length in its head. */
 static void send_message(struct story *s, struct wire *wire, struct buf *head, struct slice body)
 {
     struct buf bytes = {0};
@@ -223,7 +223,7 @@ static void refuses(struct story *s, struct wire *wire, struct slice rest)
     proxy_world_accept(s->world, wire, ERR_CLOSED);
 }
 
-/* The network says so by its event. */
+/* The network reports this by its event. */
 static void finds(struct story *s, struct wire *wire, struct slice what)
 {
     if (!slice_equal(what, SLICE("no port")))
@@ -241,7 +241,7 @@ static const struct {
     {"finds", finds},
 };
 
-/* What one connection's peer does. */
+/* The action of one connection's peer. */
 static void act(struct story *s, struct slice name, struct slice verb, struct slice rest)
 {
     if (slice_equal(verb, SLICE("connects"))) {
@@ -266,7 +266,7 @@ static void act(struct story *s, struct slice name, struct slice verb, struct sl
     fail_msg("unknown verb %.*s", SLICE_ARG(verb));
 }
 
-/* --- what is no connection's ----------------------------------------------------------------- */
+/* --- without a connection -------------------------------------------------------------------- */
 
 static void show_outcomes(struct proxy_world *w)
 {
@@ -332,7 +332,7 @@ static void find_addresses(struct story *s, unsigned replica, struct slice rest)
     proxy_hosts_resolved(s->world, replica, at, count, more);
 }
 
-/* "goes", "comes"; or which addresses a name has. False: it is neither. */
+/* "goes", "comes"; or the addresses of a name. False: neither. */
 static bool replica_event(struct story *s, struct slice line)
 {
     struct slice rest = line, first = word(&rest);
@@ -363,13 +363,13 @@ static void events_live(struct proxy_world *w, unsigned replica)
     node_router_events_live(w->node->router, replica, true);
 }
 
-/* False: it is about a connection. */
+/* False: the line is about a connection. */
 static bool world_event(struct story *s, struct slice line)
 {
     struct proxy_world *w = s->world;
     struct slice rest;
     if (slice_equal(line, SLICE("start")))
-        return true; /* an event with no cause: what the probes do first */
+        return true; /* an event without a cause: the probes' first actions */
     if (slice_equal(line, SLICE("drain")))
         proxy_world_drain(w, false);
     else if (slice_equal(line, SLICE("the port closes")))

@@ -1,4 +1,4 @@
-/* Whose failure it is, and how many retries there are. */
+/* The blame for a failure, and the number of retries. */
 #include "node/proxy/limit/verdict.h"
 
 #include "base/check.h"
@@ -48,7 +48,7 @@ static void whose_failure_it_is(void **state)
     assert_true(verdict_needs_body(400, true));
 }
 
-/* Of vLLM 0.9 to 0.33, SGLang 0.4 to 0.5.23, llama.cpp and OpenAI. */
+/* The words of vLLM 0.9 to 0.33, SGLang 0.4 to 0.5.23, llama.cpp and OpenAI. */
 static void a_context_that_is_short_is_known_by_its_words(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void an_adapter_that_is_not_there_is_known_by_its_words(void **state)
     assert_false(verdict_adapter_is_unknown(SLICE("The input is empty.")));
 }
 
-/* As vLLM 0.32 and SGLang 0.5 say it. */
+/* As in vLLM 0.32 and SGLang 0.5. */
 static void a_rank_that_is_not_there_is_known_by_its_words(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void a_budget_bounds_an_outage(void **state)
     budget_init(&b, 0.1);
     unsigned made = retries_of(&b, 1500, 2);
     assert_in_range(made, 165, 170);
-    /* At rest it fills again, to the burst and no further. */
+    /* At rest the budget fills again, to the burst and no further. */
     assert_int_equal(retries_of(&b, 10000, 0), 0);
     assert_int_equal(retries_of(&b, 1, 100), BUDGET_BURST);
     budget_init(&b, 0);
