@@ -1,5 +1,5 @@
-/* KV-cache events through real routers, in virtual time: one reads an engine and one stands by,
- * what it says reaches the others, and what they believe of checkpoints is right. */
+/* KV-cache events through real routers, in virtual time. One router reads an engine and one stands
+ * by; the reader's reports reach the others, and their beliefs about checkpoints are right. */
 #include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/chooser.h"
 #include "tests/lib/test.h"
@@ -7,7 +7,7 @@
 enum { ENGINES = 3, ASKS = 240 };
 
 struct fleet {
-    unsigned routers, past; /* one in so many conversations passes the routers by; 0: none */
+    unsigned routers, past; /* one conversation in so many bypasses the routers; 0: none */
     uint32_t block;
     enum sim_evict evict;
     unsigned groups;
@@ -46,8 +46,8 @@ static double right_share(const struct events_seen *s)
     return 100.0 * (double)s->right / (double)all;
 }
 
-/* Where traffic passes the routers by, no answer may have told what a text is at an engine; with
- * random eviction second copies stay for longer than the first ones, which leaves doubt. */
+/* If traffic bypasses the routers, perhaps no answer has reported a text of an engine. With random
+ * eviction, second copies outlast the first ones, which leaves doubt. */
 static void test_checkpoints_are_believed_right(void **state)
 {
     static const struct {
@@ -70,7 +70,7 @@ static void test_checkpoints_are_believed_right(void **state)
     }
 }
 
-/* Of each engine, and no other router has a subscription. */
+/* One for each engine, and no other router has a subscription. */
 static void test_one_reads_and_one_stands_by(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* Several requests compete for the same thing at the same moment (docs/adr/0034): many adapters of
- * skewed popularity for the slots of engines that hold a few each, and bursts for engines of which
- * several routers know what each of them sent. */
+/* Several requests compete for the same thing at the same moment (docs/adr/0034). Many adapters of
+ * skewed popularity compete for the few slots of engines. Bursts compete for engines, with several
+ * routers that each know only their own requests. */
 #include <math.h>
 
 #include "base/check.h"
@@ -20,7 +20,7 @@ struct fleet {
     double delay_ms, loss; /* between routers */
 };
 
-/* Prompts that have nothing in common. */
+/* Prompts that share nothing. */
 static void workload_of(struct workload *out, const struct fleet *f)
 {
     enum { TOKENS_MAX = 800 };
@@ -77,7 +77,7 @@ static struct figures run(const struct fleet *f, const struct workload *w, struc
     return figures_of(out, &c);
 }
 
-/* The most wanted one of 200 has a sixth of the requests, or more. */
+/* The most popular of 200 has a sixth of the requests, or more. */
 static void adapters_stay_where_they_are(void **state)
 {
     (void)state;
@@ -89,8 +89,8 @@ static void adapters_stay_where_they_are(void **state)
         {{1, ENGINES, 6000, 1, 3, 1.2, 1, 1, 0}, 1.1},     /* nearly idle */
         {{4, ENGINES, 10000, 1, 3, 1.0, 0.5, 1, 0}, 1.2},  /* each router sees a quarter of it */
         {{4, ENGINES, 10000, 1, 20, 1.0, 0.5, 1, 0}, 1.2},
-        /* Lines differ by more than a load: wanted adapters were everywhere (1.46). With 60/s the
-         * engines have more to load than they can, in two seeds of three. */
+        /* Queues differ by more than a load: popular adapters were everywhere (1.46). With 60/s the
+         * engines have to load more than they can, in two seeds of three. */
         {{4, ENGINES, 10000, 1, 54, 1.0, 0.3, 1, 0}, 1.25},
         {{8, ENGINES, 10000, 1, 40, 1.0, 0.3, 1, 0}, 1.2},
     };
@@ -123,8 +123,8 @@ static struct figures burst(const struct fleet *f)
     return r;
 }
 
-/* First tokens come hardly later than with one router, which sees all, and no engine has more work
- * than the others. */
+/* First tokens come hardly later than with one router, which sees everything, and no engine has
+ * more work than the others. */
 static void bursts_are_spread(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ static struct figures figures_by(const struct quality_case *c, const char *name)
     return figures_from(c, chooser_find(name));
 }
 
-/* Times of all speeds are shown in the workload's own seconds, so that they can be compared. */
+/* Times at all speeds are shown in the workload's own seconds, and so are comparable. */
 static struct quality_case chats(struct workload *w, unsigned routers)
 {
     workload_tenants(w, 21, ASKS);
@@ -44,17 +44,17 @@ static void speed_set(struct quality_case *c, double speed)
 }
 
 /* The default policy's mean TTFT is below so many times that of each rival, with one router and
- * with four, of which a rival knows what it did itself. */
+ * with four. A rival's router knows only its own requests. */
 static const struct {
     const char *name;
     double one, four;
 } rivals[] = {
     {"round_robin", 0.6, 0.6},    {"least_request", 0.6, 0.6}, {"session", 0.9, 0.9},
     {"prefix_hash", 0.8, 0.8},    {"longest match", 1, 0.7},   {"blended", 0.7, 0.7},
-    {"queue+uncached", 1.1, 0.7}, /* alone it knows all of equal engines that take all at once */
+    {"queue+uncached", 1.1, 0.7}, /* alone it knows all about equal engines that take all at once */
 };
 
-/* Engines that the defaults fit, and those 30 times faster and 10 times slower. */
+/* Engines that the defaults fit, and engines 30 times faster and 10 times slower. */
 static void ordered(unsigned routers, double points, double times)
 {
     static const double speeds[] = {1, 30, 0.1};
@@ -68,7 +68,7 @@ static void ordered(unsigned routers, double points, double times)
         assert_true(own.ttft_s < times * bound.ttft_s);
         slowest = fmax(slowest, own.ttft_s);
     }
-    speed_set(&c, 1); /* no rival has anything to learn */
+    speed_set(&c, 1); /* no rival learns speeds */
     for (unsigned i = 0; i < TEST_ROUNDS(ARRAY_LEN(rivals)); i++) {
         double times_most = routers == 1 ? rivals[i].one : rivals[i].four;
         assert_true(slowest < times_most * figures_by(&c, rivals[i].name).ttft_s);
@@ -88,7 +88,7 @@ static void test_four_routers_are_near_perfect_knowledge_and_before_all_rivals(v
     ordered(4, 0.02, 1.3);
 }
 
-/* Nothing says so but its answers. */
+/* Only the answers show that. */
 static void slow_one_known(unsigned routers, double speed)
 {
     struct workload w;
@@ -99,7 +99,7 @@ static void slow_one_known(unsigned routers, double speed)
     calibrate(&c, 0.85);
     struct figures own = figures_by(&c, "cache_aware"), bound = figures_by(&c, "perfect");
     assert_true(own.ttft_s < 1.4 * bound.ttft_s);
-    assert_true(own.p99_s < 1.6 * bound.p99_s); /* with rates that are not learned: 4 times */
+    assert_true(own.p99_s < 1.6 * bound.p99_s); /* without learned rates: 4 times */
     workload_free(&w);
 }
 
@@ -114,10 +114,10 @@ static void test_an_engine_five_times_slower_is_known(void **state)
         slow_one_known(cases[i].routers, cases[i].speed);
 }
 
-/* Two generations of hardware, long answers, and less than one request for each engine at a time:
- * half of the answers took 1.8 times as long as they had to, for steps up to twice as long counted
- * as equal. With some seeds they still did: samples of the pace faded between two answers, and with
- * few samples all engines were as fast as the fleet. */
+/* Two generations of hardware, long answers, and less than one request for each engine at a time.
+ * Half of the answers took 1.8 times as long as necessary, because steps up to twice as long
+ * counted as equal. With some seeds they still did: samples of the pace faded between two answers,
+ * and with few samples all engines counted as fast as the fleet. */
 static void test_idle_engines_of_two_generations_are_told_apart(void **state)
 {
     (void)state;
@@ -134,12 +134,12 @@ static void test_idle_engines_of_two_generations_are_told_apart(void **state)
     }
 }
 
-/* Each engine as fast as it happens to be, over a factor of 100, and all in the first seconds of
- * the fleet's life. When rates were learned at the end of answers, prompt after prompt went to
- * engines that had not begun their first: first tokens took 1.8 to 3.7 times as long as with the
- * best of the others. Of the last two one has clients that do not stream, so nothing told of a slow
- * engine before its answers ended (3.9 times), and in the other all went to the fast ones, beyond
- * what can run there (16 times). */
+/* Each engine with a random speed, over a factor of 100, and all in the first seconds of the
+ * fleet's life. When rates were learned at the end of answers, prompt after prompt went to engines
+ * that had not begun their first. First tokens took 1.8 to 3.7 times as long as with the best of
+ * the others. In the last case but one clients do not stream, so nothing showed a slow engine
+ * before the answers ended (3.9 times). In the last, all went to the fast engines, beyond their
+ * capacity (16 times). */
 static void test_engines_of_any_speeds_are_told_apart(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void test_engines_of_any_speeds_are_told_apart(void **state)
     regrets_close(&r);
 }
 
-/* Sixteen run at once at most, which no engine says; a prefix that most requests share pulls them
- * to one engine, whose line nobody sees, for answers come whole. */
+/* At most sixteen run at once, which no engine reports. A prefix of most requests pulls them to one
+ * engine with an invisible queue, because answers come whole. */
 static void test_room_that_no_engine_reports_is_known(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_room_that_no_engine_reports_is_known(void **state)
     struct quality_case c = case_plain(&w, 4, 4, engine);
     calibrate(&c, 0.95);
     struct figures own = figures_by(&c, "cache_aware"), least = figures_by(&c, "least_request");
-    assert_true(own.ttft_s < 2.5 * least.ttft_s); /* if it is not learned: 9.8 times */
+    assert_true(own.ttft_s < 2.5 * least.ttft_s); /* without learning: 9.8 times */
     workload_free(&w);
 }
 
@@ -188,7 +188,7 @@ static void test_regret_over_draws_is_bounded(void **state)
     regrets_close(&r);
 }
 
-/* An answer is in the engine's cache, and the next prompt of the conversation has it. */
+/* An answer is in the engine's cache, and the conversation's next prompt contains the answer. */
 static void test_answers_that_come_back_are_found(void **state)
 {
     (void)state;
@@ -202,8 +202,8 @@ static void test_answers_that_come_back_are_found(void **state)
     workload_free(&w);
 }
 
-/* Documents in any order: where engines reuse them at any place chunks find them, at a mean TTFT
- * far below that of prefixes; where engines reuse prefixes alone they are the worse choice. */
+/* Documents in any order. If engines reuse them at any place, chunks find them, at a mean TTFT far
+ * below that of prefixes; if engines reuse only prefixes, chunks are the worse choice. */
 static void test_chunks_are_worth_it_where_engines_reuse_them(void **state)
 {
     (void)state;
@@ -237,8 +237,8 @@ static void test_one_seed_is_one_outcome(void **state)
     workload_free(&w);
 }
 
-/* A line in front of each prompt that is another one each time: as good as a constant one where
- * engines drop it, and nothing is cached where they do not. */
+/* A line before each prompt that changes each time: as good as a constant one if engines drop it,
+ * and nothing is cached if they do not. */
 static void test_a_changing_leading_line(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_a_changing_leading_line(void **state)
         struct figures counted = figures_by(&c, "cache_aware");
         print_message("%u routers: %.3f constant, %.3f dropped, %.3f counted\n", routers,
                       constant.cached, dropped.cached, counted.cached);
-        /* All that is lost is lost before it is learned: three routers see a third each. */
+        /* All losses come before learning: three routers see a third each. */
         assert_true(dropped.cached > constant.cached - (routers == 1 ? 0.02 : 0.035));
         assert_true(counted.cached < 0.01);
         workload_free(&w);
