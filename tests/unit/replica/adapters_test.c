@@ -19,7 +19,7 @@ static bool held(const struct node_adapters *a, uint32_t adapter)
     return !node_adapters_need(a, K, adapter, 0).loads;
 }
 
-/* A request of it comes and goes. */
+/* A request for an adapter comes and goes. */
 static void once(struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
 {
     node_adapters_asked(a, adapter, now_ms);
@@ -38,7 +38,7 @@ static void the_least_recently_used_gives_way(void **state)
     assert_true(held(a, 1) && !held(a, 2) && held(a, 3));
     node_adapters_seen(a, K, 4, 35); /* another router's, before the last one of ours */
     assert_true(!held(a, 1) && held(a, 3) && held(a, 4));
-    node_adapters_seen(a, K, 5, 20); /* too long ago: it had to give way since */
+    node_adapters_seen(a, K, 5, 20); /* too long ago: evicted since */
     assert_false(held(a, 5));
     assert_int_equal(node_adapters_held(a, K), 2);
     node_adapters_forget(a, K);
@@ -66,7 +66,7 @@ static void one_in_use_stays(void **state)
     assert_false(node_adapters_need(a, K, 4, 50).waits);
     node_adapters_use(a, K, 4, 60);
     assert_true(!held(a, 1) && held(a, 3) && held(a, 4));
-    node_adapters_use(a, K, 5, 70); /* more than there is room for, as the engine has it wait */
+    node_adapters_use(a, K, 5, 70); /* more than the slots, so the engine lets them wait */
     node_adapters_release(a, K, 3);
     node_adapters_release(a, K, 4);
     node_adapters_release(a, K, 5);
@@ -74,7 +74,7 @@ static void one_in_use_stays(void **state)
     node_adapters_destroy(a);
 }
 
-/* Of those that are held the one in use gives way where fewer slots turn out to be there. */
+/* If fewer slots turn out to exist, the adapter in use is the one removed. */
 static void slots_are_what_the_engine_says(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void slots_are_what_the_engine_says(void **state)
     node_adapters_destroy(a);
 }
 
-/* Two are asked for often, many once: with two slots those two are wanted. */
+/* Two are requested often, many once: with two slots those two are popular. */
 static void what_is_asked_for_often_is_wanted(void **state)
 {
     (void)state;
@@ -113,14 +113,14 @@ static void what_is_asked_for_often_is_wanted(void **state)
     node_adapters_use(a, K + 1, 130, now_ms);
     node_adapters_release(a, K + 1, 130);
     node_adapters_tick(a, 2, now_ms);
-    rare = node_adapters_need(a, K + 1, 120, now_ms); /* among its like */
+    rare = node_adapters_need(a, K + 1, 120, now_ms); /* among equals */
     assert_true(rare.loads && rare.wanted < 0.1 && rare.unlike < 0.1);
     often = node_adapters_need(a, K + 1, 1, now_ms);
     assert_true(often.loads && often.wanted < 0.1 && often.unlike > 0.4);
     node_adapters_destroy(a);
 }
 
-/* Of more than are followed the least wanted give way. */
+/* Beyond the limit of followed adapters the least popular are dropped. */
 static void there_may_be_any_number(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void rows_sum_up_per_replica_and_model(void **state)
     node_answered_destroy(a);
 }
 
-/* Whatever an engine says, the share is one. */
+/* Whatever an engine reports, the share is one. */
 static void no_more_is_cached_than_there_was(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static struct node_router *make_router(void)
     return r;
 }
 
-/* The share served from cache: one counter by the other, whoever tells what. */
+/* The share served from cache: one counter divided by the other, whatever each answer reports. */
 static void answered_tokens_have_one_denominator(void **state)
 {
     (void)state;
@@ -127,11 +127,11 @@ static void answered_tokens_have_one_denominator(void **state)
         {"llama", {1000, 0, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1100, 1024, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1200, 1024, -1, {0}}, NODE_OUTCOME_CLIENT_GONE, true},
-        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* it did, and now there are none */
+        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* had some, and now reports none */
         {"llama", {700, -1, -1, {0}}, NODE_OUTCOME_OK, true}, /* not a generation */
         {"llama", {-1, -1, 5, {0}}, NODE_OUTCOME_OK, true},   /* a stream without usage */
         {"llama", {0}, NODE_OUTCOME_ENGINE_BUSY, false},
-        {"a\"b", {10, 448, 5, {0}}, NODE_OUTCOME_OK, true}, /* more than there was: all of it */
+        {"a\"b", {10, 448, 5, {0}}, NODE_OUTCOME_OK, true}, /* more than the prompt: all of it */
         {"", {40, 16, 5, {0}}, NODE_OUTCOME_OK, true},
     };
     for (unsigned i = 0; i < ARRAY_LEN(answers); i++) {
@@ -166,7 +166,7 @@ static void answered_tokens_have_one_denominator(void **state)
             assert_slice_equal(line, wanted[i]);
     }
     buf_free(&text);
-    /* One that is gone shows in no metric, and what it had shows when it is back. */
+    /* A removed replica shows in no metric, and its counts show again on its return. */
     for (unsigned back = 0; back < 2; back++) {
         assert_int_equal(node_router_replica_wish(r, SLICE("host-0:8000"),
                                                   back ? NODE_REPLICA_ADD : NODE_REPLICA_REMOVE,
@@ -191,7 +191,7 @@ static void answer(struct node_router *r, const char *model)
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 10);
 }
 
-/* An engine that does not list its models to the router may take any name; rows stay for good. */
+/* An engine that does not list its models to the router may accept any name; rows stay for good. */
 static void names_that_clients_make_up_take_no_rows(void **state)
 {
     (void)state;

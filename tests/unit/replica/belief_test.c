@@ -68,9 +68,9 @@ static void displaced_counts_the_oldest_first(void **state)
     double e7 = exp(-0.7), e5 = exp(-0.5);
     assert_near(node_belief_displaced(&b, &ring, &decay, 15, 0, 0), 15 * e7);
     assert_near(node_belief_displaced(&b, &ring, &decay, 25, 0, 0), 20 * e7 + 5 * e5);
-    /* Its own blocks are used again and stay: the next ones go. */
+    /* Its own blocks are used again and stay: the next older ones go. */
     assert_near(node_belief_displaced(&b, &ring, &decay, 25, 15, 2), 5 * e7 + 20 * e5);
-    /* More than the cache holds: everything goes. */
+    /* More than the cache's size: everything goes. */
     assert_near(node_belief_displaced(&b, &ring, &decay, 1e6, 0, 0),
                 20 * e7 + 30 * e5 + 20 * exp(-0.4) + 10 * exp(-0.2) + 10 * exp(-0.1));
     node_belief_refresh(&b, &ring, 200, 0);
@@ -78,9 +78,9 @@ static void displaced_counts_the_oldest_first(void **state)
     assert_near(node_belief_displaced(&b, &ring, &decay, 50, 0, 0), 10 * exp(-0.8));
 }
 
-/* A belief that was made before the index moved on (or never counted) starts at its own floor,
- * which the ring no longer has: generations before the oldest are other generations' places in it.
- * Walking them took milliseconds a decision on a machine that had been up for a month. */
+/* A belief from before the index moved on (or never counted) starts at its own floor, which the
+ * ring no longer has. Generations before the oldest share places with other generations. Walking
+ * them took milliseconds a decision on a machine that had been up for a month. */
 static void what_the_ring_no_longer_has_is_not_walked(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void depth_counts_what_was_used_since(void **state)
     node_belief_depth(&b, &ring, 9, &newer, &among);
     assert_near(newer, 0);
     assert_near(among, 0);
-    node_belief_depth(&b, &ring, 0, &newer, &among); /* older than the ring is: as its oldest */
+    node_belief_depth(&b, &ring, 0, &newer, &among); /* older than the ring: counts as its oldest */
     assert_near(newer, 110);
     assert_near(among, 50);
 }
@@ -123,7 +123,7 @@ static void what_was_refused_takes_no_room(void **state)
     node_belief_init(&b);
     node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
-    node_belief_void(&b, 7, 8, 10); /* all that was used last */
+    node_belief_void(&b, 7, 8, 10); /* everything used last */
     assert_true(b.stale);
     node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
@@ -134,7 +134,7 @@ static void what_was_refused_takes_no_room(void **state)
     double newer, among;
     node_belief_depth(&b, &ring, 4, &newer, &among);
     assert_near(newer, 20);
-    node_belief_void(&b, 8, 8, 0); /* again: its blocks moved to the newer generation */
+    node_belief_void(&b, 8, 8, 0); /* again: the blocks moved to the newer generation */
     node_belief_depth(&b, &ring, 4, &newer, &among);
     assert_near(newer, 30);
     for (unsigned i = 0; i < 100; i++)
@@ -144,7 +144,7 @@ static void what_was_refused_takes_no_room(void **state)
     assert_true(b.present_blocks > 0 && b.present_blocks < 160);
 }
 
-/* A handful of answers moves it by a few percent each, and then it is there. */
+/* A handful of answers moves the factor by a few percent each, and then it is there. */
 static void the_factor_goes_in_steps_to_what_is_known(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void the_queue_runs_down_with_time(void **state)
     struct node_booking b = book(p, &l, 3000, false, 1500);
     assert_near(node_load_queue_s(p, &l, 1000, 1500), 4.5);
     assert_near(node_load_queue_s(p, &l, 1000, 3000), 3);
-    /* The head takes longer than thought: what is behind it still has to be done. */
+    /* The head takes longer than expected: the prompts behind it are still to be computed. */
     assert_near(node_load_queue_s(p, &l, 1000, 9000), 3);
     assert_true(node_bookings_first_byte(p, &l, a, 9000));
     assert_near(node_bookings_get(p, a)->prefill_s, 8);
@@ -69,7 +69,7 @@ static void one_that_overtakes_is_not_timed(void **state)
     node_bookings_destroy(p);
 }
 
-/* For how long the head of the line has been computed: so fast is the engine at most. */
+/* The time for which the head of the queue has been computed bounds the engine's speed. */
 static void the_head_is_timed(void **state)
 {
     (void)state;
@@ -87,13 +87,13 @@ static void the_head_is_timed(void **state)
     assert_near(node_load_head(p, &l, 5500).tokens, 10);
     (void)node_bookings_close(p, &l, b, 6000);
     (void)node_bookings_close(p, &l, a, 6000);
-    a = book(p, &l, 1000, true, 7000); /* of one that is not streamed nobody sees when it is over */
+    a = book(p, &l, 1000, true, 7000); /* without streaming nobody sees the end of the prefill */
     assert_near(node_load_head(p, &l, 9000).since_s, 0);
     (void)node_bookings_close(p, &l, a, 9000);
     node_bookings_destroy(p);
 }
 
-/* Their first byte comes with the end, so they leave the line when their time has passed. */
+/* Their first byte comes with the end, so they leave the queue when their time has passed. */
 static void answers_that_are_not_streamed_leave_by_themselves(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     assert_int_equal(l.decoding_tokens, 1100);
     assert_near(node_load_queue_s(p, &l, 1000, 1500), 1.5);
     node_load_advance(p, &l, 1000, 60000);
-    assert_int_equal(l.prefill_tokens, 1000); /* the streamed one waits for its first byte */
+    assert_int_equal(l.prefill_tokens, 1000); /* the streamed one waits for the first byte */
     assert_true(node_bookings_first_byte(p, &l, a, 60000));
     assert_true(node_bookings_get(p, a)->prefill_s < 0);
     (void)node_bookings_close(p, &l, a, 60000);
@@ -116,7 +116,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     (void)node_bookings_close(p, &l, c, 60000);
     assert_int_equal(l.prefill_tokens + l.decoding_tokens + l.context_tokens + l.requests, 0);
 
-    /* Advanced late: the next one did not begin before it came. */
+    /* Advanced late: the next one did not begin before its arrival. */
     struct node_booking d = book(p, &l, 1000, true, 100000), e = book(p, &l, 1000, true, 110000);
     node_load_advance(p, &l, 1000, 110500);
     assert_near(node_load_queue_s(p, &l, 1000, 110500), 0.5);
@@ -136,9 +136,9 @@ static void answers_that_do_not_end_are_due(void **state)
     assert_near(node_load_due_whole(&l, 0.001, 1, 5000), 0);
     struct node_booking a = book(p, &l, 1000, true, 1000), b = book(p, &l, 1000, true, 3000);
     struct node_booking c = book(p, &l, 1000, false, 3000);
-    assert_near(node_load_due_whole(&l, 0.001, 1, 1000), 0); /* the other is of later */
+    assert_near(node_load_due_whole(&l, 0.001, 1, 1000), 0); /* the other began later */
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
-    node_load_advance(p, &l, 1e9, 6000); /* that its prompt must be computed by now is no end */
+    node_load_advance(p, &l, 1e9, 6000); /* a prompt computed by now is no end */
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
     (void)node_bookings_close(p, &l, a, 6000);
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 1.5);
@@ -175,8 +175,8 @@ static void others_prompts_in_between_are_counted(void **state)
     assert_true(node_bookings_first_byte(p, &l, b, 3500));
     assert_near(node_bookings_get(p, b)->prefill_s, 1.5);
     assert_near(node_bookings_get(p, b)->prefill_beside, 500);
-    /* What b's stream goes through: 2,100 tokens of a, 1,100 of its own and 700 of the others for
-     * a second, and then 1,000 tokens of prefill of theirs. */
+    /* The work ahead of b's stream: 2,100 tokens of a, 1,100 of its own and 700 of the others for a
+     * second, and then 1,000 tokens of the others' prefill. */
     others(&l, 1000, 0, 70500, 4500);
     others(&l, 0, 0, 71500, 5500);
     struct node_booking_entry e = *node_bookings_close(p, &l, b, 5500);
@@ -186,7 +186,7 @@ static void others_prompts_in_between_are_counted(void **state)
     node_bookings_destroy(p);
 }
 
-/* Another's prompt is under way when ours comes: nobody knows how much of it is done. */
+/* Another router's prompt is under way when this one comes: the computed part is unknown. */
 static void what_waits_for_others_is_not_timed(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void a_full_pool_says_so(void **state)
     node_bookings_destroy(p);
 }
 
-/* Random lives, in any order: loads always add up, and end at exactly nothing. */
+/* Random lives, in any order: loads always add up, and end at exactly zero. */
 static void loads_return_to_zero(void **state)
 {
     (void)state;

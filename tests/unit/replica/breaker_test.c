@@ -1,4 +1,4 @@
-/* A replica in trouble, and three routers that hear of each other's back-offs at once. */
+/* A replica in trouble, and three routers that learn of each other's back-offs at once. */
 #include "node/replica/standing.h"
 
 #include "tests/lib/test.h"
@@ -19,7 +19,7 @@ static void start(void)
     }
 }
 
-/* All hear the present reports of the others. The turns are in the order of their numbers. */
+/* All get the present reports of the others. The turns are in the order of their numbers. */
 static void gossip(void)
 {
     uint8_t reports[ROUTERS];
@@ -97,7 +97,7 @@ static void one_trial_is_made_for_all(void **state)
     send(0);
     assert_int_equal(avoided(), 7);
     wait_ms(5000);
-    assert_int_equal(avoided(), 7); /* nobody follows while it waits */
+    assert_int_equal(avoided(), 7); /* no router follows while the trial runs */
     ends(0, NODE_OUTCOME_OK);
     assert_int_equal(avoided(), 0); /* all use it at once */
     wait_ms(60000);
@@ -146,12 +146,12 @@ static void own_eyes_outweigh_reports(void **state)
     start();
     answers(1, NODE_OUTCOME_OK);
     fails_at(0);
-    assert_int_equal(avoided(), 7); /* it was seen to work, but may have died since */
+    assert_int_equal(avoided(), 7); /* seen to work, but may have failed since */
     (void)node_replica_probed(&at[1], (struct node_check){.ok = true}, now);
-    assert_int_equal(avoided(), 5); /* it has not */
+    assert_int_equal(avoided(), 5); /* no failure since */
     at[1].load.requests = 1;
     ends(1, NODE_OUTCOME_ENGINE_ERROR);
-    assert_int_equal(avoided(), 7); /* not any more */
+    assert_int_equal(avoided(), 7); /* no longer */
     wait_ms(10000);
     start();
     answers(1, NODE_OUTCOME_OK);
@@ -160,7 +160,7 @@ static void own_eyes_outweigh_reports(void **state)
     assert_int_equal(avoided(), 7); /* that is too long ago */
 }
 
-/* Router 0 has lost its way to the engine, which is well. */
+/* Router 0 has lost its connection to the engine, which is well. */
 static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
 {
     (void)state;
@@ -170,11 +170,11 @@ static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
     answers(1, NODE_OUTCOME_OK);
     wait_ms(NODE_BREAKER_WORKED_MS);
     fails_at(0);
-    assert_false(node_replica_avoided(&at[1], now)); /* it knows better since the last time */
+    assert_false(node_replica_avoided(&at[1], now)); /* router 1 has newer evidence of its own */
     assert_true(node_replica_avoided(&at[2], now));
 }
 
-/* A health check that says nothing takes it from nobody for long. */
+/* A health check without an answer denies the replica to nobody for long. */
 static void a_warning_fades(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
     assert_int_equal(avoided(), 1);
 }
 
-/* A server that drains finishes what it has, and fails what comes. */
+/* A draining server finishes its requests, and fails new ones. */
 static void what_ends_well_does_not_end_a_back_off(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void what_ends_well_does_not_end_a_back_off(void **state)
     assert_int_equal(avoided() & 4, 4); /* twice as long */
 }
 
-/* Streams that began before the trouble say nothing of it. */
+/* Streams that began before the trouble are no evidence of a cure. */
 static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
     gossip();
     assert_true(node_replica_avoided(&at[2], now));
     wait_ms(1000);
-    assert_true(node_replica_backing_off(&at[2], now)); /* there is a trial to come */
+    assert_true(node_replica_backing_off(&at[2], now)); /* a trial is still to come */
 }
 
 int main(void)

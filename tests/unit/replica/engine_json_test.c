@@ -57,7 +57,7 @@ static void what_is_no_list_is_refused(void **state)
     assert_int_equal(node_models_parse(SLICE("[]"), see, &s), ERR_SYNTAX);
     assert_int_equal(node_models_parse(SLICE(""), see, &s), ERR_SYNTAX);
     assert_int_equal(node_models_parse(SLICE("{\"data\":[{\"id\":\"a\"}]"), see, &s), ERR_SYNTAX);
-    /* Cut anywhere, as by an engine that dies: this once ended the router. */
+    /* Cut anywhere, as by a dying engine: this once ended the router. */
     struct slice whole = SLICE("{\"data\":[{\"id\":\"a\\u00e9\",\"owned_by\":\"vllm\"}]}");
     struct node_scrape scrape;
     uint32_t context;
@@ -107,7 +107,7 @@ static void an_adapter_has_a_parent(void **state)
     assert_string_equal(s.parents[2], "");
 }
 
-/* Bodies of 404 as real engines send them. */
+/* Bodies of 404 from real engines. */
 static void a_404_says_what_is_unknown(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void server_info_tells_the_cache(void **state)
     assert_int_equal(node_server_info_parse(SLICE("{"), &s, &context), ERR_SYNTAX);
 }
 
-/* SGLang takes no prompt that its cache cannot hold (max_req_input_len). */
+/* SGLang takes no prompt larger than its cache (max_req_input_len). */
 static void server_info_tells_the_context(void **state)
 {
     (void)state;

@@ -7,9 +7,8 @@
 #include "base/prng.h"
 #include "tests/lib/test.h"
 
-/* A cache of `truth` times what the engine reports. Prompts of 10,000 tokens: a system prompt that
- * all share, and a history that was used last `depth` of the reported size before. Of those that it
- * holds a share is used. */
+/* A cache of `truth` times the reported size. Prompts of 10,000 tokens: a system prompt in all, and
+ * a history last used `depth` of the reported size before. A share of the cached tokens is used. */
 struct engine {
     double truth, share;
     double depth_min, depth_max; /* drawn evenly in logarithms */
@@ -17,7 +16,7 @@ struct engine {
     struct prng prng;
 };
 
-/* What a cache of `size` times the reported one holds of it. */
+/* The part of a prompt in a cache of `size` times the reported one. */
 static double reach_tokens(const struct node_reach *reach, double size)
 {
     double sum = 0;
@@ -73,8 +72,8 @@ static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
     }
 }
 
-/* Ranks behind one URL, a template that moves what was there, log-probabilities: the same requests
- * once took the believed size to a quarter. */
+/* Ranks behind one URL, a template that moves text, log-probabilities: the same requests once
+ * reduced the believed size to a quarter. */
 static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **state)
 {
     (void)state;
@@ -105,7 +104,7 @@ static void both_at_once_are_told_apart(void **state)
     assert_within(found.share, 0.6, 0.2);
 }
 
-/* Misses deep in the cache say nothing while nothing as deep was ever a hit, or a miss. */
+/* Misses deep in the cache are no evidence while no access as deep was ever a hit, or a miss. */
 static void prompts_from_one_depth_leave_the_reported_size(void **state)
 {
     (void)state;
@@ -134,14 +133,14 @@ static void evidence_fades_and_the_reported_size_comes_back(void **state)
     assert_within(found.size, 0.1, 0.2);
     for (unsigned s = 0; s < 600; s++)
         node_evidence_fade(&found, 1, e.head_start);
-    assert_within(found.size, 0.1, 0.2); /* ten minutes without a request: it is still so */
+    assert_within(found.size, 0.1, 0.2); /* ten minutes without a request: unchanged */
     for (unsigned s = 0; s < 3 * 3600; s++)
         node_evidence_fade(&found, 1, e.head_start);
     assert_true(found.size == 1 && found.share > 0.95);
 }
 
-/* The sum of many requests is one equation; several, each with another share of deep ones, say the
- * same as the requests would one by one. */
+/* The sum of many requests is one equation. Several sums, each with another share of deep requests,
+ * give the same result as single requests. */
 static void windows_of_counters_say_it_too(void **state)
 {
     (void)state;
@@ -178,7 +177,7 @@ static void sums_are_what_each_size_would_hold(void **state)
             reach.parts[i] =
                 (struct node_part){(float)(9000 * prng_unit(&prng)), from, from * wide};
         }
-        if (n % 50 == 0) /* of an engine whose size is not known */
+        if (n % 50 == 0) /* of an engine without a known size */
             reach.parts[0] = (struct node_part){1000, INFINITY, INFINITY};
         float sums[NODE_SIZES] = {0};
         node_reach_sum(&reach, 2, sums);

@@ -1,10 +1,10 @@
-/* The sums of node/replica/evidence.c, by the vectors of this machine and by those that every
- * machine has: the same to the last bit. */
+/* The sums of node/replica/evidence.c, by the vectors of this machine and by those of every
+ * machine: equal to the last bit. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
 
-/* The same once more, as a machine without wide vectors runs it. */
+/* The same once more, as on a machine without wide vectors. */
 #define WIDE_NONE
 #define node_reach_sum     narrow_reach_sum
 #define node_evidence_init narrow_evidence_init
@@ -21,7 +21,7 @@ void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES]
                        double prompt, double weight, double head_start);
 void node_evidence_fade(struct node_evidence *e, double seconds, double head_start);
 
-/* One that is no number is like any other such. */
+/* All NaNs count as equal. */
 static void floats_equal(const float *a, const float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -39,7 +39,7 @@ static void evidence_equal(const struct node_evidence *a, const struct node_evid
     assert_true(a->share == b->share || (isnan(a->share) && isnan(b->share)));
 }
 
-/* What engines and clocks do not tell, but a fault might: edges beside ordinary numbers. */
+/* Values that engines and clocks do not give, but a fault might: edges beside ordinary numbers. */
 static float drawn(struct prng *prng, double most)
 {
     static const float edges[] = {0, -0.0F, 1, 1e-45F, 1e-38F, 3e38F, -1, INFINITY, NAN};
@@ -77,7 +77,7 @@ static void evidence_over_requests(void **state)
     prng_seed(&prng, 2);
     for (unsigned round = 0; round < 300; round++) {
         struct node_evidence wide, narrow;
-        bool odd = round % 3 == 0; /* else no edge: those stay once they are in */
+        bool odd = round % 3 == 0; /* otherwise no edge: those stay once they are in */
         narrow_evidence_init(&wide);
         narrow_evidence_init(&narrow);
         for (unsigned request = 0; request < 60; request++) {

@@ -1,5 +1,5 @@
-/* Which of several engines get the work while routers learn how fast they are (fleet.h): real
- * routers that share what they know, engines in virtual time. */
+/* The distribution of work over several engines while routers learn their speeds (fleet.h): real
+ * routers that share their knowledge, engines in virtual time. */
 #include "node/replica/fleet.h"
 
 #include <math.h>
@@ -16,18 +16,18 @@ enum { ENGINES_MAX = 8, CLIENTS_MAX = 48, PROMPT_TOKENS = 1200, OUTPUT = 32 };
 
 static const double step_s = 0.010;
 
-/* First come, first served; what was computed is decoded at a steady pace. */
+/* First come, first served; computed prompts are decoded at a steady pace. */
 struct engine {
     double tokens_per_s;
     double step_s;         /* 0: step_s */
     unsigned slow_answers; /* so many more answers begin */
     double slow_ms;        /* this much later */
-    double free_ms;        /* when its line is empty */
+    double free_ms;        /* when the queue is empty */
     unsigned served;
 };
 
 struct client {
-    struct node_router *r; /* asks this one, and another the next time */
+    struct node_router *r; /* the router to ask now, another one next time */
     struct node_decision d;
     bool began;
     unsigned prompt_tokens, output;
@@ -39,7 +39,7 @@ struct service {
     struct engine engines[ENGINES_MAX];
     struct client clients[CLIENTS_MAX];
     unsigned router_count, client_count;
-    unsigned prompt_tokens, spread; /* of a prompt, and how many more it may have */
+    unsigned prompt_tokens, spread; /* of a prompt, and the largest random addition */
     bool whole;                     /* answers are not streamed */
     uint64_t now_ms, sent;
 };
@@ -56,7 +56,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
     world_open(w, routers, 1);
     w->net.delay_min_us = w->net.delay_max_us = 500;
     world_configure(w, &config, true);
-    w->checks = false; /* of the whole index: nearly all of the time */
+    w->checks = false; /* checks of the whole index: nearly all of the time */
     world_start_all(w);
     s->now_ms = world_ms(w) + 1;
     for (unsigned i = 0; i < routers * engines; i++) {
@@ -92,7 +92,7 @@ static void send(struct service *s, struct client *c)
     world_touch(&s->world.nodes[number]);
     struct engine *e = &s->engines[c->d.replica];
     e->served++;
-    double sent_ms = (double)s->now_ms + (double)(s->sent % 10) / 10; /* the clock says less */
+    double sent_ms = (double)s->now_ms + (double)(s->sent % 10) / 10; /* the clock is coarser */
     e->free_ms = fmax(e->free_ms, sent_ms) + c->prompt_tokens / e->tokens_per_s * 1000;
     if (e->slow_answers > 0) {
         e->slow_answers--;
@@ -125,7 +125,7 @@ static void serve(struct service *s, struct client *c)
     begin(s, c);
 }
 
-/* All clients ask one thing after the other, until so many more were sent. */
+/* All clients ask one request after the other, until so many more were sent. */
 static void run(struct service *s, unsigned requests)
 {
     uint64_t end = s->sent + requests;
@@ -160,8 +160,8 @@ static const struct node_replica *believed(const struct service *s, unsigned eng
 
 static const unsigned clients[] = {1, 2, 4};
 
-/* Every engine's first answer is slow. It was judged by that one for ever: the other had all the
- * work, so it could never show that it is as fast. */
+/* Every engine's first answer is slow. One engine was judged by that answer for ever: the other got
+ * all the work, so the first could never show that it is as fast. */
 static void a_slow_first_answer_starves_no_replica(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void several_routers_starve_no_replica_either(void **state)
     }
 }
 
-/* Another machine, or a cache of another kind: what is really slower gets less. */
+/* Another machine, or a cache of another kind: a really slower engine gets less. */
 static void a_slower_engine_is_known_after_a_few_answers(void **state)
 {
     (void)state;
@@ -253,8 +253,8 @@ static void first_bytes_teach_before_answers_end(void **state)
     world_close(&s.world);
 }
 
-/* Its answers take five times as long, too. For that it stood idle beside three that had a line. As
- * long as they have none it stays idle. */
+/* The answers take five times as long, too. Therefore the engine stayed idle beside three with a
+ * queue. Without queues there, it stays idle. */
 static void a_slower_engine_has_what_its_speed_deserves(void **state)
 {
     (void)state;
@@ -274,7 +274,8 @@ static void a_slower_engine_has_what_its_speed_deserves(void **state)
     }
 }
 
-/* It was slow for a while: a co-tenant, a throttled card. Nobody tells that this is over. */
+/* The engine was slow for a while: a co-tenant, a throttled card. No report shows the end of
+ * that. */
 static void an_engine_that_was_judged_slow_is_tried_again(void **state)
 {
     (void)state;
@@ -290,7 +291,8 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     world_close(&s.world);
 }
 
-/* The same of its decode steps alone: two minutes after its last answer it has another one. */
+/* The same for decode steps alone: two minutes after the last answer the engine gets another
+ * request. */
 static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
 {
     (void)state;
@@ -310,8 +312,8 @@ static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
     world_close(&s.world);
 }
 
-/* A new pod is believed to be like the fleet at once, not like the defaults for a while: those may
- * be far too fast, and all would run there. */
+/* A new pod is believed to be like the fleet at once. The defaults may be far too fast, and all
+ * requests would go there. */
 static void a_new_replica_is_like_the_fleet_at_once(void **state)
 {
     (void)state;
@@ -328,8 +330,8 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     world_close(&s.world);
 }
 
-/* Two of three decode slowly, so the fleet does. The twin of the third was believed to be like the
- * fleet, and had nothing for minutes. */
+/* Two of three decode slowly, so the fleet counts as slow. The twin of the third was believed to be
+ * like the fleet, and got nothing for minutes. */
 static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
 {
     (void)state;
@@ -359,7 +361,7 @@ static void one_stall_among_many_answers_moves_little(void **state)
     world_close(&s.world);
 }
 
-/* A fleet whose clients do not stream stayed at the defaults for ever. */
+/* A fleet with clients that do not stream stayed at the defaults for ever. */
 static void whole_answers_teach_as_well(void **state)
 {
     (void)state;
@@ -402,7 +404,7 @@ static void a_slower_engine_is_known_by_whole_answers(void **state)
     }
 }
 
-/* No prompt has 512 tokens. The clock has milliseconds, of which such a prompt takes a third. */
+/* No prompt has 512 tokens. The clock has milliseconds, and such a prompt takes a third of one. */
 static void short_prompts_teach_as_well(void **state)
 {
     (void)state;
@@ -473,7 +475,7 @@ static void another_model_has_another_rate(void **state)
     world_close(&s.world);
 }
 
-/* One of eight is five times slower: under load its share is what its speed deserves. */
+/* One of eight is five times slower: under load its share matches its speed. */
 static void mixed_machines_are_known_within_a_minute(void **state)
 {
     (void)state;
@@ -515,8 +517,8 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
     }
 }
 
-/* Equal engines, of which each has had a few answers that are much alike. Explained one engine at a
- * time they said 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
+/* Equal engines with a few similar answers each. Explained one engine at a time, their speeds were
+ * 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
 static void few_whole_answers_make_equal_engines_no_different(void **state)
 {
     (void)state;

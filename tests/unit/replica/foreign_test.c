@@ -1,4 +1,4 @@
-/* Load that no router booked, and room that is not there (foreign.h). */
+/* Load that no router booked, and missing room (foreign.h). */
 #include "node/replica/foreign.h"
 
 #include "node/replica/booking.h"
@@ -48,14 +48,14 @@ static void batch_jobs_beside_the_routers_count(void **state)
     read_gauges(&r, 16, 4, 500);
     assert_true(all_of(&r, 0).requests == 20);
     assert_true(all_of(&r, 0).foreign_waiting == 4);
-    r.load.requests = 4; /* one more of ours is no less of theirs */
+    r.load.requests = 4; /* another request of ours reduces theirs by none */
     assert_true(all_of(&r, 0).requests == 21);
-    read_gauges(&r, 9, 0, 500); /* it is over */
+    read_gauges(&r, 9, 0, 500); /* the job is over */
     assert_true(all_of(&r, 0).requests == 9);
 }
 
-/* A request that the engine has not given up yet, or that is not there yet: a moment's difference.
- */
+/* A request that the engine has not yet given up, or that has not yet arrived: a moment's
+ * difference. */
 static void one_reading_alone_says_nothing(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void what_makes_nothing_is_not_there(void **state)
     for (unsigned i = 0; i < 5; i++)
         read_gauges(&r, 9, 0, 100);
     assert_true(all_of(&r, 0).requests == 9);
-    read_gauges(&r, 9, 0, 0); /* a gauge that nobody has written since */
+    read_gauges(&r, 9, 0, 0); /* a gauge not written since */
     assert_true(all_of(&r, 0).requests == 0);
 }
 
@@ -97,7 +97,7 @@ static double wait_s(const struct reading *r, double new_tokens)
     return node_foreign_wait_s(&r->foreign, &r->load, &all, new_tokens, 10, 100000);
 }
 
-/* No metric tells max_num_seqs. */
+/* No metric gives max_num_seqs. */
 static void a_full_engine_costs_the_time_until_a_slot_is_free(void **state)
 {
     (void)state;
@@ -109,13 +109,13 @@ static void a_full_engine_costs_the_time_until_a_slot_is_free(void **state)
     r.load.requests = 11;
     for (unsigned i = 0; i < 3; i++)
         read_gauges(&r, 8, 3, 100);
-    assert_true(wait_s(&r, 1000) == 0); /* others' prompts are computed, perhaps */
+    assert_true(wait_s(&r, 1000) == 0); /* perhaps others' prompts are computed */
     read_gauges(&r, 8, 3, 100);
     assert_true(wait_s(&r, 1000) == 5); /* four of eight have to end */
     r.load.requests = 7;
     assert_true(wait_s(&r, 1000) == 0);
     r.load.requests = 11;
-    read_gauges(&r, 9, 2, 100); /* so it was no limit */
+    read_gauges(&r, 9, 2, 100); /* so that was no limit */
     assert_true(wait_s(&r, 1000) == 0);
 }
 
@@ -128,13 +128,13 @@ static void full_memory_costs_the_time_until_some_is_free(void **state)
     r.scrape.cache_usage = 0.8;
     read_gauges(&r, 4, 0, 100);
     assert_true(wait_s(&r, 19000) == 0);
-    assert_true(wait_s(&r, 40000) == 2.5); /* a quarter of what is held */
+    assert_true(wait_s(&r, 40000) == 2.5); /* a quarter of the tokens in use */
     r.load.context_tokens = 100000;        /* one more since */
     assert_true(wait_s(&r, 20000) == 2);
-    r.load.context_tokens = 320000; /* it was four times shared: no more than a reading says */
+    r.load.context_tokens = 320000; /* shared four times: no more than in a reading */
     read_gauges(&r, 4, 0, 100);
     assert_true(wait_s(&r, 19000) == 0);
-    r.scrape.cache_usage = -1; /* an engine that does not tell */
+    r.scrape.cache_usage = -1; /* an engine without this metric */
     read_gauges(&r, 4, 0, 100);
     assert_true(wait_s(&r, 90000) == 0);
 }

@@ -1,10 +1,10 @@
-/* Signs of life: what counts as standing still, and what does not. */
+/* Signs of life: evidence for and against standing still. */
 #include "node/replica/standing.h"
 #include "tests/lib/test.h"
 
 enum { W = 3000, NOW = 100000 };
 
-/* A vLLM at work: it gave tokens, and its metrics count them. */
+/* A vLLM at work: it produced tokens, and the metrics count them. */
 static struct node_replica make(enum node_engine engine)
 {
     struct node_replica_config config = {
@@ -26,7 +26,7 @@ static void scrape(struct node_replica *k, double tokens, double running, uint64
     (void)node_replica_scraped(k, &s, now_ms);
 }
 
-/* Scrapes each second, of which those up to `moves_ms` count more. */
+/* Scrapes each second; those up to `moves_ms` show progress. */
 static void scrapes(struct node_replica *k, uint64_t from_ms, uint64_t moves_ms, uint64_t to_ms,
                     double running)
 {
@@ -39,7 +39,7 @@ static void bytes_or_tokens_are_a_life(void **state)
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
     struct node_watched w = {.waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW};
-    /* Not one byte, and a probe that goes without an answer. */
+    /* Not one byte, and a probe without an answer. */
     w.asked_ms = NOW + 1000;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W - 1), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_SILENT);
@@ -51,9 +51,9 @@ static void bytes_or_tokens_are_a_life(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 99), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 100), NODE_STALL_SILENT);
     w.unasked_ms = 0;
-    w.asked_ms = 0; /* nobody asked: it may be at work on one long answer */
+    w.asked_ms = 0; /* not probed: perhaps at work on one long answer */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10 * W), NODE_STALL_NONE);
-    w = (struct node_watched){.asked_ms = NOW}; /* nothing is wanted of it */
+    w = (struct node_watched){.asked_ms = NOW}; /* no request waits */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
 }
 
@@ -65,10 +65,10 @@ static void counters_that_stand_still(void **state)
     struct node_watched w = {
         .waiting = 2, .waiting_long = 2, .since_ms = NOW - 5000, .heard_ms = NOW + 4000};
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
-    w.token_ms = NOW + 2000; /* a token came to us */
+    w.token_ms = NOW + 2000; /* a token came here */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
     w.token_ms = 0;
-    scrape(&k, NOW * 2, 1, NOW + 4000); /* others got some */
+    scrape(&k, NOW * 2, 1, NOW + 4000); /* others got some tokens */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_NONE);
 }
 
@@ -85,11 +85,11 @@ static void a_long_prompt_explains_a_long_silence(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_NONE);
     w.prefill_tokens_max = 1000;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_COUNTERS);
-    k.load.remote.prefill_tokens = 100000; /* another router's stands before it */
+    k.load.remote.prefill_tokens = 100000; /* another router's prompt is ahead */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 60000), NODE_STALL_NONE);
 }
 
-/* A grammar is compiled, pictures are fetched: no counter shows it. */
+/* A grammar is compiled, or pictures are fetched: no counter shows that. */
 static void one_lone_request_gets_more_time(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void one_lone_request_gets_more_time(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
-/* It counts the tokens of a request when it ends: a lone long answer moves nothing. */
+/* SGLang counts the tokens of a request at the end: a lone long answer moves nothing. */
 static void sglang_asks_its_health_check(void **state)
 {
     (void)state;
@@ -114,14 +114,14 @@ static void sglang_asks_its_health_check(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_NONE);
     w.health_asked_ms = NOW + 1500;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_COUNTERS);
-    /* Asked after half of the time, two thirds later: before it would end all by itself. */
+    /* Probed after half of the time, two thirds later: before the request would end by itself. */
     scrapes(&k, NOW - 1000, NOW, NOW + 3500, 1);
     w.heard_ms = NOW + 3500;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3400), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3600), NODE_STALL_COUNTERS);
 }
 
-/* Its kernels may be compiled for it. */
+/* The request may need kernels compiled. */
 static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10000), NODE_STALL_STARVED);
 }
 
-/* It was warmed up, or worked for others, before this router came. */
+/* The engine was warmed up, or worked for others, before this router came. */
 static void tokens_that_an_engine_counts_prove_it(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void tokens_that_an_engine_counts_prove_it(void **state)
     struct node_watched w = {
         .waiting = 4, .waiting_long = 4, .since_ms = NOW, .heard_ms = NOW + 4000};
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
-    scrape(&k, 0, 0, NOW + 4500); /* restarted: it is to prove itself again */
+    scrape(&k, 0, 0, NOW + 4500); /* restarted: must prove itself again */
     assert_false(k.signs.proven);
     scrape(&k, 2, 0, NOW + 5000);
     assert_true(k.signs.proven);
@@ -169,11 +169,11 @@ static void a_slow_health_check_alone_proves_nothing(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
     k.signs.first_ms = 0;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_STARVED);
-    k.scrape.waiting = 5; /* its queue explains it */
+    k.scrape.waiting = 5; /* the queue explains it */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
 }
 
-/* Its gauges are those of its last step: it seems to have lost what came since. */
+/* Gauges show the last step: the engine seems to have lost later requests. */
 static void one_that_starves_some_may_stand_still(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void a_stall_is_over_when_it_moves(void **state)
     assert_int_equal(k.signs.stalls_total, 1);
 }
 
-/* All that could has moved away: nothing is left there that could show it to be well. */
+/* Every request that could has moved away: none is left to show that the engine is well. */
 static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
         .waiting = 2, .waiting_long = 2, .since_ms = NOW, .heard_ms = NOW + 4000};
     node_signs_watch(&k, &w, W, NOW + 4000);
     w = (struct node_watched){.heard_ms = NOW + 9500};
-    scrapes(&k, NOW + 4500, NOW, NOW + 9500, 1); /* stuck: it still counts them as running */
+    scrapes(&k, NOW + 4500, NOW, NOW + 9500, 1); /* stuck: still counted as running */
     node_signs_watch(&k, &w, W, NOW + 9500);
     assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
     scrape(&k, NOW, 0, NOW + 9600);
@@ -251,7 +251,7 @@ static void a_stopped_process_is_back_with_its_first_byte(void **state)
     assert_false(node_replica_avoided(&k, NOW + 60200));
 }
 
-/* --- what has begun there */
+/* --- answers already begun ------------------------------------------------------------------- */
 
 enum { CUT = 60000 };
 
@@ -266,7 +266,7 @@ static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
     struct node_replica k = make(NODE_ENGINE_VLLM);
     struct node_scrape s = node_scrape_unknown;
     s.running = 1;
-    for (uint64_t t = NOW; t <= NOW + 2 * CUT; t += 1000) { /* it counts up to then */
+    for (uint64_t t = NOW; t <= NOW + 2 * CUT; t += 1000) { /* counts up to that time */
         s.generation_tokens = s.work.value[0] = (double)(t < NOW + 20000 ? t : NOW + 20000);
         (void)node_replica_scraped(&k, &s, t);
         assert_int_equal(lost(&k, t, t), t >= NOW + 20000 + CUT);
@@ -274,7 +274,7 @@ static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
     }
 }
 
-/* Metrics that are read no more, and a health check that is fine: nobody knows. */
+/* Metrics are no longer read, and a health check succeeds: nothing is certain. */
 static void one_that_tells_nothing_is_not_given_up(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void one_that_is_mute_is_lost(void **state)
     assert_false(lost(&k, NOW, NOW + CUT - 1));
     assert_true(lost(&k, NOW, NOW + CUT));
     assert_false(lost(&k, NOW + 1, NOW + CUT)); /* a byte of a probe */
-    k.absent = true;                            /* it was removed, and is not asked any more */
+    k.absent = true;                            /* removed, and no longer probed */
     assert_true(lost(&k, NOW + CUT, NOW + CUT));
 }
 
@@ -308,18 +308,18 @@ static void what_others_see_is_a_sign_too(void **state)
     (void)state;
     struct node_replica k = make(NODE_ENGINE_OTHER);
     struct node_others others = {.who = 7, .count = 1, .sums.work = 1};
-    node_replica_others(&k, &others, 1, NOW); /* a sum begins */
+    node_replica_others(&k, &others, 1, NOW); /* a new sum begins */
     assert_int_equal(k.signs.worked_ms, 0);
     others.sums.work = 2;
     node_replica_others(&k, &others, 1, NOW + 5000);
     assert_int_equal(k.signs.worked_ms, NOW + 5000);
-    assert_int_equal(k.signs.moved_ms, 0); /* late by seconds: no measure for a stall */
+    assert_int_equal(k.signs.moved_ms, 0); /* late by seconds: useless for detecting a stall */
     node_replica_others(&k, &others, 1, NOW + 6000);
     assert_int_equal(k.signs.worked_ms, NOW + 5000);
     assert_false(lost(&k, NOW, NOW + CUT));
 }
 
-/* A prompt that takes longer than stall-cut by what is known of the engine. */
+/* A prompt that takes longer than stall-cut, by the engine's known speed. */
 static void a_long_prompt_beside_it_is_explained(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void a_long_prompt_beside_it_is_explained(void **state)
 
 /* --- between routers */
 
-/* Three routers with a request each, of which nobody knows more: together it is enough. */
+/* Three routers with one request each, and no other evidence: together that is enough. */
 static void what_waits_at_other_routers_counts(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void what_waits_at_other_routers_counts(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
-/* One found it still: the others avoid it, until they see it move. */
+/* One router found a standstill: the others avoid the replica, until they see progress. */
 static void what_another_found_still_is_avoided(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void what_another_found_still_is_avoided(void **state)
     assert_true(node_replica_avoided(&second, NOW + 5000));
 }
 
-/* Without requests nobody sees it move: the router that found it still has its turn to try it, and
+/* Without requests nobody sees progress. The router with the finding tries the replica in turn;
  * then each other may, with one request. */
 static void a_finding_that_nobody_tries_ends(void **state)
 {
@@ -398,8 +398,8 @@ static void a_finding_that_nobody_tries_ends(void **state)
     assert_false(node_replica_avoided(&second, NOW + 15100));
 }
 
-/* A request that the engine has lost, and that cannot go elsewhere, waits on: it keeps nobody from
- * the engine but the router that has it. */
+/* A request that the engine has lost, and that cannot move elsewhere, goes on waiting: only its own
+ * router avoids the engine for that. */
 static void what_waits_on_after_a_back_off_warns_nobody(void **state)
 {
     (void)state;
@@ -417,7 +417,7 @@ static void what_waits_on_after_a_back_off_warns_nobody(void **state)
     assert_int_equal(k.signs.stall, NODE_STALL_COUNTERS);
     assert_int_equal(node_signs_report(&k.signs) & NODE_STILL_FOUND, 0);
     assert_true(node_replica_avoided(&k, NOW + 15100));
-    /* After a trial in vain it is news again. */
+    /* After a failed trial the finding is news again. */
     node_signs_watch(&k, &w, W, NOW + 25100);
     assert_int_equal(k.signs.stall, NODE_STALL_NONE);
     k.signs.tried_ms = NOW + 25200;
@@ -425,7 +425,7 @@ static void what_waits_on_after_a_back_off_warns_nobody(void **state)
     assert_true((node_signs_report(&k.signs) & NODE_STILL_FOUND) != 0);
 }
 
-/* After a pause an answer to a probe may come before the first token of what goes on there. */
+/* After a pause a probe's answer may come before the first token of requests there. */
 static void a_trial_is_over_when_it_moves(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void a_trial_is_over_when_it_moves(void **state)
     assert_false(node_replica_avoided(&k, NOW + 5100));
 }
 
-/* Others' tokens are no sign that this router gets some. */
+/* Others' tokens do not prove that this router gets some. */
 static void a_trial_of_one_that_starved_us_is_not(void **state)
 {
     (void)state;
@@ -471,7 +471,7 @@ static void a_trial_of_one_that_starved_us_is_not(void **state)
     assert_false(node_replica_avoided(&k, NOW + 15200));
 }
 
-/* A router that is cut off from an engine hears nothing of it: that it keeps to itself. */
+/* A router that is cut off from an engine gets no sign of life, and does not report that. */
 static void silence_is_kept(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What may stand behind a replica, and what is said of anything else. */
+/* The labels allowed behind a replica, and the errors for others. */
 #include "node/replica/labels.h"
 
 #include "base/err.h"
@@ -111,7 +111,7 @@ static void wrong_ones_say_what_is_right(void **state)
         const char *wrong = node_labels_parse(slice_of_cstr(bad[i].text), &l);
         assert_non_null(wrong);
         assert_string_equal(wrong, bad[i].wrong);
-        assert_true(l.weight == 7); /* as it was */
+        assert_true(l.weight == 7); /* unchanged */
     }
     char text[NODE_MODEL_ID_MAX + 8] = "model=";
     memset(text + 6, 'm', NODE_MODEL_ID_MAX + 1);

@@ -113,7 +113,8 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     assert_true(s.samples == 3 && node_speed_fresh(&s, later_ms) == 3);
 }
 
-/* Routers that believe each other more than their own eyes would keep a wrong figure for ever. */
+/* Routers that believe each other more than their own samples would keep a wrong figure for
+ * ever. */
 static void own_samples_outvote_what_was_heard(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void what_fades_is_a_sum(void **state)
     node_fading_add(&f, 100, 30000, 1000);
     assert_near(node_fading_now(&f, 30000, 1000), 100, 0);
     assert_near(node_fading_now(&f, 30000, 31000), 50, 0.001);
-    assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* a clock that was read before */
+    assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* a clock reading from before */
     node_fading_add(&f, 10, 30000, 31000);
     assert_near(node_fading_now(&f, 30000, 31000), 60, 0.001);
     assert_near(node_fading_mean_ms(30000), 30000 / 0.693147, 1e-5);

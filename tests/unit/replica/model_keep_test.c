@@ -1,4 +1,4 @@
-/* What was learned of models is known in the next life; what is no such thing is learned anew. */
+/* Learned facts of models are known in the next life; invalid ones are learned anew. */
 #include "node/replica/model_keep.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static struct node_models *taught(void)
     return m;
 }
 
-/* Piece by piece into `to`, unless NULL; returns how many there were. */
+/* Piece by piece into `to`, unless NULL; returns the number of pieces. */
 static unsigned pass_on(struct node_models *from, struct node_models *to, struct buf *out)
 {
     unsigned at = 0, pieces = 0;
@@ -89,11 +89,11 @@ static void the_next_life_predicts_the_same(void **state)
     node_models_check(next);
     for (unsigned i = 0; i <= MODELS; i += 2)
         the_same(m, next, i, true);
-    /* None of them is served before an engine says so. */
+    /* None of them is served before an engine lists it. */
     assert_false(node_models_known(next, name_of(2)));
     assert_int_equal(node_models_also(next, 5, name_of(2)), ERR_OK);
     the_same(m, next, 2, true);
-    /* It goes on from there as the first one does. */
+    /* Learning continues there as in the first one. */
     struct node_models *both[] = {m, next};
     for (unsigned i = 0; i < 2; i++)
         node_model_bytes_add(node_models_row(both[i], name_of(2)), BYTES, &program, 1500, untold);
@@ -131,7 +131,7 @@ static double tokens_of(struct node_models *m)
            node_tokens_deviation(&row->tokens, BYTES, &program);
 }
 
-/* One figure at a time is one that none can be; and each length is cut. */
+/* One impossible figure at a time; and each length is cut. */
 static void what_is_none_is_learned_anew(void **state)
 {
     (void)state;

@@ -146,7 +146,7 @@ static bool denied(const struct node_models *m, const char *name, unsigned repli
     return node_models_denied(m, replica, slice_of_cstr(name), now_ms);
 }
 
-/* Engines that want an API key do not list their models to a router without one. */
+/* Engines that require an API key do not list their models to a router without one. */
 static void clients_teach_what_a_replica_does_not_tell(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     struct slice listed = SLICE("listed");
     assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
     node_models_learn(m, 0, SLICE("a"), false);
-    node_models_learn(m, 1, SLICE("a"), false); /* has told: that is the truth */
+    node_models_learn(m, 1, SLICE("a"), false); /* has listed: that is the truth */
     assert_true(node_models_known(m, SLICE("a")));
     assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
     node_models_deny(m, 0, SLICE("b"), 1000);
@@ -163,13 +163,14 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     assert_false(denied(m, "b", 0, 1000 + NODE_MODELS_DENIED_MS));
     node_models_deny(m, 0, SLICE("a"), 2000);
     assert_false(node_models_known(m, SLICE("a")));
-    node_models_learn(m, 0, SLICE("a"), false); /* it was loaded after all */
+    node_models_learn(m, 0, SLICE("a"), false); /* loaded after all */
     assert_false(denied(m, "a", 0, 2000));
     node_models_check(m);
     node_models_destroy(m);
 }
 
-/* A list is as old as it is. The 404 counts until the replica was asked again, and lists again. */
+/* A list is a past state. The 404 counts until the replica lists the model again on a later
+ * request. */
 static void a_listed_model_may_be_denied(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void a_listed_model_may_be_denied(void **state)
     assert_true(denied(m, "adapter", 0, 1000) && !denied(m, "adapter", 1, 1000));
     assert_true(node_models_denied(m, 0, ids[1], 1000) && !node_models_denied(m, 0, ids[0], 1000));
     assert_false(denied(m, "base", 0, 1000));
-    node_models_listed_anew(m, 0, 999); /* it was asked before the 404 */
+    node_models_listed_anew(m, 0, 999); /* requested before the 404 */
     node_models_listed_anew(m, 1, 1001);
     assert_true(denied(m, "adapter", 0, 1001));
     node_models_listed_anew(m, 0, 1000);
@@ -190,7 +191,7 @@ static void a_listed_model_may_be_denied(void **state)
     node_models_destroy(m);
 }
 
-/* Else each list would send one more request there. */
+/* Otherwise each list would send one more request there. */
 static void who_lists_and_denies_by_turns_is_not_believed(void **state)
 {
     (void)state;
@@ -206,7 +207,7 @@ static void who_lists_and_denies_by_turns_is_not_believed(void **state)
     assert_true(denied(m, "lost", 0, 3000));
     assert_true(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS - 1));
     assert_false(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS));
-    /* Long after, it is the first time again. */
+    /* Long after, a denial is the first again. */
     uint64_t later = 2000 + 2 * NODE_MODELS_DENIED_MS;
     node_models_deny(m, 0, id, later);
     node_models_listed_anew(m, 0, later);
@@ -214,7 +215,7 @@ static void who_lists_and_denies_by_turns_is_not_believed(void **state)
     node_models_destroy(m);
 }
 
-/* Whether operators hear of it, and how it ends. */
+/* Reports to operators, and their end. */
 static void what_is_listed_and_denied_again_is_held_against_it(void **state)
 {
     (void)state;
@@ -232,11 +233,11 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
     assert_true(node_models_deny(m, 0, ids[1], later));
     assert_int_equal(node_models_denials(m, 0).until_ms, later + minute);
     node_models_listed_anew(m, 0, later + 1);
-    assert_false(node_models_deny(m, 0, ids[1], later + 2)); /* told once */
+    assert_false(node_models_deny(m, 0, ids[1], later + 2)); /* reported once */
     node_models_unlisted_let_go(m, 0);
     assert_int_equal(node_models_denials(m, 0).held, 1);
     assert_int_equal(node_models_denials(m, 1).held, 0);
-    /* A success of before, or one among denials, says little. */
+    /* An earlier success, or one among denials, proves little. */
     assert_false(node_models_accepted(m, 0, ids[1], later, later + 3 * minute));
     assert_false(node_models_accepted(m, 0, ids[1], later + 3, later + 3));
     assert_false(node_models_accepted(m, 0, ids[0], later + 2 * minute, later + 2 * minute));
@@ -244,7 +245,7 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
     assert_true(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
     assert_false(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
     assert_int_equal(node_models_denials(m, 0).held, 0);
-    /* It worked since: the first time again. */
+    /* The model worked since: the first time again. */
     later += 3 * minute;
     for (unsigned i = 1; i < 3; i++) {
         assert_false(node_models_deny(m, 0, ids[i], later));
@@ -260,14 +261,14 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
     node_models_destroy(m);
 }
 
-/* Names that are on no list are mistakes of clients. */
+/* Unlisted names are mistakes of clients. */
 static void what_is_not_listed_is_not_held_against_it(void **state)
 {
     (void)state;
     struct node_models *m = make();
     struct slice base = SLICE("base"), typo = SLICE("typo");
     for (unsigned i = 0; i < 3; i++)
-        assert_false(node_models_deny(m, 0, base, 1000 + i)); /* it lists nothing */
+        assert_false(node_models_deny(m, 0, base, 1000 + i)); /* lists nothing */
     assert_int_equal(node_models_set(m, 1, &base, 1), ERR_OK);
     node_models_on_demand(m, 1, true);
     for (unsigned i = 0; i < 3; i++)
@@ -276,7 +277,7 @@ static void what_is_not_listed_is_not_held_against_it(void **state)
     node_models_destroy(m);
 }
 
-/* One that refuses from now on: what it listed is the best that is known. */
+/* An engine that refuses from now on: the last list is the best knowledge. */
 static void who_stops_telling_is_asked_for_all(void **state)
 {
     (void)state;
@@ -293,13 +294,13 @@ static void who_stops_telling_is_asked_for_all(void **state)
     node_models_destroy(m);
 }
 
-/* Names that clients make up at an engine that takes any. */
+/* Names made up by clients, at an engine that accepts any. */
 static bool is_sure(const struct node_models *m, const char *name, unsigned replica)
 {
     return node_replica_set_has(node_models_surely(m, slice_of_cstr(name)), replica);
 }
 
-/* Neither what it listed nor what it answered for was its own. */
+/* Neither the earlier list nor the answered models were its own. */
 static void another_engine_is_another_replica(void **state)
 {
     (void)state;
@@ -307,7 +308,7 @@ static void another_engine_is_another_replica(void **state)
     struct slice ids[] = {SLICE("a"), SLICE("b")};
     assert_int_equal(node_models_set(m, 0, ids, 2), ERR_OK);
     node_models_learn(m, 1, SLICE("a"), false);
-    node_models_doubt(m, 0, SLICE("a")); /* its list says so */
+    node_models_doubt(m, 0, SLICE("a")); /* the list has the name */
     assert_true(is_sure(m, "a", 0) && is_sure(m, "a", 1));
     node_models_doubt(m, 1, SLICE("a"));
     node_models_doubt(m, 1, SLICE("never heard"));
@@ -335,7 +336,7 @@ static void what_clients_teach_is_bounded(void **state)
     assert_true(node_models_known(m, listed) && serves(m, "listed", 1));
     assert_true(node_models_known(m, slice_of_cstr(name)));
     assert_false(node_models_known(m, SLICE("made-up-0")));
-    assert_int_equal(node_models_set(m, 2, late, 2), ERR_OK); /* lists come first */
+    assert_int_equal(node_models_set(m, 2, late, 2), ERR_OK); /* lists have priority */
     assert_true(node_models_known(m, late[0]) && node_models_known(m, late[1]));
     for (unsigned i = 0; i < 3 * NODE_MODELS_DENIALS; i++) {
         int len = snprintf(name, sizeof name, "bogus-%u", i);

@@ -1,4 +1,4 @@
-/* What is held against a replica that serves several models, and rejects requests for one. */
+/* Findings against a replica that serves several models, and rejects requests for one. */
 #include "node/replica/reject.h"
 #include "tests/lib/test.h"
 
@@ -15,7 +15,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* True: from now on it is avoided for it, which it was not. */
+/* True: from now on the replica is avoided for the model, and was not before. */
 static bool contradicted(uint64_t model)
 {
     now += 2;
@@ -32,12 +32,12 @@ static void one_model_is_held_for_itself(void **state)
 {
     (void)state;
     assert_true(contradicted(ADAPTER));
-    assert_true(avoids(ADAPTER) && avoids(0)); /* 0: it may be any */
+    assert_true(avoids(ADAPTER) && avoids(0)); /* 0: perhaps any model */
     assert_false(avoids(BASE));
     char room[NODE_REJECT_TEXT_BYTES];
     assert_string_equal(node_reject_text(400, j.kinds, true, room),
                         "answers 400 to chat requests for one of its models that its peers accept");
-    /* The others would avoid it for all. */
+    /* The others would avoid the replica for all. */
     assert_int_equal(node_reject_report(&j, now), 0);
 }
 
@@ -58,7 +58,7 @@ static void another_model_is_no_trial(void **state)
     assert_false(node_reject_kinds(&j) != 0);
 }
 
-/* A rejection of a model that nothing is held for is judged as if it were the first. */
+/* A rejection of a model without a finding is judged as the first one. */
 static void what_the_other_model_is_due(void **state)
 {
     (void)state;

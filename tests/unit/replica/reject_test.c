@@ -1,4 +1,4 @@
-/* Whose fault a rejection is: which are tried elsewhere, and what is held against a replica. */
+/* The blame for rejections: those tried elsewhere, and the findings against a replica. */
 #include "node/replica/reject.h"
 
 #include "base/check.h"
@@ -21,7 +21,7 @@ static void start(void)
     tries = 0;
 }
 
-/* Of a client whose prompts are all different; with `prompt` one that it sends again. */
+/* The origin of a client's different prompts; with `prompt` a repeated one. */
 static struct node_reject_from prompt_of(uint64_t id, uint64_t prompt)
 {
     return (struct node_reject_from){.client = id, .prompt = prompt};
@@ -56,8 +56,8 @@ static struct node_reject_prior prior_of(unsigned i, struct node_reject_from fro
     return out;
 }
 
-/* There is nobody to ask whether it is the replica's fault, or it is not worth it. Returns what was
- * believed of the replica. */
+/* No peer can show if the replica is to blame, or a trial is not worth its cost. Returns the belief
+ * about the replica. */
 static enum node_reject_guilt passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
     now += 2;
@@ -75,7 +75,7 @@ static enum node_reject_guilt passes(unsigned i, unsigned status, uint64_t id)
     return passes_of(i, status, from_of(id));
 }
 
-/* A request that replica `i` rejects, of which its peers say `good`. Whether it was tried. */
+/* A request that replica `i` rejects, with the peers' verdict `good`. True if a peer was tried. */
 static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from, bool good)
 {
     struct node_rejection x = rejection(i, 1, status, from.client);
@@ -136,14 +136,14 @@ static void a_bad_client_is_hardly_tried_elsewhere(void **state)
             accepts(0, 1, OTHER + n % 20);
         }
         assert_in_range(tries, 1, 8);
-        start(); /* and nobody else is there */
+        start(); /* and no other replica is up */
         for (unsigned n = 0; n < 1000; n++)
             (void)rejects(0, status, CLIENT, false);
         assert_in_range(tries, 1, 30);
     }
 }
 
-/* It hides nothing: another client's request that is rejected there is tried at once. */
+/* A bad client hides nothing: another client's request that is rejected there is tried at once. */
 static void a_bad_client_hides_no_bad_replica(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void a_bad_client_hides_no_bad_replica(void **state)
     assert_true(rejects(0, 400, OTHER, true));
 }
 
-/* All clients come by one gateway, with one key, and a fifth of their requests is bad. */
+/* All clients come through one gateway, with one key, and a fifth of their requests is bad. */
 static void a_mixed_client_is_tried_after_a_few(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void a_bad_prompt_is_not_the_others(void **state)
     assert_in_range(seen, 0, 2);
 }
 
-/* Nor is one sort of rejection another, where no two prompts are alike. */
+/* Nor does one status count for another, if no two prompts are alike. */
 static void a_bad_status_is_not_the_others(void **state)
 {
     (void)state;
@@ -213,8 +213,8 @@ static void a_bad_status_is_not_the_others(void **state)
     assert_true(avoids(1, 1));
 }
 
-/* Broken replicas confirm each other, and so seem to be well, and their client to be a bad one.
- * Not once a peer accepts such requests. */
+/* Broken replicas confirm each other. So they seem to be well, and their client to be bad, until a
+ * peer accepts such requests. */
 static void one_that_never_accepted_is_feared(void **state)
 {
     (void)state;
@@ -226,13 +226,13 @@ static void one_that_never_accepted_is_feared(void **state)
     assert_true(rejects(0, 400, CLIENT, true));
     assert_true(rejects(4, 400, CLIENT, true));
 
-    start(); /* nor is it tried for ever: only bad requests come to it */
+    start(); /* nor is such a replica tried for ever: only bad requests come to it */
     for (unsigned n = 0; n < 1000; n++) {
         (void)rejects(0, 400, CLIENT, false);
         accepts(1 + n % 7, 1, OTHER);
     }
     assert_in_range(tries, 1, 30);
-    for (unsigned n = 0; n < 8; n++) /* nor one that accepts, where its peers do as well */
+    for (unsigned n = 0; n < 8; n++) /* nor a replica that accepts, if its peers do as well */
         accepts(n, 1, CLIENT);
     assert_false(rejects(0, 400, CLIENT, false));
 }
@@ -252,8 +252,8 @@ static void where_all_reject_alike_few_are_tried(void **state)
     }
 }
 
-/* While a replica has no peer, its rejections say nothing of its clients: what they send when it
- * has one again is tried there. An answer that was under way in between does not help it. */
+/* While a replica has no peer, its rejections prove nothing about its clients: their requests are
+ * tried elsewhere once a peer is back. An answer under way in between does not help the replica. */
 static void what_nobody_could_check_blames_no_client(void **state)
 {
     (void)state;
@@ -272,8 +272,8 @@ static void what_nobody_could_check_blames_no_client(void **state)
     }
 }
 
-/* A wrong key at all replicas, and clients that are known by good requests: each of them would be
- * worth a try, were it not known of all that it does not pay. */
+/* A wrong key at all replicas, and clients with good requests before. Each client would be worth a
+ * try, if trials were not known to fail for all. */
 static void what_never_pays_is_tried_no_more(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void a_back_off_and_its_trials(void **state)
     assert_false(node_reject_any(&at[0]));
 }
 
-/* What was under way when it was caught makes no back-off longer, and frees nothing. */
+/* Requests under way at the finding make no back-off longer, and free nothing. */
 static void what_was_sent_before_is_no_trial(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ enum {
     TOOLS = NODE_REJECT_TOOLS,
 };
 
-/* One without a tool parser, or that takes no images, and nothing but those. */
+/* A replica without a tool parser, or without images, and only such requests. */
 static void one_kind_of_request(void **state)
 {
     (void)state;
@@ -348,20 +348,20 @@ static void one_kind_of_request(void **state)
     assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + TOOLS + MEDIA));
     assert_false(avoids(0, CHAT + STREAM) || avoids(0, TEXT + STREAM));
     accepts(0, CHAT, CLIENT);
-    assert_true(avoids(0, CHAT + TOOLS)); /* others say nothing of it */
+    assert_true(avoids(0, CHAT + TOOLS)); /* others prove nothing about tools */
     rejects_kind(0, CHAT + MEDIA);
     assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + MEDIA));
-    assert_false(avoids(0, CHAT)); /* it accepted that in between */
+    assert_false(avoids(0, CHAT)); /* accepted in between */
     assert_false(avoids(0, TEXT));
 }
 
-/* What it is, where it rejects several kinds: all of them, or as many as did not work since. */
+/* The common part of several rejected kinds: all kinds, or as many as did not work since. */
 static void several_kinds_of_requests(void **state)
 {
     (void)state;
     start();
     rejects_kind(0, CHAT + STREAM);
-    rejects_kind(0, CHAT + TOOLS); /* that follows from the first */
+    rejects_kind(0, CHAT + TOOLS); /* implied by the first */
     assert_false(avoids(0, TEXT));
     rejects_kind(0, TEXT);
     assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* and nothing accepted: all */
@@ -386,7 +386,7 @@ static void several_kinds_of_requests(void **state)
     assert_false(avoids(0, TEXT));
 }
 
-/* It answers at once, so it has room for everything: not while nobody knows whose fault it is. */
+/* The replica answers at once, so it has room for everything: not while the blame is open. */
 static void a_doubt_avoids(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void another_router_is_heeded(void **state)
     assert_true(rejects(0, 401, CLIENT, true));
     hear(1, 0, true);
     assert_true(avoids(1, 1));
-    now = at[0].backoff.until_ms + 1; /* that one tries it */
+    now = at[0].backoff.until_ms + 1; /* the other router tries the replica */
     assert_false(avoids(0, 1));
     assert_true(avoids(1, 1));
     accepts(0, 1, CLIENT);
@@ -428,7 +428,7 @@ static void another_router_is_heeded(void **state)
     assert_false(avoids(1, 1));
 }
 
-/* It has a back-off's time for it. */
+/* The first router has a back-off's time for that. */
 static void the_others_try_where_the_first_has_no_request(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
-/* Trials in vain at others: own eyes look, and what they see counts. */
+/* Others report failed trials: this router tries too, and its own results count. */
 static void what_others_tell_is_heeded_for_a_minute(void **state)
 {
     (void)state;
@@ -466,7 +466,8 @@ static void what_others_tell_is_heeded_for_a_minute(void **state)
     assert_false(avoids(1, 1));
 }
 
-/* One router heard that it rejects chats. That it accepts something else says nothing of those. */
+/* A router learned that the replica rejects chats. An accepted request of another kind proves
+ * nothing about chats. */
 static void own_eyes_see_one_kind(void **state)
 {
     (void)state;
@@ -476,7 +477,7 @@ static void own_eyes_see_one_kind(void **state)
     accepts(1, TEXT, CLIENT);
     assert_true(avoids(1, CHAT) && node_reject_kinds(&at[1]) != 0);
     assert_int_equal(node_reject_status(&at[1]), 400);
-    rejects_kind(1, CHAT); /* no news: there is one that tries it */
+    rejects_kind(1, CHAT); /* no news: another router runs the trial */
     assert_true(at[1].kinds == 0);
     now += NODE_REJECT_HEED_MS;
     node_reject_sent(&at[1], CHAT, 0, now);
@@ -484,8 +485,8 @@ static void own_eyes_see_one_kind(void **state)
     assert_false(avoids(1, CHAT));
 }
 
-/* A replica that gets its share all the same is rejected all the time: its back-off, for when it is
- * avoided again, is not longer for that. */
+/* A replica that still gets its share is rejected all the time: the next back-off is not longer for
+ * that. */
 static void only_a_trial_makes_the_back_off_longer(void **state)
 {
     (void)state;
@@ -543,7 +544,7 @@ static void a_restart_forgets(void **state)
     node_reject_doubt(&at[0], &x, true);
     node_reject_renew(&at[0]);
     assert_int_equal(at[0].kinds, 0);
-    assert_int_equal(at[0].doubts, 1); /* its end is still to come */
+    assert_int_equal(at[0].doubts, 1); /* the request's end is still to come */
     assert_int_equal(at[0].contradicted, 1);
 }
 

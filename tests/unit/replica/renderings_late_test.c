@@ -1,8 +1,8 @@
-/* Where late system messages stand is learned, and only that: from engines that move them to the
- * head (docs/adr/0051). */
+/* The place of late system messages is learned, and nothing else: from engines that move them to
+ * the head (docs/adr/0051). */
 #include "tests/lib/rendering_world.h"
 
-/* A message that changes nothing that leads, but what is cached behind it. */
+/* A message that changes no lead, but the cached text behind. */
 static void late_system_messages_are_learned_too(void **state)
 {
     (void)state;
@@ -23,15 +23,15 @@ static void late_system_messages_are_learned_too(void **state)
            2 * LEARNED_WITHIN);
 }
 
-/* The prompt that was written is sent to replica 0, which has `cached` of its bytes; all but the
- * last message was recorded there. Whether the reading changed. */
+/* Sends the written prompt to replica 0, which has `cached` of its bytes; all but the last message
+ * was recorded there. True if the reading changed. */
 static bool found(double cached, double last, bool late_new)
 {
     w.kind = node_renderings_kind(w.r, SLICE("client"), "chat", SLICE("model"), 1);
     struct node_rendered what = node_renderings_of(w.kind);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w.r, &what, 0);
-    if (late_new) /* its answer counts, also where its first byte was not seen */
+    if (late_new) /* the answer counts even without a seen first byte */
         node_renderings_void(w.r, &what);
     what.late_new = late_new;
     static struct chain chain;
@@ -63,7 +63,7 @@ static void two_turns_tell(void **state)
     node_renderings_destroy(w.r);
 }
 
-/* A client that is known sends them from some day on. */
+/* A known client starts sending them. */
 static void the_first_late_system_message_begins_a_watch(void **state)
 {
     (void)state;
@@ -72,12 +72,12 @@ static void the_first_late_system_message_begins_a_watch(void **state)
     for (unsigned i = 0; i < 70; i++)
         request(&w, &none);
     assert_int_equal(w.kind->watch, 0);
-    assert_true(w.kind->quiet > LEARNED_WITHIN); /* surprises would begin none for so long */
+    assert_true(w.kind->quiet > LEARNED_WITHIN); /* surprises would begin no watch for so long */
     assert_in_range(learned_after(&w, &late, LEARNED_WITHIN), 1, LEARNED_WITHIN);
     node_renderings_destroy(w.r);
 }
 
-/* A conversation that a full cache has lost looks like one that a late message has changed. */
+/* A conversation lost by a full cache looks like one changed by a late message. */
 static void late_system_messages_that_stay_are_left_in_place(void **state)
 {
     (void)state;

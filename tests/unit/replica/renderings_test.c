@@ -1,5 +1,5 @@
-/* What is learned of how engines render prompts: from engines that drop the first line, sort the
- * tools, put them elsewhere; and what must not be learned. */
+/* Learning how engines render prompts: from engines that drop the first line, sort the tools, put
+ * them elsewhere; and the facts that must not be learned. */
 #include "tests/lib/rendering_world.h"
 
 static void what_leads_and_changes_is_left_out(void **state)
@@ -11,7 +11,7 @@ static void what_leads_and_changes_is_left_out(void **state)
            LEARNED_WITHIN);
 }
 
-/* Where conversations keep their lines, first turns alone tell that they do not count. */
+/* If conversations keep their lines, only first turns show that the lines do not count. */
 static void a_line_of_a_conversation_is_left_out_too(void **state)
 {
     (void)state;
@@ -47,8 +47,8 @@ static void noise_makes_it_slower_and_no_worse(void **state)
            LEARNED_WITHIN);
 }
 
-/* An engine that shows the model all of it, whatever changes: no answer speaks for leaving it out.
- */
+/* An engine that shows the model everything, whatever changes: no answer supports leaving a part
+ * out. */
 static void what_counts_is_never_left_out(void **state)
 {
     (void)state;
@@ -75,8 +75,8 @@ static void what_counts_is_never_left_out(void **state)
     }
 }
 
-/* Each has a line of its own that counts. More is cached than the router knows of, but not because
- * the line does not count. */
+/* Each prompt has its own line, which counts. More is cached than the router knows, but for another
+ * reason. */
 static void warm_engines_do_not_mislead(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void warm_engines_do_not_mislead(void **state)
     assert_in_range(wrong, 0, 200);
 }
 
-/* A prompt may be all lead. What is left without it is so little that it explains any answer: such
+/* A prompt may be all lead. The remaining text is so short that it explains any answer: such
  * prompts lost their places when a router began beside warm engines. */
 static void a_prompt_that_is_all_lead_counts(void **state)
 {
@@ -118,7 +118,7 @@ static void a_prompt_that_is_all_lead_counts(void **state)
     }
 }
 
-/* Beside them it learns as soon as anywhere what changes from turn to turn. */
+/* Beside them the router learns parts that change from turn to turn as fast as anywhere. */
 static void warm_engines_do_not_hinder(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void a_fleet_that_differs_does_not_swing(void **state)
     }
 }
 
-/* Who is known costs nothing: no print is made any more. */
+/* Known clients cost nothing: no more prints are made. */
 static void a_watch_ends(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void a_watch_ends(void **state)
     write_prompt(&h, 0, 0);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     assert_int_equal(what.stamp, 0);
-    /* It begins again where answers are at odds, and then again much later. */
+    /* The watch begins again if answers contradict, and then again much later. */
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
     assert_in_range(learned_after(&w, &drops, 2 * LEARNED_WITHIN + 64), 1, 2 * LEARNED_WITHIN + 64);
     node_renderings_destroy(w.r);
@@ -209,7 +209,7 @@ static void kinds_are_bounded(void **state)
     node_renderings_destroy(w.r);
 }
 
-/* Answers that come when another kind has the place say nothing of that one. */
+/* Answers that come after another kind took the place are no evidence about that kind. */
 static void what_gave_way_is_answered_in_vain(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void see(void *context, const struct chain *chain, unsigned replica)
     chains_seen++;
 }
 
-/* What is recorded again under another rendering is what a prompt of today would be. */
+/* Prompts recorded again under another rendering equal new prompts. */
 static void prints_are_joined_anew(void **state)
 {
     (void)state;

@@ -101,12 +101,12 @@ static void broken_connections_in_a_row_take_it_down(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
     node_replica_answered(&k, NODE_OUTCOME_BROKEN, 0);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
-    node_replica_answered(&k, NODE_OUTCOME_OK, 0); /* it was sent before */
+    node_replica_answered(&k, NODE_OUTCOME_OK, 0); /* sent before */
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
 }
 
-/* The last resort: where all are down one is tried, and if it answers it is up, whatever probes and
- * back-offs are still to come. What was sent before it went down proves nothing. */
+/* The last resort: if all are down one is tried. If it answers, the replica is up, whatever is
+ * pending. Requests sent before it went down prove nothing. */
 static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
 {
     (void)state;
@@ -125,8 +125,9 @@ static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
     assert_false(k.trouble.gone);
 }
 
-/* Its health check is fine and every request breaks: it is up, but avoided until the back-off is
- * over; then one request may try it, and when that breaks it is avoided twice as long. */
+/* The health check succeeds and every request breaks: the replica is up, but avoided until the
+ * back-off is over. Then one request may try, and if that breaks the next back-off is twice as
+ * long. */
 static void a_good_probe_does_not_end_the_back_off(void **state)
 {
     (void)state;
@@ -152,18 +153,18 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
     }
     now += away_ms;
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
-    node_replica_answering(&k, now, now); /* it works again, and others may come */
+    node_replica_answering(&k, now, now); /* works again, and others may come */
     k.load.requests = 1;
     assert_false(node_replica_avoided(&k, now));
     node_replica_answered(&k, NODE_OUTCOME_OK, now);
-    now += 61000; /* and what happens much later is a new story */
+    now += 61000; /* and a much later failure is a new story */
     for (int i = 0; i < 5; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now + 1000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
-/* Whoever sends a request that makes engines answer 500 must not be able to take them all down. */
+/* A client with a request that makes engines answer 500 must not be able to take them all down. */
 static void errors_of_the_engine_never_take_it_down(void **state)
 {
     (void)state;
@@ -194,8 +195,7 @@ static void errors_in_a_row_make_it_avoided_longer_and_longer(void **state)
         assert_false(node_replica_avoided(&k, now + bounded_ms));
         now += bounded_ms + 1000;
     }
-    node_replica_answered(&k, NODE_OUTCOME_OK,
-                          now); /* it is used again, but failing soon is worse */
+    node_replica_answered(&k, NODE_OUTCOME_OK, now); /* used again, but an early failure is worse */
     assert_false(node_replica_backing_off(&k, now));
     now += NODE_BACKOFF_FORGET_MS;
     for (int i = 0; i < 3; i++)
@@ -233,11 +233,11 @@ static void an_engine_that_moves_is_seen_to(void **state)
     struct node_replica k = make();
     struct node_scrape s = scrape_of(1000, 500);
     assert_false(node_signs_are_moving(&k.signs, 1000));
-    (void)node_replica_scraped(&k, &s, 1000); /* what was before nobody knows */
+    (void)node_replica_scraped(&k, &s, 1000); /* the history before is unknown */
     (void)node_replica_scraped(&k, &s, 2000);
     assert_false(node_signs_are_moving(&k.signs, 2000));
     s.generation_tokens = 10;
-    (void)node_replica_scraped(&k, &s, 3000); /* not known before */
+    (void)node_replica_scraped(&k, &s, 3000); /* unknown before */
     assert_false(node_signs_are_moving(&k.signs, 3000));
     s.generation_tokens = 11;
     (void)node_replica_scraped(&k, &s, 4000);
@@ -277,7 +277,7 @@ static void restarts_are_seen(void **state)
     s.start_time_s += 30;
     assert_true(node_replica_scraped(&k, &s, 4000));
     assert_false(node_replica_scraped(&k, &s, 5000));
-    s.prefix_queries = s.prompt_tokens = 10; /* an engine that tells no start time */
+    s.prefix_queries = s.prompt_tokens = 10; /* an engine without a start time */
     s.start_time_s = -1;
     assert_true(node_replica_scraped(&k, &s, 6000));
     assert_int_equal(k.restarts, 2);
@@ -297,8 +297,8 @@ static void a_missing_counter_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &s, 5000));
 }
 
-/* Two ranks behind one URL, whose counters are added. One that is missing from a reading or two
- * does not take the other's cache away. */
+/* Two ranks behind one URL with their counters added. A rank that is missing from one or two
+ * readings does not remove the other's cache. */
 static void a_missing_rank_is_no_restart(void **state)
 {
     (void)state;
@@ -316,12 +316,12 @@ static void a_missing_rank_is_no_restart(void **state)
     assert_int_equal(k.restarts, 0);
     for (unsigned i = 0; i < 2; i++)
         assert_false(node_replica_scraped(&k, &one, 5000 + 1000 * i));
-    assert_true(node_replica_scraped(&k, &one, 7000)); /* it is gone, and its cache */
+    assert_true(node_replica_scraped(&k, &one, 7000)); /* the rank is gone, with the cache */
     one.start_time_s += 30;
     assert_true(node_replica_scraped(&k, &one, 8000));
     both.start_time_s = one.start_time_s;
     assert_false(node_replica_scraped(&k, &both, 9000));
-    one.start_time_s += 30; /* it restarted, and the other rank is not ready yet */
+    one.start_time_s += 30; /* restarted, and the other rank is not ready yet */
     assert_true(node_replica_scraped(&k, &one, 10000));
 }
 
@@ -368,12 +368,12 @@ static void cache_size_is_told_or_configured(void **state)
     struct node_scrape s = scrape_of(0, 0);
     (void)node_replica_scraped(&k, &s, 1000);
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
-    s.cache_tokens = -1; /* missing this time: what it told stays */
+    s.cache_tokens = -1; /* missing this time: the earlier value stays */
     (void)node_replica_scraped(&k, &s, 2000);
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
 }
 
-/* SGLang's /server_info is read beside its metrics and tells sizes only. */
+/* SGLang's /server_info is read beside the metrics and has only sizes. */
 static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
-/* A request of 10,000 tokens that began there. 9,000 of them were recorded so deep in its cache. */
+/* A request of 10,000 tokens that began there. 9,000 of them were recorded so deep in the cache. */
 static void begin(struct node_replica *k, float depth)
 {
     struct node_work work = {
@@ -437,13 +437,13 @@ static void counters_of_the_engine_correct_the_belief(void **state)
     assert_true(factor_after_windows(1, 1, 0) == 1);
     double half = factor_after_windows(1, 0.5, 0);
     assert_true(half < 0.6 && half > 0.4);
-    assert_true(factor_after_windows(1, 0.5, 1) == 1); /* answers tell already */
+    assert_true(factor_after_windows(1, 0.5, 1) == 1); /* answers already report it */
     assert_true(factor_after_windows(2, 0.5, 0) == 1); /* mostly others' requests, or none at all */
-    assert_true(factor_after_windows(1, 0, 0) == 1); /* whatever their depth: it is not the size */
+    assert_true(factor_after_windows(1, 0, 0) == 1);   /* whatever the depth: not the size */
 }
 
-/* Half of the 20,000 tokens between two scrapes are another router's; those that were recorded deep
- * in the cache are no hits. */
+/* Half of the 20,000 tokens between two scrapes are another router's; those recorded deep in the
+ * cache are no hits. */
 static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
 {
     struct node_replica k = make();
@@ -495,7 +495,7 @@ static void what_answers_told_others_counts_here(void **state)
     (void)node_replica_scraped(&heard, &s, 1);
     for (unsigned i = 0; i < 20; i++)
         deep_miss(&told, i % 2);
-    assert_int_equal(told.cache.sums.told, 20); /* counters are left alone then */
+    assert_int_equal(told.cache.sums.told, 20); /* counters are ignored in that case */
     double size, weight;
     node_replica_size_known(&told, &size, &weight);
     assert_true(size < 0.7 && weight > 1);
@@ -506,7 +506,7 @@ static void what_answers_told_others_counts_here(void **state)
     }
     assert_true(fabs(heard.belief.factor - told.belief.factor) < 0.01);
     node_replica_size_known(&heard, &size, &weight);
-    assert_true(weight == 0); /* and goes no further */
+    assert_true(weight == 0); /* and no further */
     deep_miss(&heard, true);  /* the same again is no news */
     for (unsigned i = 0; i < 40; i++)
         node_replica_size_fade(&heard, 0);
@@ -521,11 +521,11 @@ static void who_comes_back_starts_slowly(void **state)
     uint64_t now = 100000;
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     k.load.requests = 1000;
-    assert_false(node_replica_avoided(&k, now)); /* it was always there, for all that is known */
+    assert_false(node_replica_avoided(&k, now)); /* there from the start, as far as known */
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, now);
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     for (unsigned limit = NODE_WARM_REQUESTS, s = 0; s < NODE_WARM_MS / 1000; s++, limit *= 2) {
-        k.load.requests = limit / 2 - 1; /* and what others have there */
+        k.load.requests = limit / 2 - 1; /* and others' requests there */
         k.load.remote.requests = limit / 2;
         assert_false(node_replica_avoided(&k, now + s * 1000));
         k.load.remote.requests++;
@@ -538,10 +538,10 @@ static void who_comes_back_starts_slowly(void **state)
     assert_false(node_replica_avoided(&k, now + 20000));
     s.start_time_s += 100;
     assert_true(node_replica_scraped(&k, &s, now + 20000));
-    assert_true(node_replica_avoided(&k, now + 20000)); /* it was gone unseen */
+    assert_true(node_replica_avoided(&k, now + 20000)); /* gone unseen */
 }
 
-/* As if it had never been there, but for its name and its counters. */
+/* Like a new replica, except for its name and its counters. */
 static void one_that_is_renewed_is_as_if_new(void **state)
 {
     (void)state;

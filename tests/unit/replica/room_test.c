@@ -1,4 +1,4 @@
-/* Room that no engine reports: what was never seen to run at once (room.h, booking.h, fleet.h). */
+/* Room that no engine reports: amounts never seen to run at once (room.h, booking.h, fleet.h). */
 #include "node/replica/room.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static void answer_that_takes_long_has_waited(void **state)
     assert_false(node_room_waited(0.04, 0.002, 0.02)); /* computed between two steps */
 }
 
-/* Half as much again as ever ran at once costs a third of a residence, twice as much all of it. */
+/* Half as much again as ever ran at once costs a third of a residence, twice as much a whole
+ * one. */
 static void what_never_ran_at_once_may_not_fit(void **state)
 {
     (void)state;
@@ -33,16 +34,16 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(fabs(node_room_beyond_s(&room, amount(39, 0), amount(1, 0), 0, 10) - 10) < 1e-9);
     assert_true(fabs(node_room_beyond_s(&room, amount(9, 79000), amount(1, 1000), 0, 10) - 10) <
                 1e-9);
-    /* One alone runs anywhere, however large. */
+    /* A single request runs anywhere, however large. */
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 100000), 0, 10) == 0);
     assert_true(fabs(node_room_beyond_s(&room, amount(1, 100000), amount(1, 100000), 0, 10) - 10) <
                 1e-9);
-    /* Three short answers had ended: at an idle engine a prompt was said to wait for 411 s. */
+    /* Three short answers had ended: at an idle engine a prompt was predicted to wait for 411 s. */
     room = (struct node_room){.ran_anywhere = {8, 80}};
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(7, 7 * 4700), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(8, 8 * 4700), amount(1, 4700), 0, 0.04) > 0);
-    /* Nothing is known. While load rose short prompts gathered at one of twelve: 142 of 435. */
+    /* No evidence yet. While load rose, short prompts gathered at one of twelve: 142 of 435. */
     room = (struct node_room){0};
     assert_true(node_room_beyond_s(&room, amount(71, 1e6), amount(1, 1000), 36, 10) == 0);
     assert_true(fabs(node_room_beyond_s(&room, amount(143, 1e6), amount(1, 0), 36, 10) - 10) <
@@ -50,8 +51,8 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(7, 1e6), amount(1, 1000), 1, 10) == 0);
 }
 
-/* What ran at one of them ran anywhere, once so many answers ended that load no longer just rises.
- */
+/* An amount that ran at one ran anywhere, once so many answers ended that load no longer just
+ * rises. */
 static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
 {
     (void)state;

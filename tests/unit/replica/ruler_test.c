@@ -24,18 +24,18 @@ static void test_the_last_word_on_a_checkpoint_counts(void **state)
     node_ruler_destroy(ruler);
 }
 
-/* Of an answer all tokens but the last were computed. */
+/* All tokens of an answer but the last were computed. */
 static void test_the_next_prompt_repeats_the_answer(void **state)
 {
     const struct node_ruler_mark m = {.id = 7, .tokens = 1000, .answer = 101};
     (void)state;
     begin();
     assert_float_equal(node_ruler_tokens(ruler, &m), 1100, 0);
-    /* Templates that leave reasoning out, say: what was found ends with the prompt. */
+    /* For example templates that leave reasoning out: the cached part ends with the prompt. */
     for (unsigned i = 0; i < 20; i++)
         node_ruler_found(ruler, &m, 992, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
-    /* One that lost more than its answer says nothing of that. */
+    /* A turn that lost more than its answer proves nothing about that. */
     for (unsigned i = 0; i < 100; i++)
         node_ruler_found(ruler, &m, 500, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
@@ -77,7 +77,7 @@ static void test_the_next_life_knows_the_same(void **state)
         node_ruler_found(ruler, &answer, 992, 16); /* answers are not repeated */
     for (uint64_t id = 1; id <= 60000; id++)
         node_ruler_note(ruler, &(struct node_ruler_mark){id, (uint32_t)id % 7, (uint32_t)id, 5});
-    node_ruler_note(next, &(struct node_ruler_mark){.id = 60000, .tokens = 3}); /* its own word */
+    node_ruler_note(next, &(struct node_ruler_mark){.id = 60000, .tokens = 3}); /* measured there */
     size_t from = 0;
     for (at = 0; node_ruler_keep(ruler, &at, &out) == 1; from = out.len, pieces++)
         node_ruler_recall(next, slice_skip(buf_slice(&out), from));
@@ -92,7 +92,8 @@ static void test_the_next_life_knows_the_same(void **state)
     assert_true(known > 10000);
     assert_int_equal(node_ruler_at(next, 60000)->tokens, 3);
     assert_float_equal(node_ruler_tokens(next, &answer), 1000, 0);
-    /* The same ones give way in both, but in the place of the next one's own word. */
+    /* The same marks are evicted in both, except that the next one's own measurement takes a
+     * place. */
     unsigned others = 0;
     for (uint64_t id = 100001; id <= 120000; id++) {
         node_ruler_note(ruler, &(struct node_ruler_mark){.id = id, .tokens = 1});

@@ -20,7 +20,7 @@ static int parse(const char *text, struct node_scrape *out)
     return node_scrape_parse(slice_of_cstr(text), out, NULL);
 }
 
-/* What a real vLLM 0.32 said, as recorded. */
+/* Recorded metrics of a real vLLM 0.32. */
 static void test_vllm_recorded(void **state)
 {
     (void)state;
@@ -69,8 +69,8 @@ static void test_vllm_recorded(void **state)
     assert_near(s.sleeping, 0, 0);
 }
 
-/* Sums of histograms; those of several ranks add up. Without the tokens that were computed they
- * follow from the prompts and the share that no cache had. */
+/* Sums of histograms; those of several ranks add up. Without counts of computed tokens, these
+ * follow from the prompts and the uncached share. */
 static void test_vllm_histograms(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void test_vllm_histograms(void **state)
     assert_near(s.prefill_s, -1, 0);
 }
 
-/* One name of one rank is missing, and the other names are there: that is fewer than before. */
+/* One name of one rank is missing, and the other names are there: fewer than before. */
 static void test_counters_of_ranks_are_counted(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_counters_of_ranks_are_counted(void **state)
     assert_near(s.series, 3, 0);
 }
 
-/* Each set of adapters that ran has a series, as an engine left them; the last one counts. */
+/* Each set of adapters that ran has a series, as left by an engine; the last one counts. */
 static void test_adapters(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_values(void **state)
     (void)state;
     static const struct {
         const char *text;
-        double value; /* -1: as good as not told; -2: a syntax error */
+        double value; /* -1: as if missing; -2: a syntax error */
     } cases[] = {
         {"1", 1},
         {"1.", 1},
@@ -426,12 +426,11 @@ static void test_ranks_of_vllm(void **state)
     assert_near(ranks[1].block_tokens, 16, 0);
     assert_near(ranks[1].start_time_s, 1.7e9, 0);
     assert_near(ranks[1].adapter_slots, 4, 0);
-    assert_int_equal(ranks[1].adapters.len, 0); /* whose they are is not said */
+    assert_int_equal(ranks[1].adapters.len, 0); /* the owner is not given */
 }
 
-/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as it was seen: blocks
- * are those of all ranks, and kv_cache_size_tokens is one's. Older releases say the blocks alone.
- * */
+/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as observed: blocks are
+ * those of all ranks, and kv_cache_size_tokens is one's. Older releases report only the blocks. */
 static void test_blocks_of_vllm_are_of_all_ranks(void **state)
 {
     (void)state;
@@ -474,7 +473,7 @@ static void test_hits_of_ranks_of_sglang(void **state)
     assert_near(s.prefix_queries, 21, 0); /* the server's own, not the sum */
     assert_near(s.prefix_hits, 5, 0);
     assert_int_equal(s.ranks, 2);
-    assert_near(ranks[0].generation_tokens, 80, 0); /* as they come: the server counts at the end */
+    assert_near(ranks[0].generation_tokens, 80, 0); /* immediate: the server counts at the end */
     assert_near(ranks[0].prefix_queries, 8, 0);
     assert_near(ranks[0].prefix_hits, 0, 0);
     assert_near(ranks[1].prefix_queries, 14, 0);
@@ -502,7 +501,7 @@ static void test_ranks_of_sglang(void **state)
     assert_near(ranks[1].cache_tokens, 1000, 0);
     assert_near(ranks[1].prompt_tokens, -1, 0);
     assert_near(ranks[1].prefix_queries, -1, 0);
-    assert_near(ranks[1].steps_s, 0.2, 1e-12); /* as slow as all */
+    assert_near(ranks[1].steps_s, 0.2, 1e-12); /* as slow as all together */
     assert_int_equal(parse("sglang:num_running_reqs{tp_rank=\"0\"} 1.0\n", &s), 0);
     assert_int_equal(s.ranks, 0);
 }

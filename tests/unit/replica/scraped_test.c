@@ -46,7 +46,7 @@ static void two_read_for_all(void **state)
     (void)state;
     uint64_t now = 100000;
     struct node_replica first = make(2, 0), second = make(2, 1), third = make(2, 2);
-    assert_true(node_scraped_due(&third, INTERVAL_MS, now)); /* it knows nothing */
+    assert_true(node_scraped_due(&third, INTERVAL_MS, now)); /* knows nothing */
     struct node_scrape s = scrape_of(1000, 1700000000.125);
     struct crdt_learned told = reads(&first, &s, now);
     node_scraped_hear(&third, 1, &told, false, now);
@@ -56,13 +56,13 @@ static void two_read_for_all(void **state)
     assert_false(node_scraped_due(&third, INTERVAL_MS, now));
     struct crdt_learned nothing = {0};
     node_scraped_report(&third, now, &nothing);
-    assert_int_equal(nothing.scrapes, 0); /* it read nothing */
+    assert_int_equal(nothing.scrapes, 0); /* read nothing */
     assert_false(node_scraped_due(&third, INTERVAL_MS, now + NODE_SCRAPE_STALE_MS - 1));
     assert_true(node_scraped_due(&third, INTERVAL_MS, now + NODE_SCRAPE_STALE_MS));
     assert_false(node_scraped_due(&third, 10000, now + 29999));
 }
 
-/* The same report again is no news: else figures of a router that hangs would stay fresh. */
+/* A repeated report is no news: otherwise figures of a router that hangs would stay fresh. */
 static void a_report_counts_once(void **state)
 {
     (void)state;
@@ -75,8 +75,8 @@ static void a_report_counts_once(void **state)
     assert_true(node_scraped_due(&third, INTERVAL_MS, now));
 }
 
-/* SGLang counts tokens when a request ends. What its schedulers count in between only the router
- * sees that reads it; the third one hears that it moves, each time. */
+/* SGLang counts tokens when a request ends. Only the reading router sees the schedulers' counts in
+ * between; the third one learns of each move. */
 static void work_that_one_reads_moves_it_for_all(void **state)
 {
     (void)state;
@@ -86,27 +86,27 @@ static void work_that_one_reads_moves_it_for_all(void **state)
     for (unsigned i = 0; i < 5; i++, now += 1000) {
         s.work.value[10] = 100 + i; /* sglang:realtime_tokens_total */
         struct crdt_learned told = reads(&first, &s, now);
-        assert_int_equal(told.engine_work, 0); /* with all that is learned: learned.c */
+        assert_int_equal(told.engine_work, 0); /* with all other learned values: learned.c */
         told.engine_work = first.cache.sums.work;
         node_scraped_hear(&third, 1, &told, false, now + 100);
     }
     assert_int_equal(first.cache.sums.work, 4);
-    assert_int_equal(third.cache.sums.work, 0); /* it saw nothing itself */
+    assert_int_equal(third.cache.sums.work, 0); /* has seen nothing itself */
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_true(node_signs_tells_steps(&third));
-    struct crdt_learned told = reads(&first, &s, now); /* it stands still */
+    struct crdt_learned told = reads(&first, &s, now); /* stands still */
     told.engine_work = first.cache.sums.work;
     node_scraped_hear(&third, 1, &told, false, now + 100);
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_int_equal(third.signs.still_ms, now + 100);
-    told.engine_work = 900; /* of another router: where it stands says nothing */
+    told.engine_work = 900; /* of another router: its position proves nothing */
     told.scrapes = 77;
     node_scraped_hear(&third, 2, &told, false, now + 200);
     assert_int_equal(third.signs.moved_ms, now - 900);
 }
 
-/* It scraped by itself once, for want of reports or because its requests got no token. For a while
- * that counts: a report that is older than it would look like a token that came since. */
+/* The router scraped by itself once, for lack of reports or because its requests got no token. For
+ * a while that reading counts: an older report would look like a later token. */
 static void own_readings_count_for_a_while(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
     struct node_scrape s = scrape_of(1000, 1700000000);
     struct crdt_learned told = reads(&first, &s, now);
     node_scraped_hear(&third, 1, &told, false, now);
-    s = scrape_of(900, 1700000000); /* read a little earlier, and heard later */
+    s = scrape_of(900, 1700000000); /* read a little earlier, and received later */
     told = reads(&second, &s, now);
     node_scraped_hear(&third, 2, &told, true, now + 1000);
     assert_int_equal(third.restarts, 0);
@@ -152,8 +152,8 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
     assert_true(third.scrape.prefix_queries == 10);
 }
 
-/* A packet of an answer was lost and sent again; meanwhile the router listened to another one. The
- * answer was once taken for that of an engine that had restarted, and all forgot its prefixes. */
+/* A packet of an answer was lost and repeated; meanwhile the router used another's reports. The
+ * late answer was once taken for a restarted engine's, and all forgot its prefixes. */
 static void an_answer_that_is_late_is_no_restart(void **state)
 {
     (void)state;

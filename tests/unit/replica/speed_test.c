@@ -1,4 +1,4 @@
-/* What one replica's speed is learned from (speed.h), beside streams. */
+/* Sources of one replica's speed (speed.h), besides streams. */
 #include "node/replica/speed.h"
 
 #include <math.h>
@@ -55,8 +55,7 @@ static void the_engines_histograms_teach(void **state)
     assert_near(1 / k.shown.pace.value, 0.004, 0.05);
 }
 
-/* A reading that missed half an hour, a restart and metrics that are not there teach nothing
- * absurd. */
+/* A reading that missed half an hour, a restart and missing metrics teach nothing absurd. */
 static void strange_readings_do_no_harm(void **state)
 {
     (void)state;
@@ -67,7 +66,7 @@ static void strange_readings_do_no_harm(void **state)
         scrape(&k, &s, 50000, 0.004, &now_ms);
     s.prefill_s += 1e9; /* one prompt, and a clock that jumped */
     scrape(&k, &s, 50000, 0.004, &now_ms);
-    struct node_scrape gone = scrape_new(); /* it restarted */
+    struct node_scrape gone = scrape_new(); /* restarted */
     gone.start_time_s = 500;
     (void)node_replica_scraped(&k, &gone, now_ms += 1000);
     s = node_scrape_unknown;
@@ -77,7 +76,7 @@ static void strange_readings_do_no_harm(void **state)
     assert_near(1 / k.shown.pace.value, 0.004, 0.1);
 }
 
-/* They are of all requests, mixed: what was timed here is better. */
+/* Histograms include all requests, mixed: times measured here are better. */
 static void streams_are_believed_before_histograms(void **state)
 {
     (void)state;
@@ -94,8 +93,8 @@ static void streams_are_believed_before_histograms(void **state)
     assert_near(k.shown.rate.value, 5000, 0.01);
 }
 
-/* Answers that are all alike cannot tell prefill from decode: both are off by the same factor. One
- * that stood still for a minute weighs next to nothing. */
+/* Answers that are all alike cannot separate prefill from decode: both are off by the same factor.
+ * An answer that stood still for a minute weighs next to nothing. */
 static void whole_answers_that_are_alike_scale_both(void **state)
 {
     (void)state;
@@ -109,8 +108,8 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.shown.pace.value, 1500, 0.05);
 }
 
-/* Clients that stream come to a fleet that had none: the pace goes on where whole answers left it.
- */
+/* Streaming clients come to a fleet that had none: the pace goes on from the result of whole
+ * answers. */
 static void streams_go_on_where_whole_answers_ended(void **state)
 {
     (void)state;
@@ -123,7 +122,7 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     double pace = k.shown.pace.value;
     node_replica_pace_add(&k, 1000, 1 / pace, 1100);
     assert_near(k.shown.pace.value, pace, 0.01);
-    /* Another line was there before them. */
+    /* Another queue was there before them. */
     for (unsigned i = 0; i < 300; i++)
         node_replica_pace_add(&k, 1000 * (i % 50), 0.02, 2000 + i);
     assert_near(1 / k.shown.pace.value, 0.02, 0.1);

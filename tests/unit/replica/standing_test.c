@@ -1,5 +1,5 @@
-/* What operators see of a replica that is not chosen: the word for each cause, and that there is
- * one whenever it is avoided. */
+/* The operators' view of a replica that is not chosen: the word for each cause, and the presence of
+ * one whenever the replica is avoided. */
 #include "node/replica/standing.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ static void what_is_out_says_why(void **state)
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, NOW);
     is(&k, NOW, "refuses", false, 0);
     (void)node_replica_probed(&k, (struct node_check){0},
-                              NOW); /* it is back, and its TLS is not ours */
+                              NOW); /* back, with TLS that does not match ours */
     k.trouble.check.tls_fails = true;
     is(&k, NOW, "tls", false, 0);
     (void)node_replica_probed(&k, (struct node_check){0}, NOW);
@@ -63,14 +63,14 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "router", false, 0);
 }
 
-/* "No health check has answered", and then "its health checks fail": nothing had been asked. */
+/* "No health check has answered", and then "its health checks fail": no check had been sent. */
 static void a_name_without_an_address_says_why(void **state)
 {
     (void)state;
     struct node_replica k = make();
     k.health = NODE_HEALTH_UNKNOWN;
     (void)node_replica_probed(&k, (struct node_check){0}, NOW);
-    k.trouble.check.unresolved = ERR_TIMEOUT; /* its health is still unknown */
+    k.trouble.check.unresolved = ERR_TIMEOUT; /* health still unknown */
     is(&k, NOW, "dns_silent", false, 0);
     for (int i = 0; i < NODE_PROBE_FAILURES_MAX; i++)
         (void)node_replica_probed(&k, (struct node_check){0}, NOW);
@@ -78,7 +78,7 @@ static void a_name_without_an_address_says_why(void **state)
     is(&k, NOW, "no_address", false, 0);
     k.trouble.check.unresolved = ERR_UNREACHABLE;
     is(&k, NOW, "dns_fails", false, 0);
-    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* it has one */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* has one */
     is(&k, NOW, "checks", false, 0);
 }
 
@@ -89,7 +89,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     for (int i = 0; i < NODE_ERROR_ANSWERS_MAX; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, NOW);
     is(&k, NOW + 100, "errors", true, 900);
-    is(&k, NOW + 1000, "trial", false, 0); /* one may try it: it is not well before that did */
+    is(&k, NOW + 1000, "trial", false, 0); /* one request may try: not well before its success */
     k.load.requests = 1;
     is(&k, NOW + 1000, "trial", true, 0);
     k = make();

@@ -1,4 +1,4 @@
-/* Tokens of prompts by what they are made of, learned from what engines count. */
+/* Tokens of prompts by their contents, learned from engines' counts. */
 #include "node/replica/tokens.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 #include "node/replica/learn.h"
 #include "tests/lib/test.h"
 
-/* Of four kilobytes, in bytes: letters, spaces, digits, marks, beyond ASCII, first bytes there. */
+/* A text of four kilobytes, in bytes: letters, spaces, digits, marks, beyond ASCII, first bytes
+ * there. */
 static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}, 0, 0},
                                   program = {2300, 1100, 100, 596, 0, 0, {0}, 0, 0},
                                   json = {2300, 600, 500, 696, 0, 0, {0}, 0, 0},
@@ -16,8 +17,8 @@ static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}, 0, 0
                                   russian = {200, 500, 30, 200, 3166, 0, {0}, 0, 0};
 enum { BYTES = 4096 };
 
-/* Tokens of a byte of each kind, and of a medium, as least squares found them for three tokenizers
- * (Qwen's, Llama 3's and Mistral's first one), and for a made-up one with few words. */
+/* Tokens per byte of each kind, and per medium, from least squares for three tokenizers (Qwen's,
+ * Llama 3's and Mistral's first one). The fourth is made up, with few words. */
 static const double tokenizers[][NODE_KINDS] = {
     {0.245, 2.195, 0.541, 0.243, 0.249, 0.30, 1300, 300, 5000, 2, 1276},
     {0.262, 1.713, 0.520, 0.199, 0.212, 0.25, 1600, 700, 2000, 256, 1276},
@@ -84,7 +85,7 @@ static double off(const struct node_tokens *t, const struct prompt *p)
     return fabs(node_tokens_of(t, p->bytes, &p->content, NULL) / p->tokens - 1);
 }
 
-/* One number for all was 8 to 20 % off where a model reads more than one kind of text. */
+/* One number for all was 8 to 20 % off if a model reads more than one kind of text. */
 static void each_kind_of_text_is_learned(void **state)
 {
     (void)state;
@@ -118,8 +119,7 @@ static void each_kind_of_text_is_learned(void **state)
         fail_msg("%.3f, one number %.3f", sum, sum_one);
 }
 
-/* What one kind teaches is of use to the others: a tokenizer with few words cuts all of it finer.
- */
+/* Evidence of one kind helps the others: a tokenizer with few words cuts everything finer. */
 static void what_was_not_seen_follows_what_was(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void what_was_not_seen_follows_what_was(void **state)
     assert_true(off(&t, &p) < 0.1);
 }
 
-/* Images beside text of any length: both are found, told or not. */
+/* Images beside text of any length: both are found, with or without a known size. */
 static void images_are_told_apart_from_text(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void images_are_told_apart_from_text(void **state)
     }
 }
 
-/* Images from thumbnails to pages: of a known size they count by it, where the model does. */
+/* Images from thumbnails to pages: a known size determines the count, if the model uses sizes. */
 static void images_count_by_their_size(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void images_count_by_their_size(void **state)
     }
 }
 
-/* Whether a request fits a context is asked by how sure the estimate is (docs/adr/0052). */
+/* The check of a request against a context depends on the estimate's certainty (docs/adr/0052). */
 static void it_knows_how_sure_it_is(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void a_lasting_change_gets_through(void **state)
         fail_msg("%.3f", sum);
 }
 
-/* Whatever engines say, the figures stay finite and above 0. */
+/* Whatever engines report, the figures stay finite and above 0. */
 static void nothing_that_is_said_breaks_it(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The order of routers at a replica, and what becomes of it when they come and go. */
+/* The order of routers at a replica, and its changes when they come and go. */
 #include "node/replica/turn.h"
 
 #include "base/prng.h"
@@ -7,9 +7,9 @@
 enum { ROUTERS = 9, REPLICAS = 64, NOBODY = ROUTERS };
 
 static uint64_t routers[ROUTERS], replica;
-static bool up[ROUTERS]; /* who sees it up, and reports so */
+static bool up[ROUTERS]; /* routers that see the replica up, and report that */
 
-/* As that router finds it by the others' reports. */
+/* As computed by that router from the others' reports. */
 static struct node_turn turn_of(unsigned self)
 {
     struct node_turn t = {0};
@@ -21,7 +21,7 @@ static struct node_turn turn_of(unsigned self)
     return t;
 }
 
-/* The one router that finds so many ahead of it. */
+/* The only router with so many ahead. */
 static unsigned at_place(unsigned place)
 {
     unsigned found = NOBODY;
@@ -58,7 +58,7 @@ static void the_next_one_moves_up(void **state)
             assert_int_not_equal(first, NOBODY); /* one, and no other */
             assert_int_equal(second == NOBODY, left == 1);
             assert_int_equal(turn_of(first).others, left - 1);
-            up[first] = false; /* it dies, leaves, or no longer sees it up */
+            up[first] = false; /* dies, leaves, or no longer sees the replica up */
             assert_int_equal(at_place(0), second);
             up[first] = true; /* and comes back */
             assert_int_equal(at_place(0), first);
@@ -67,7 +67,7 @@ static void the_next_one_moves_up(void **state)
     }
 }
 
-/* Each has its part of the work. */
+/* Each router has its part of the work. */
 static void replicas_have_different_orders(void **state)
 {
     (void)state;

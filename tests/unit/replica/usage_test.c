@@ -24,11 +24,11 @@ static void what_can_be_true_stays(void **state)
     expect(of(4052, 4052, 12, 100), true, of(4052, 4052, 12, 100));
     expect(of(0, 0, 0, 0), true, of(0, 0, 0, 0));
     expect(of(-1, -1, -1, -1), true, of(-1, -1, -1, -1));
-    expect(of(-1, 4224, 12, 0), true, of(-1, 4224, 12, 0)); /* of nobody knows how many */
+    expect(of(-1, 4224, 12, 0), true, of(-1, 4224, 12, 0)); /* cached tokens of an unknown total */
     expect(of(NODE_USAGE_TOKENS_MAX, 0, 1, 0), true, of(NODE_USAGE_TOKENS_MAX, 0, 1, 0));
 }
 
-/* An engine that counts a request's cached tokens each time that it recomputes it. */
+/* An engine that counts a request's cached tokens again at each recomputation. */
 static void more_cached_than_there_is_is_all_of_it(void **state)
 {
     (void)state;

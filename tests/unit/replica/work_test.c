@@ -1,4 +1,4 @@
-/* Signs of work: which series of an engine's metrics show that it computes, and which do not. */
+/* Signs of work: the series of an engine's metrics that show computing, and those that do not. */
 #include "node/replica/work.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static bool shows_work(const char *before, const char *after)
 {
     struct node_work_seen seen = {.known = 0};
     struct node_work_reading first = read_of(before), second = read_of(after);
-    assert_false(node_work_take(&seen, &first)); /* what was before nobody knows */
+    assert_false(node_work_take(&seen, &first)); /* the history before is unknown */
     return node_work_take(&seen, &second);
 }
 
@@ -64,8 +64,8 @@ static void each_sign_moves(void **state)
     }
 }
 
-/* Our own probes raise those, also in front of a core that hangs; a request that comes moves the
- * gauges of those that run and wait. */
+/* The router's own probes raise those, even if the core hangs; a new request moves the gauges of
+ * running and waiting ones. */
 static void what_probes_raise_is_no_sign(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void a_counter_that_goes_down_and_up_shows_nothing(void **state)
     assert_false(take(&seen, 1001));
 }
 
-/* It was set back, and counts on from there. */
+/* The counter was set back, and counts on from there. */
 static void a_counter_that_was_reset_counts_anew(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void a_counter_that_was_reset_counts_anew(void **state)
     assert_false(take(&seen, 1000));
     assert_false(take(&seen, 3));
     assert_false(take(&seen, 4));
-    assert_false(take(&seen, 5)); /* three readings: so it is another count */
+    assert_false(take(&seen, 5)); /* three readings: so a different counter */
     assert_true(take(&seen, 6));
 }
 
@@ -137,7 +137,8 @@ static void a_counter_that_appears_shows_work(void **state)
                                   "sglang:realtime_tokens_total{mode=\"decode\"} 40\n"));
 }
 
-/* A router that was told of work, and reads for itself the first time: nothing moved in between. */
+/* A router that was informed of work, and reads for itself the first time: nothing moved in
+ * between. */
 static void a_first_reading_shows_nothing_after_what_was_told(void **state)
 {
     (void)state;
@@ -152,7 +153,7 @@ static void a_first_reading_shows_nothing_after_what_was_told(void **state)
     assert_true(node_work_take(&seen, &own));
 }
 
-/* Of tensor ranks the first counts, of data-parallel ranks all: and each by itself. */
+/* The first of the tensor ranks counts, and all data-parallel ranks: each by itself. */
 static void ranks_have_signs_of_their_own(void **state)
 {
     (void)state;
