@@ -1,4 +1,4 @@
-/* chunk_aware: a replica is credited with what it holds of a prompt, wherever it stands. */
+/* chunk_aware: a replica is credited with its cached parts of a prompt, in any place. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
@@ -38,7 +38,7 @@ static void documents_are_found_in_any_order(void **state)
     alone_destroy(r);
 }
 
-/* Without a chain, between two with one: nothing of the one before is left over. */
+/* Without a chain, between two with one: no credit remains from the one before. */
 static void a_prompt_without_chunks_is_held_by_nobody(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void a_prompt_without_chunks_is_held_by_nobody(void **state)
     alone_destroy(r);
 }
 
-/* The policy changes while the router runs: nothing is left over of the prefix matched before. */
+/* The policy changes while the router runs: no credit remains from the prefix matched before. */
 static void chunks_after_a_prefix(void **state)
 {
     (void)state;

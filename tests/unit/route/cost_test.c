@@ -66,8 +66,8 @@ static void decode_counts_both_ways(void **state)
     assert_close(c.total_s, 0.2 + 0.5 * 1.39);
 }
 
-/* Of 8,000 uncached tokens another replica holds 6,000, which three more want: 2,000 and a quarter
- * of 6,000 hold up those that run here. */
+/* Another replica has 6,000 of 8,000 uncached tokens, and three more requests need those: 2,000 and
+ * a quarter of 6,000 hold up the requests running here. */
 static void a_copy_is_shared_by_those_that_follow(void **state)
 {
     (void)state;
@@ -79,10 +79,11 @@ static void a_copy_is_shared_by_those_that_follow(void **state)
     in.followers = 3;
     struct node_cost c = node_cost_of(&in);
     assert_close(c.decode_s, 2 * (0.2 + 0.6 / 4));
-    assert_close(c.uncached_s, 0.8); /* who goes there waits for all of it */
+    assert_close(c.uncached_s, 0.8); /* a request sent there waits for everything */
 }
 
-/* A cached prefix that saves 0.3 s stood against 8 s of queue where 100 requests ran. */
+/* A cached prefix that saves 0.3 s outweighed 8 s of queue at a replica with 100 running
+ * requests. */
 static void a_crowd_does_not_outweigh_a_long_queue(void **state)
 {
     (void)state;

@@ -40,7 +40,7 @@ static const char *text(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* The ids of what the query wants, as "3 4 5". */
+/* The ids that match the query, as "3 4 5". */
 static void expect_ids(const struct node_decisions *d, const struct node_router *r,
                        struct node_decisions_query q, const char *expected)
 {
@@ -106,10 +106,10 @@ static void a_decision_has_its_table_and_its_end(void **state)
     assert_int_equal(number(outcome, "ms"), 90);
     assert_int_equal(number(outcome, "cached_tokens"), 3900);
     assert_int_equal(number(json_array_get(array, 0), "time_ms"), UNIX_MS + 10);
-    assert_string_equal(text(outcome, "result"), "retried"); /* as long as nothing else is said */
+    assert_string_equal(text(outcome, "result"), "retried"); /* until another result comes */
     json_decref(array);
     node_decisions_result(d, 2, NODE_RESULT_CUT);
-    node_decisions_result(d, 2, NODE_RESULT_OK); /* it ended once */
+    node_decisions_result(d, 2, NODE_RESULT_OK); /* ended once already */
     node_decisions_result(d, 1, NODE_RESULT_OK); /* under way */
     array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
     outcome = json_object_get(json_array_get(array, 0), "outcome");
@@ -142,7 +142,7 @@ static void queries_are_by_number_and_by_change(void **state)
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, none[i], 9, false}, "");
     expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, UINT64_MAX, 9, false}, "");
-    /* In steps: each change comes once. */
+    /* Step by step: each change comes once. */
     uint64_t change = 0;
     json_t *array;
     unsigned told = 0;
@@ -163,7 +163,7 @@ static void queries_are_by_number_and_by_change(void **state)
     node_decisions_destroy(d);
 }
 
-/* A flood: the ring is full, holds a sample, and says how many there were. */
+/* A flood: the ring is full, has a sample, and gives the total. */
 static void a_flood_is_sampled_and_retries_are_kept(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void a_flood_is_sampled_and_retries_are_kept(void **state)
     node_decisions_destroy(d);
 }
 
-/* Of many replicas the cheapest are kept, and the chosen one, which need not be one of them. */
+/* From many replicas the cheapest are kept, and the chosen one, which may not be among them. */
 static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Replicas that sources name and drop, with their labels, as the router sees them. */
+/* Replicas that sources name and drop, with their labels, as seen by the router. */
 #include "node/route/discovered.h"
 
 #include "base/check.h"
@@ -95,10 +95,10 @@ static void what_operators_added_stays_when_its_source_drops_it(void **state)
     list(r, (const char *[]){"", NULL, NULL}, 3, START_MS);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_DRAINING);
-    /* One that is added while it goes is used again. */
+    /* A replica that is added while leaving is used again. */
     assert_int_equal(node_router_replica_wish(r, late, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 2);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_UP);
-    /* Operators may drain it all the same, and take that back. */
+    /* Operators may still drain such a replica, and take the drain back. */
     node_router_replica_drain(r, 1, true);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_DRAINING);
     node_router_replica_drain(r, 1, false);
@@ -137,14 +137,14 @@ static void weights_share_the_work(void **state)
     }
 }
 
-/* Under load, by the rule in seconds: the queue of the heavier one counts less. */
+/* Under load, by the rule in seconds: the queue of the heavier replica counts less. */
 static void a_queue_counts_by_weight(void **state)
 {
     (void)state;
     struct node_router *r = router_of("cache_aware");
     list(r, (const char *[]){"weight=4", ""}, 2, START_MS);
     unsigned seen[2] = {0};
-    for (unsigned i = 0; i < 50; i++) /* none of them is over: the queues grow */
+    for (unsigned i = 0; i < 50; i++) /* none of them ends: the queues grow */
         seen[choose(r, prompt(1000 + i, 2000), START_MS).replica]++;
     if (seen[0] < 37 || seen[0] > 43)
         fail_msg("%u and %u", seen[0], seen[1]);
@@ -179,15 +179,15 @@ static void a_model_that_is_not_listed_is_named(void **state)
         assert_int_equal(where(r, "beta"), 1);
     }
     assert_int_equal(where(r, "gamma"), ERR_NOT_FOUND);
-    /* What it lists comes to that. */
+    /* The list confirms that. */
     struct slice listed = SLICE("gamma");
     assert_int_equal(node_router_models(r, 0, &listed, 1), ERR_OK);
     assert_int_equal(where(r, "gamma"), 0);
     assert_int_equal(where(r, "alpha"), 0);
-    /* It refuses to list them from now on: the label is what is known. */
+    /* The engine refuses to list models from now on: only the label is known. */
     node_router_probe_answered(r, 0, NODE_PROBE_MODELS, 401);
     assert_int_equal(where(r, "alpha"), 0);
-    /* The label is another one, then none: it may serve anything. */
+    /* The label changes, then goes: the replica may serve anything. */
     list(r, (const char *[]){"model=delta", "model=beta"}, 2, START_MS);
     assert_int_equal(where(r, "delta"), 0);
     list(r, (const char *[]){"", "model=beta"}, 2, START_MS);
@@ -204,13 +204,13 @@ static void an_engine_that_is_named_is_no_guess(void **state)
     assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_AUTO);
     list(r, (const char *[]){"engine=vllm", ""}, 2, START_MS);
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
-    /* Its metrics are of another one: settings stand above them. */
+    /* The metrics are of another engine: settings have priority. */
     assert_false(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG));
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
     assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG));
     assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_SGLANG);
     assert_false(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* no news */
-    list(r, (const char *[]){"", ""}, 2, START_MS); /* what was said stays known */
+    list(r, (const char *[]){"", ""}, 2, START_MS); /* the last label stays known */
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
     assert_true(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG)); /* and is a guess now */
     end(r);

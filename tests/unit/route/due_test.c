@@ -1,4 +1,4 @@
-/* What a slow replica is due while the others have a line (docs/adr/0039). */
+/* The share of a slow replica while the others have a queue (docs/adr/0039). */
 #include "node/replica/constants.h"
 #include "node/route/due.h"
 #include "node/route/router_internal.h"
@@ -8,7 +8,7 @@ enum { FAST, LIKE, SLOW, COUNT };
 
 static struct node_candidate of[COUNT];
 
-/* Two fast replicas that have a line, and one five times slower that has none. */
+/* Two fast replicas with a queue, and one five times slower without. */
 static int set_up(void **state)
 {
     (void)state;
@@ -42,7 +42,7 @@ static void a_slow_one_has_its_part_and_no_more(void **state)
         of[SLOW].placed_tokens += 1000;
         placed++;
     }
-    assert_near(placed, 10, 0); /* its speed is an eleventh of all: 10000 of 110000 */
+    assert_near(placed, 10, 0); /* an eleventh of the total speed: 10000 of 110000 */
     of[LIKE].placed_tokens = 100000;
     assert_true(is_due());
 }
@@ -103,7 +103,7 @@ static void no_adapter_is_loaded_for_it(void **state)
     assert_true(is_due());
 }
 
-/* An operator who gives it a tenth of the work means it. */
+/* An operator's weight of a tenth is intended. */
 static void a_weight_is_a_part_of_the_speed(void **state)
 {
     (void)state;

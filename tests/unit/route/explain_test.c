@@ -1,12 +1,12 @@
-/* What /explain and the table of replicas say: what was weighed, what was left out and why, and
- * which probes were refused. */
+/* /explain and the table of replicas: the weighed replicas, the ones left out with the reason, and
+ * the refused probes. */
 #include "base/check.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
 enum { RANKS = 2 };
 
-/* Why the replica is said to be left out; NULL: it is not. */
+/* The reason for which the replica is left out; NULL: not left out. */
 static const char *left_out(const json_t *root, const char *name)
 {
     const json_t *rows = json_object_get(root, "left_out"), *row;
@@ -20,8 +20,8 @@ static const char *left_out(const json_t *root, const char *name)
     return NULL;
 }
 
-/* Those that were weighed are not, nor is an address whose ranks are chosen in its place, nor one
- * that is not in use. */
+/* Left out are neither the weighed replicas, nor an address with ranks chosen in its place, nor a
+ * replica not in use. */
 static void only_those_that_were_not_weighed_are_left_out(void **state)
 {
     (void)state;
@@ -49,7 +49,7 @@ static void only_those_that_were_not_weighed_are_left_out(void **state)
     alone_destroy(r);
 }
 
-/* Where none may be chosen is where the list is wanted most. */
+/* The list is most needed when no replica may be chosen. */
 static void where_none_may_be_chosen_each_is_left_out(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
     alone_destroy(r);
 }
 
-/* A model that it does not serve is why, and rejections only of requests like this one. */
+/* An unserved model is a reason; rejections count only for requests like this one. */
 static void rejections_of_other_requests_are_no_reason(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void rejections_of_other_requests_are_no_reason(void **state)
     alone_destroy(r);
 }
 
-/* It looked like any other choice. */
+/* Such a choice looked like any other. */
 static void a_choice_that_is_down_is_said_to_be(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void each_probe_is_refused_by_its_path(void **state)
     alone_destroy(r);
 }
 
-/* Tokens that /replicas says to be held by the first one: HELD of gvctl. */
+/* The first replica's tokens in /replicas: HELD of gvctl. */
 static double held_tokens(struct node_router *r, uint64_t now_ms)
 {
     json_t *root = replicas_json(r, now_ms);
@@ -180,7 +180,7 @@ static double held_tokens(struct node_router *r, uint64_t now_ms)
     return bytes / per_token;
 }
 
-/* What is held was counted when the last request was weighed, and shown so until the next one. */
+/* Cached tokens were counted when the last request was weighed, and shown so until the next one. */
 static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
 {
     (void)state;
@@ -198,14 +198,14 @@ static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
         assert_near(held_tokens(r, START_MS + i), held, 0);
     }
     node_router_probed(r, 0, (struct node_check){.refused = true},
-                       START_MS + 10); /* its process is gone */
+                       START_MS + 10); /* the engine's process is gone */
     node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS + 20);
     assert_near(held_tokens(r, START_MS + 20), 0, 0);
     alone_destroy(r);
 }
 
-/* An engine that told of more cached tokens than the prompt had: all of it went into the metric,
- * and what was learned of it was nonsense, too. */
+/* An engine reported more cached tokens than the prompt had. All of them went into the metric, and
+ * the learned values were nonsense, too. */
 static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Whatever was learned of its tokens: of prompts that are shorter than all that is held, too. */
+/* Whatever was learned of the replica's tokens, even of prompts shorter than its cached text. */
 static void no_more_is_believed_cached_than_the_prompt_has(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* No memory: a router is made, learns its replicas and models, chooses, explains and is seen. */
+/* No memory: a router is made, learns its replicas and models, chooses, explains and is
+ * displayed. */
 #include "node/replica/model.h"
 #include "tests/lib/failmalloc.h"
 
@@ -42,7 +43,7 @@ static void requests(struct node_router *r, bool may_fail)
         request.session = SLICE("me");
         struct node_decision d;
         int err = node_router_place(r, &request, NULL, START_MS + i, &d);
-        if (err < 0) /* "other" is known nowhere */
+        if (err < 0) /* no replica lists "other" */
             continue;
         node_router_model_served(r, d.replica, request.model);
         node_router_bind(r, SLICE("response"), d.replica);

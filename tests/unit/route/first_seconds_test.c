@@ -1,5 +1,5 @@
-/* What is known of replicas in the first seconds: of those whose answers are not streamed, and of
- * those that are fast but full (docs/adr/0042). */
+/* Knowledge of replicas in the first seconds: of those without streaming, and of fast but full ones
+ * (docs/adr/0042). */
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
@@ -31,8 +31,8 @@ static double uncached_s(struct node_router *r, unsigned replica, uint64_t now_m
     return seconds;
 }
 
-/* Nothing comes back from a slow engine before its first answers end: 65 prompts followed the first
- * while others had answered hundreds. */
+/* A slow engine gives no evidence before the first answers end: 65 prompts followed the first while
+ * others had answered hundreds. */
 static void answers_that_should_have_ended_tell(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void answers_that_should_have_ended_tell(void **state)
     alone_destroy(r);
 }
 
-/* The more answers have ended there, the less those tell that have not: some are long. */
+/* The more answers have ended there, the less the open ones prove: some are long. */
 static void they_tell_less_where_many_have_ended(void **state)
 {
     (void)state;
@@ -63,8 +63,8 @@ static void they_tell_less_where_many_have_ended(void **state)
     alone_destroy(r);
 }
 
-/* How long a prompt is believed to take at replica 0, once the first byte of a stream came after so
- * many milliseconds. `watched`: it is not known yet what engines make of its client's prompts. */
+/* The predicted time of a prompt at replica 0, once the first byte of a stream came after so many
+ * milliseconds. `watched`: the rendering of its client's prompts is still unknown. */
 static double takes_s(uint64_t first_ms, bool watched)
 {
     struct node_router *r = make("cache_aware", 2);
@@ -80,8 +80,9 @@ static double takes_s(uint64_t first_ms, bool watched)
     return seconds;
 }
 
-/* A prompt whose changing first line no model sees was in the cache, and nobody knew: its replica
- * was believed 45 times as fast as the others, and drew two conversations of 100,000 tokens. */
+/* The cache had a prompt with a changing first line that no model sees, unknown to the router. Its
+ * replica was believed 45 times as fast as the others, and drew two conversations of 100,000
+ * tokens. */
 static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
     assert_near(takes_s(2000, true), takes_s(2000, false), 1e-6); /* a hit is never slow */
 }
 
-/* Replica 0 decodes twice as fast and has all that it ever ran; 1 is idle. */
+/* Replica 0 decodes twice as fast and has as much as it ever ran; 1 is idle. */
 static struct node_router *fast_and_full(void)
 {
     struct node_router *r = make("cache_aware", 2);
@@ -119,8 +120,8 @@ static double decode_s(struct node_router *r, unsigned replica)
     return seconds;
 }
 
-/* Engines that are twice as fast drew all long answers, beyond what can run there, while slower
- * ones stood idle. */
+/* Engines that are twice as fast drew all long answers, beyond their capacity, while slower ones
+ * were idle. */
 static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
 {
     (void)state;
@@ -130,11 +131,11 @@ static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
     assert_true(full_s > slower_s);
     for (unsigned k = 0; k < 2; k++)
         r->replicas[k].room.ran_anywhere = (struct node_room_amount){64, 64 * 2 * TOKENS};
-    assert_true(decode_s(r, 0) < slower_s - 1); /* it has room: that it is fast counts */
+    assert_true(decode_s(r, 0) < slower_s - 1); /* room is left: the speed counts */
     alone_destroy(r);
 }
 
-/* Where the other would begin later, it is no better place. */
+/* If the other would begin later, that is no better place. */
 static void but_not_where_the_other_begins_later(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Requests that begin alike and come together: a copy of their prefix serves all of them
+/* Requests with an equal beginning that come together: a copy of their prefix serves all of them
  * (docs/adr/0043). */
 #include "node/route/followers.h"
 
@@ -35,7 +35,7 @@ static void the_last_eight_are_remembered(void **state)
     assert_int_equal(node_followers_within(&f, 7, 2, 20), 2); /* of 18 and 19 */
 }
 
-/* Each has two rows to choose from: of others that want them the one that came last stays. */
+/* Each has two rows to choose from: of other requests for them the latest stays. */
 static void a_burst_outlives_what_comes_beside_it(void **state)
 {
     (void)state;
@@ -50,8 +50,8 @@ static void a_burst_outlives_what_comes_beside_it(void **state)
     assert_int_equal(node_followers_within(&f, 7 + 2 * ROWS, 1000, 1003), 1);
 }
 
-/* Both replicas have work. One request that has the prefix computed again holds up what runs at the
- * other; of a burst each holds up a part of that. */
+/* Both replicas have work. A single request that has its prefix computed again holds up the other
+ * replica's requests; each request of a burst holds up only a part. */
 static void a_burst_is_no_tenant(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void a_burst_is_no_tenant(void **state)
     alone_destroy(r);
 }
 
-/* Of a burst over four routers each sees a fourth. */
+/* If a burst arrives over four routers, each sees a fourth. */
 static void each_of_the_other_routers_has_as_many(void **state)
 {
     (void)state;
@@ -103,14 +103,14 @@ static void each_of_the_other_routers_has_as_many(void **state)
     alone_destroy(r);
 }
 
-/* Another attempt of a request is no request that follows it. */
+/* Another attempt of a request is no follower of that request. */
 static void a_retry_does_not_follow_itself(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 3);
     struct node_decision d;
     struct node_request request = request_of(prompt(1, 20000));
-    for (int k = 0; k < 2; k++) { /* two hold it */
+    for (int k = 0; k < 2; k++) { /* two replicas have the prefix */
         request.replica_wanted = k;
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     }
@@ -126,7 +126,7 @@ static void a_retry_does_not_follow_itself(void **state)
     alone_destroy(r);
 }
 
-/* Chunks stand anywhere in a prompt: there is no deepest one. */
+/* Chunks may be anywhere in a prompt: none is the deepest. */
 static void chunks_have_no_followers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What is believed of a cache after prompts that the engine never computed, and after answers that
- * say how much came from it. */
+/* Beliefs about a cache after prompts that the engine never computed, and after answers with cached
+ * tokens. */
 #include "base/check.h"
 #include "tests/lib/router_help.h"
 
@@ -10,8 +10,8 @@ static void end(struct node_router *r, const struct node_decision *d, enum node_
     node_router_check(r);
 }
 
-/* The cache holds 100,000 tokens. Five refused prompts pushed a conversation from 971 believed
- * tokens to 274 on a real engine. */
+/* The cache has room for 100,000 tokens. On a real engine, five refused prompts reduced a
+ * conversation from 971 believed tokens to 274. */
 static void what_was_refused_pushes_nothing_out(void **state)
 {
     (void)state;
@@ -31,9 +31,10 @@ static void what_was_refused_pushes_nothing_out(void **state)
         end(r, &d, NODE_OUTCOME_OK, false, now + 5);
         assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
     }
-    /* It counts as held where it was sent all the same: what begins like it stays together. */
+    /* The prompt still counts as cached at its replica: prompts with the same beginning stay
+     * together. */
     assert_true(cached(r, prompt(14, 90000), START_MS + 80000) > 85000);
-    /* What is computed counts. */
+    /* Computed prompts count. */
     done(r, choose(r, prompt(20, 96000), START_MS + 90000), START_MS + 99000);
     assert_true(cached(r, prompt(1, 20000), START_MS + 99001) < before);
     alone_destroy(r);
@@ -50,14 +51,14 @@ static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
     end(r, &second, NODE_OUTCOME_CLIENT_GONE, false, now + 1000);
     node_router_first_byte(r, first.booking, now + 6000);
     assert_true(cached(r, prompt(1, 20000), now + 6001) > 19000);
-    /* One that had begun to answer was computed, whatever became of its client. */
+    /* A request with an answer begun was computed, whatever happened to its client. */
     end(r, &first, NODE_OUTCOME_CLIENT_GONE, true, now + 7000);
     assert_true(cached(r, prompt(2, 60000), now + 7001) > 58000);
     alone_destroy(r);
 }
 
-/* Some engines leave cached tokens out where they are none: then a miss taught nothing, and one
- * told hit turned the counters off. */
+/* Some engines omit cached tokens if there are none: then a miss taught nothing, and one reported
+ * hit turned the counters off. */
 static void none_reported_is_zero_once_some_were(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void none_reported_is_zero_once_some_were(void **state)
     }
 }
 
-/* Blocks of 1,024 tokens, of which a prompt's last one is never whole. */
+/* Blocks of 1,024 tokens; the last block of a prompt is never whole. */
 static void predictions_are_whole_blocks(void **state)
 {
     (void)state;
@@ -95,7 +96,7 @@ static void predictions_are_whole_blocks(void **state)
     alone_destroy(r);
 }
 
-/* No metrics: what divides all that answers say is the engine's block. */
+/* No metrics: the common divisor of all reports is the engine's block. */
 static void the_block_is_learned_from_answers(void **state)
 {
     (void)state;
@@ -115,8 +116,8 @@ static void the_block_is_learned_from_answers(void **state)
     alone_destroy(r);
 }
 
-/* vLLM with --disable-log-stats does not tell its size. A real one of 1,248 tokens was believed to
- * have 1,480: the settings' 400,000 had 2 % of the say, whatever it showed. */
+/* vLLM with --disable-log-stats does not report its size. A real cache of 1,248 tokens was believed
+ * to have 1,480: the settings' 400,000 had a weight of 2 %, whatever the evidence. */
 static void a_size_that_nobody_tells_is_found(void **state)
 {
     (void)state;
@@ -148,8 +149,8 @@ static void a_size_that_nobody_tells_is_found(void **state)
     alone_destroy(r);
 }
 
-/* vLLM with --kv-cache-metrics: blocks gave way that had not been used for a minute. So the cache
- * holds what was used within a minute, whatever it is said to be. */
+/* vLLM with --kv-cache-metrics: evicted blocks had been unused for a minute. So the cache has
+ * everything used within a minute, whatever its reported size. */
 static void evictions_show_the_size(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static struct chain *chat_with_images(uint64_t seed, unsigned question_tokens)
     return chain;
 }
 
-/* The images were believed to have as many tokens as their blocks have of text. */
+/* The images were believed to have as many tokens as their blocks have as text. */
 static void images_weigh_what_they_have_in_tokens(void **state)
 {
     (void)state;
@@ -215,7 +216,7 @@ static void images_weigh_what_they_have_in_tokens(void **state)
     alone_destroy(r);
 }
 
-/* The engine counts the whole conversation, of which the request has the last turn only. */
+/* The engine counts the whole conversation, but the request has only the last turn. */
 static void what_continues_a_stored_response_teaches_nothing(void **state)
 {
     (void)state;
@@ -239,21 +240,23 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Of a prompt's tokens some are estimated; what an answer told of its beginning is not. */
+/* Some of a prompt's tokens are estimated; those of a beginning that an answer reported are
+ * exact. */
 static void what_answers_told_is_known_to_the_token(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
     struct node_decision d = choose(r, prompt(1, 20000), START_MS);
     done_with(r, d, &(struct node_usage){17001, 0, 501, {0}}, START_MS + 100);
-    /* The next turn repeats prompt and answer, but for its last token, which was not computed. */
+    /* The next turn repeats prompt and answer, except for the last token, which was not
+     * computed. */
     assert_near(cached(r, prompt(1, 24000), START_MS + 1000), 17501, 0);
-    /* The same prompt again: its last token is always computed. */
+    /* The same prompt again: the last token is always computed. */
     assert_true(cached(r, prompt(1, 20000), START_MS + 1000) <= 17001);
     alone_destroy(r);
 }
 
-/* That prompt, but for what stands behind its first points. */
+/* The same prompt with other text behind the first points. */
 static struct chain *parted(unsigned points, uint64_t other)
 {
     struct chain *chain = prompt(1, 20000);
@@ -262,7 +265,7 @@ static struct chain *parted(unsigned points, uint64_t other)
     return chain;
 }
 
-/* A system text that many share: the first to leave it told how much of it there is. */
+/* A shared system text: the first prompt to leave the text reported its length. */
 static void where_prompts_part_is_known_to_the_token(void **state)
 {
     (void)state;
@@ -275,7 +278,7 @@ static void where_prompts_part_is_known_to_the_token(void **state)
     int64_t told = (int64_t)least + 17;
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, START_MS + 1100);
     assert_near(cached(r, parted(points, 2), START_MS + 2000), (double)told, 0);
-    /* A prompt that ends there, too, says nothing of where others part. */
+    /* A prompt that ends there, too, is no evidence about the fork of others. */
     struct chain *end = prompt(1, 20000);
     end->length = (uint16_t)points;
     d = choose(r, end, START_MS + 3000);
@@ -291,8 +294,8 @@ static void parts_with(struct node_router *r, unsigned points, uint64_t other, i
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, now_ms + 100);
 }
 
-/* With two real vLLM, one answer that found half of a shared text made all others expected to find
- * half of it, for good. */
+/* With two real vLLM, one answer found half of a shared text. From then on all others were expected
+ * to find half. */
 static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
 {
     (void)state;
@@ -301,12 +304,13 @@ static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
     int64_t told = prompt(1, 20000)->points[points - 1].blocks * 64 + 17;
     done(r, choose(r, prompt(1, 20000), START_MS), START_MS + 100);
     parts_with(r, points, 1, told, START_MS + 1000);
-    /* The end of what they share had gone; the next one finds all of it again. */
+    /* The end of the shared text had been evicted; the next prompt finds the whole text again. */
     parts_with(r, points, 2, told - 30, START_MS + 2000);
     assert_near(cached(r, parted(points, 9), START_MS + 2500), (double)told - 30, 0);
     parts_with(r, points, 3, told, START_MS + 3000);
     assert_near(cached(r, parted(points, 9), START_MS + 3500), (double)told, 0);
-    /* Of the first one's own text some is left. Others go on from what they share as before. */
+    /* A part of the first prompt's own text is left. Others go on from the shared text as
+     * before. */
     done(r, choose(r, prompt(2, 80000), START_MS + 30000), START_MS + 31000);
     parts_with(r, points, 4, told, START_MS + 60000);
     assert_near(cached(r, parted(points, 1), START_MS + 60500), (double)told, 0);

@@ -1,4 +1,4 @@
-/* Which of the routers reads an engine's KV-cache events, and which stands by. */
+/* The router that reads an engine's KV-cache events, and the one on standby. */
 #include "node/route/router_internal.h"
 #include "tests/lib/test.h"
 #include "tests/unit/route/kv_events_world.h"
@@ -8,7 +8,7 @@ static unsigned ahead_of(struct world *w, unsigned router)
     return router_at(w, router)->replicas[0].turn_events.ahead;
 }
 
-/* One that does not read, or is of a release that knows no events, is passed over. */
+/* A router that does not read, or is of a release without events, is passed over. */
 static void those_that_read_stand_in_an_order(void **state)
 {
     (void)state;
@@ -24,11 +24,11 @@ static void those_that_read_stand_in_an_order(void **state)
     all_hear(&w, ROUTERS);
     assert_int_equal(ahead_of(&w, last), ROUTERS - 2);
     assert_int_equal(router_at(&w, last)->replicas[0].turn.ahead, ROUTERS - 1);
-    assert_int_equal(ahead_of(&w, first), 0); /* it goes on trying */
+    assert_int_equal(ahead_of(&w, first), 0); /* goes on trying */
     world_close(&w);
 }
 
-/* One that begins late does not pass one that knows what is there, and passes another. */
+/* A late router does not pass one that knows the contents, and passes others. */
 static void those_that_know_stand_in_the_same_order(void **state)
 {
     (void)state;
@@ -49,7 +49,7 @@ static void those_that_know_stand_in_the_same_order(void **state)
     world_close(&w);
 }
 
-/* The one that the engine connected to goes first, whatever its hash. */
+/* The router with the engine's connection goes first, whatever the hash. */
 static void one_that_has_the_connection_goes_first(void **state)
 {
     (void)state;

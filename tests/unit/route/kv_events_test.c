@@ -1,5 +1,5 @@
-/* KV-cache events at the router: tidings while some are live, and what the reader's word does to
- * decisions. */
+/* KV-cache events at the router: tidings while some are live, and the effect of the reader's
+ * reports on decisions. */
 #include "node/route/kv_events.h"
 
 #include "base/check.h"
@@ -9,12 +9,12 @@
 
 enum { LIVE_MS = START_MS + 1000 };
 
-/* --- what a reader hears --------------------------------------------------------------------- */
+/* --- input of a reader ----------------------------------------------------------------------- */
 
 struct ear {
     unsigned paths, points, told;
     uint64_t last; /* id of the last point, */
-    bool joined;   /* and each path began where the one before ended */
+    bool joined;   /* and each path began at the end of the one before */
     uint64_t parent;
     struct kv_told answer;
 };
@@ -64,7 +64,7 @@ static void nothing_is_told_while_none_are_live(void **state)
     alone_destroy(r);
 }
 
-/* Each checkpoint once, of whichever replica; again after a while. */
+/* Each checkpoint once, of any replica; again after a while. */
 static void checkpoints_are_told_once(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void checkpoints_are_told_once(void **state)
     assert_int_equal(e.paths, 1);
     done(r, choose(r, prompt(1, 100000), START_MS + 2000), START_MS + 2100);
     assert_true(e.joined && e.last == last);
-    assert_int_equal(e.points, points); /* the rest alone, behind the last that was told */
+    assert_int_equal(e.points, points); /* only the rest, behind the last one sent */
     assert_int_equal(e.told, 3);
     e.paths = e.points = 0;
     done(r, choose(r, prompt(1, 100000), START_MS + 200000), START_MS + 210000);
@@ -126,7 +126,7 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
     node_router_finish(r, d.booking, NODE_OUTCOME_CLIENT_GONE, &no_usage, START_MS + 2200);
     assert_int_equal(e.told, 2);
     assert_true(t->prompt_tokens == KV_UNTOLD && t->output_tokens == KV_UNTOLD && !t->well);
-    /* Usage adds up the tokens of several answers, whose blocks stand side by side. */
+    /* Usage adds up the tokens of several answers, which have separate blocks. */
     struct node_request request = request_of(prompt(1, 20000));
     request.several = true;
     struct node_decision both;
@@ -145,11 +145,11 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
     alone_destroy(r);
 }
 
-/* --- what its word does ---------------------------------------------------------------------- */
+/* --- effects of its reports ------------------------------------------------------------------ */
 
 /* All behind that point. */
-/* Answers for which an engine with blocks of 16 tokens must store one, so that its feed has to tell
- * of it. They are counted whether events are live or not. */
+/* Answers for which an engine with blocks of 16 tokens must store one, so that its feed must report
+ * it. They are counted whether events are live or not. */
 static void answers_that_store_blocks_are_counted(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void answers_that_store_blocks_are_counted(void **state)
     const struct node_usage computed = {33, 0, 10, {0}}, short_one = {32, 0, 10, {0}};
     const struct node_usage cached = {20000, 19968, 10, {0}}, untold = {-1, -1, -1, {0}};
     done_with(r, choose(r, prompt(1, 20000), START_MS), &computed, START_MS);
-    assert_int_equal(node_router_events_stored(r, 0), 0); /* the size of blocks is not known */
+    assert_int_equal(node_router_events_stored(r, 0), 0); /* the block size is unknown */
     r->replicas[0].scrape.block_tokens = 16;
     const struct node_usage *const none[] = {&short_one, &cached, &untold};
     for (unsigned i = 0; i < ARRAY_LEN(none); i++)
@@ -184,7 +184,7 @@ static void what_is_gone_counts_as_gone(void **state)
     assert_true(all > 19000);
     for (unsigned left = chain->length; left-- > 0;) {
         gone_from(r, chain, left);
-        assert_near(cached(r, chain, LIVE_MS), all, 0); /* nobody says that they count */
+        assert_near(cached(r, chain, LIVE_MS), all, 0); /* no report says that they count */
         node_router_events_live(r, 0, true);
         double held = cached(r, chain, LIVE_MS);
         uint32_t blocks = left > 0 ? chain->points[left - 1].blocks : 0;
@@ -205,7 +205,7 @@ static void what_is_gone_counts_as_gone(void **state)
     alone_destroy(r);
 }
 
-/* What was learned of reuse, while it was inferred what is held, does not count. */
+/* The learned share of reuse, from the time of inference, does not count. */
 static void what_is_held_is_used(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void what_is_held_is_used(void **state)
     alone_destroy(r);
 }
 
-/* It was pushed out, as far as is inferred; the engine says no. */
+/* By inference the prompt was evicted; the engine's events deny that. */
 static void what_is_present_counts_though_it_is_old(void **state)
 {
     (void)state;
@@ -242,8 +242,8 @@ static void what_is_present_counts_though_it_is_old(void **state)
     alone_destroy(r);
 }
 
-/* Where a cache turns over within a generation, inference holds nothing for held. What gives way
- * says how far back it reaches. */
+/* If a cache turns over within a generation, inference believes nothing cached. Evictions show how
+ * far back the cache reaches. */
 static void a_cache_that_turns_over_within_a_generation(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void a_cache_that_turns_over_within_a_generation(void **state)
     alone_destroy(r);
 }
 
-/* Misses of what is recorded shrink the believed cache; not where its events are live. */
+/* Misses of recorded prompts shrink the believed cache; not if the events are live. */
 static void no_size_is_learned_where_events_are_live(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void no_size_is_learned_where_events_are_live(void **state)
         json_decref(root);
         assert_int_equal(r->replicas[0].cache.size_learned, !live);
         assert_int_equal((int)metric(r, "grapevine_replica_events_live"), live);
-        const struct node_cache *c = &r->replicas[0].cache; /* 30,000 expected of some, none told */
+        const struct node_cache *c = &r->replicas[0].cache; /* 30,000 expected of some, none came */
         assert_int_equal(c->by_events.off > 0, live);
         assert_int_equal(c->by_usage.off - c->by_events.off > 0, !live);
         static const char *const off[] = {"grapevine_prediction_cached_tokens_off_total{replica="
@@ -301,8 +301,8 @@ static struct node_decision choose_again(struct node_router *r, struct node_deci
     return d;
 }
 
-/* Of a vLLM whose events are live, if all that its blocks hang on is known here; and what it told
- * goes to the reader. */
+/* For a vLLM with live events, if all parents of its blocks are known here; and its tokens go to
+ * the reader. */
 static void whose_tokens_may_be_asked_for(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_true(e.told == 1 && e.answer.slot == 0 && e.answer.prompt_tokens == 20000);
     assert_int_equal(e.answer.end, e.last);
     assert_int_equal(reader->events.passed_over, 0);
-    /* Its own it hears itself, and tells nobody: no other router reads. */
+    /* A router keeps its own to itself: no other router reads. */
     world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
     crdt_state_stats(reader->crdt, &after);
     assert_int_equal(e.told, 2);
@@ -414,7 +414,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_int_equal(other->lengths[0], chain.length / 2);
     assert_true(world_agrees(&w));
 
-    /* What is of no replica here, or no tiding at all. */
+    /* Tidings of no replica here, or invalid ones. */
     const struct kv_told told = {.sent_ms = 1, .ended_ms = 1};
     uint8_t bytes[KV_TOLD_BYTES_MAX];
     struct wire_writer out = wire_writer_of(bytes, sizeof bytes);
@@ -427,7 +427,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_int_equal(reader->events.passed_over, 3);
     assert_int_equal(e.told, 2);
 
-    /* The reader dies: what it said stays, and does not count. */
+    /* The reader dies: its reports stay, and do not count. */
     world_kill(&w, 0);
     world_run(&w, 10 * S);
     assert_false(node_router_events_are_live(other, 0));
@@ -436,7 +436,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     world_close(&w);
 }
 
-/* A router that begins to read hears again of what only this one had read of. */
+/* A router that begins to read gets everything again that only this one had read. */
 static void a_router_that_begins_to_read_hears_it_all(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
     world_close(&w);
 }
 
-/* With one engine the requests of the router that reads it were known to nobody when it died. */
+/* With one engine, no router knew the requests of the reader when it died. */
 static void one_that_stands_by_hears_of_the_readers_requests(void **state)
 {
     (void)state;
@@ -488,7 +488,7 @@ static void one_that_stands_by_hears_of_the_readers_requests(void **state)
     world_close(&w);
 }
 
-/* Of a cache that is lost what another router said of its events counts no more. */
+/* After a cache is lost, another router's report of its events no longer counts. */
 static void a_report_is_of_one_cache(void **state)
 {
     (void)state;

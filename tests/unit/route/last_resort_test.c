@@ -1,4 +1,4 @@
-/* All that serve the model are down: which of them is tried, and when none is. */
+/* All replicas of the model are down: the one that is tried, and the cases in which none is. */
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 2 };
@@ -54,7 +54,7 @@ static void those_that_are_alike_take_turns(void **state)
     alone_destroy(r);
 }
 
-/* What answered with an error counts as what could not connect, wherever it stands in the table. */
+/* An error answer counts like a failed connection, in any place of the table. */
 static void who_failed_least_is_tried_first(void **state)
 {
     (void)state;
@@ -83,7 +83,8 @@ static void one_whose_port_refused_is_tried_last(void **state)
     }
 }
 
-/* Of what is full and down another request waits. Nothing is sent twice to what is down. */
+/* A request waits for a replica that is full and down. Nothing is sent twice to a replica that is
+ * down. */
 static void neither_beyond_the_limit_nor_twice(void **state)
 {
     (void)state;
@@ -102,7 +103,7 @@ static void neither_beyond_the_limit_nor_twice(void **state)
     alone_destroy(r);
 }
 
-/* One that never listed its models is no resort for a name that another would have listed. */
+/* A replica that never listed its models is no resort for a name that another would have listed. */
 static void not_for_a_name_that_nobody_lists(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void not_for_a_name_that_nobody_lists(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
-    /* It is one for a request without a model, and for one that no other will do for. */
+    /* It is a resort for a request without a model, and for one without an alternative. */
     const struct node_replica_set excluded = {{1}};
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");

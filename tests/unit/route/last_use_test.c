@@ -1,6 +1,6 @@
-/* Engines count the last use of a prompt's blocks from the end of its answer: until then they are
- * in use. A router that counts from the choice believes the prompts of long answers gone too early.
- */
+/* Engines count the last use of a prompt's blocks from the end of the answer: until then the blocks
+ * are in use. A router that counts from the choice believes the prompts of long answers gone too
+ * early. */
 #include "tests/lib/router_help.h"
 
 enum { ANSWER_MS = 60000 };
@@ -15,7 +15,7 @@ static unsigned cached_at(struct node_router *r, const struct chain *chain, unsi
     return (unsigned)tokens;
 }
 
-/* A long answer, beside which others fill the cache: more than that it does not hold. */
+/* A long answer, during which others fill the cache: more has no room. */
 static struct node_decision long_answer(struct node_router *r, bool begins)
 {
     struct node_decision first = choose(r, prompt(1, 20000), START_MS);
@@ -39,7 +39,7 @@ static void last_use_is_the_end_of_the_answer(void **state)
     node_router_used(r, first.booking, prompt(1, 20000), now);
     node_router_finish(r, first.booking, NODE_OUTCOME_OK, &no_usage, now);
     assert_true(cached_at(r, prompt(1, 20000), 0, now + 1000) > 19000);
-    assert_true(cached_at(r, prompt(100, 20000), 0, now + 1000) < oldest); /* it made room */
+    assert_true(cached_at(r, prompt(100, 20000), 0, now + 1000) < oldest); /* evicted */
     node_router_check(r);
     alone_destroy(r);
 }

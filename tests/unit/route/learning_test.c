@@ -1,4 +1,4 @@
-/* What several routers learn of one replica that all of them use, in virtual time. */
+/* Several routers' knowledge of one shared replica, in virtual time. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ enum { S = 1000000, MS = 1000 };
 
 /* --- an engine -------------------------------------------------------------------------------- */
 
-/* First come, first served: it computes prompts one after the other, and while there is none it
+/* First come, first served: the engine computes prompts one after the other, and without prompts it
  * decodes all its streams together. */
 enum { JOBS = 12 };
 static const double rate = 20000, step_base_s = 0.010, step_context_s = 50e-9;
@@ -20,14 +20,14 @@ static const double rate = 20000, step_base_s = 0.010, step_context_s = 50e-9;
 struct job {
     unsigned router;
     struct node_decision d;
-    uint64_t number; /* in the order in which they came; 0: none */
+    uint64_t number; /* in the order of arrival; 0: none */
     double tokens, left, steps;
 };
 
 struct engine {
     struct job jobs[JOBS];
     uint64_t came;
-    unsigned output; /* tokens of an answer: the more, the less of its time goes into prompts */
+    unsigned output; /* tokens of an answer: the more, the less time goes into prompts */
     double rate;     /* 0: rate */
 };
 
@@ -115,7 +115,7 @@ static void assert_near(double actual, double expected, double share)
         fail_msg("%g is not %g", actual, expected);
 }
 
-/* The replica always has work of all of them; each learns by its own timings nevertheless. */
+/* The replica always has work from all of them; each still learns from its own timings. */
 static void timings_among_others_work_teach(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void timings_among_others_work_teach(void **state)
             assert_true(k->shown.rate.samples > NODE_LEARNED_FEW);
             assert_near(k->believed.tokens_per_s, rate, 0.05);
             if (run == 0)
-                continue; /* it says nothing of its pace */
+                continue; /* no evidence of the pace */
             assert_true(k->shown.pace.samples > NODE_LEARNED_FEW);
             double context = JOBS * 4000.0; /* typical */
             assert_near(node_believed_step_s(&k->believed, context),
@@ -140,8 +140,8 @@ static void timings_among_others_work_teach(void **state)
     }
 }
 
-/* A line formed before anybody knew that it is five times slower than was believed. A fifth of what
- * its prompts took was taken off the first streams' time, and the rest was believed to be its
+/* A queue formed before the replica was known to be five times slower than believed. A fifth of its
+ * prompts' time was deducted from the first streams' time, and the rest was believed to be its
  * steps: 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected that. */
 static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
 {
@@ -156,15 +156,15 @@ static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
     world_close(&c);
 }
 
-/* Requests one after the other at the routers in turn: a prompt of 5,000 tokens, then that of so
- * many requests before, which is cached if its engine holds so many prompts. `told`: answers say
- * so, else only the engine's counters do, which each router reads. */
+/* Requests one after the other at the routers in turn. Each is a prompt of 5,000 tokens, then the
+ * prompt of so many requests before, which is cached if its engine has room for so many. `told`:
+ * answers report that; otherwise only the engine's counters do, which each router reads. */
 enum { PROMPTS_REPORTED = 80, PROMPTS_MAX = 1000 };
 struct service {
     struct world c;
     uint64_t came, seed;
     double queries, hits;
-    unsigned held; /* prompts that the engine's cache holds: those used last */
+    unsigned held; /* prompts with room in the engine's cache: those used last */
     uint64_t used[PROMPTS_MAX];
 };
 
@@ -210,7 +210,7 @@ static void ask(struct service *w, uint64_t seed, bool told)
         scrape_all(w);
 }
 
-/* Every other request is one of a while ago. */
+/* Every other request repeats an earlier one. */
 static void service_run(struct service *w, unsigned requests, bool told)
 {
     for (unsigned i = 0; i < requests / 2; i++) {
@@ -232,8 +232,8 @@ static double factor_after(unsigned routers, unsigned router, bool told)
     return factor;
 }
 
-/* A quarter of the reported size. Each of four routers sees a quarter of the answers, and knows
- * what the others know. Of counters it knows only what its own requests should have found. */
+/* A quarter of the reported size. Each of four routers sees a quarter of the answers, and gets the
+ * others' evidence. From counters a router knows only the expected hits of its own requests. */
 static void the_size_is_found_by_one_router_and_by_four(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void the_size_is_found_by_one_router_and_by_four(void **state)
     assert_true(four > 0.2 && four < 0.6);
 }
 
-/* A router that comes or goes takes its sums along: what changes by that says nothing. */
+/* A router that comes or goes brings or takes its sums: the resulting change is no evidence. */
 static void a_window_in_which_the_routers_change_is_skipped(void **state)
 {
     (void)state;
@@ -257,22 +257,21 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
     world_kill(&w.c, 2);
     world_run(&w.c, 15 * S);
     double before = k->belief.factor;
-    w.queries += 20000; /* which nobody knows of */
+    w.queries += 20000; /* unknown to all routers */
     scrape_all(&w);
     assert_true(k->cache.others.who != who && k->cache.window.who == k->cache.others.who);
     assert_true(k->cache.window.queries == w.queries);
     assert_true(k->belief.factor == before);
-    service_run(&w, 300, true); /* and it goes on with those that are left */
+    service_run(&w, 300, true); /* and continues with the remaining ones */
     assert_true(k->belief.factor < 0.7);
     world_close(&w.c);
 }
 
-/* --- what is held, and goes on ------------------------------------------------------------------
- */
+/* --- figures that are shared ----------------------------------------------------------------- */
 
 static const double text_ratio = 7; /* bytes per token; 4 are believed at first */
 
-/* Prompts one after the other at one router, of a model that the replica serves, at this rate. */
+/* Prompts one after the other at one router, of a model of the replica, at this rate. */
 static void work(struct world *c, unsigned router, unsigned requests, double tokens_per_s)
 {
     static struct chain chain;
@@ -334,7 +333,7 @@ static void what_one_learned_sizes_prompts_at_all(void **state)
     world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
         assert_near(model_ratio(&c, i), text_ratio, 0.05);
-    /* Few own samples on a doubtful figure do not stand against it, many do. */
+    /* Few own samples do not outweigh a doubtful figure, many do. */
     struct node_model *row = node_models_row(c.nodes[1].node->router->models, SLICE("m"));
     node_model_bytes_believe(row, 4);
     static const struct chain_content unknown;
@@ -377,7 +376,7 @@ static void assert_held(const struct held *now, const struct held *then, double 
     assert_true(now->pace_samples > 0 && now->pace_samples <= then->pace_samples);
 }
 
-/* Corrections of the size are followed by all (see above): so they have it from those. */
+/* All routers apply the others' corrections of the size (see above): this uses that. */
 static void believe_half(struct world *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -388,7 +387,7 @@ static void believe_half(struct world *c)
     }
 }
 
-/* Everyone is restarted in turn; only the first had learned anything by itself. */
+/* All restart in turn; only the first had learned anything by itself. */
 static void what_was_learned_survives_a_rolling_restart(void **state)
 {
     (void)state;
@@ -408,16 +407,16 @@ static void what_was_learned_survives_a_rolling_restart(void **state)
             struct held now = held_at(&c, i);
             assert_held(&now, &then, 0.021);
             assert_near(model_ratio(&c, i), text_ratio, 0.03);
-            assert_true(now.factor > 0.49 && now.factor < 0.7); /* it goes back to 1 slowly */
+            assert_true(now.factor > 0.49 && now.factor < 0.7); /* returns to 1 slowly */
         }
     }
-    /* What was heard weighs as if it had been learned here. */
+    /* Received values weigh as if learned here. */
     work(&c, 2, 1, 5000);
     assert_near(held_at(&c, 2).rate, then.rate, 0.1);
     world_close(&c);
 }
 
-/* Told again and again, without anything new. */
+/* Repeated again and again, without anything new. */
 static void an_echo_changes_nothing(void **state)
 {
     (void)state;
@@ -432,7 +431,8 @@ static void an_echo_changes_nothing(void **state)
         assert_true(then[i].rate_samples <= 37 && then[i].bytes_samples <= 37);
         assert_true(then[i].pace_samples <= 37);
     }
-    /* Of two that rest on as many, nobody takes the other's: they would swap for ever. */
+    /* If two figures have equally many samples, no router takes the other's: they would swap for
+     * ever. */
     node_speed_hear(&replica_at(&c, 2)->shown.rate, 10000, then[1].rate_samples, world_ms(&c));
     world_run(&c, 2 * S);
     then[2] = held_at(&c, 2);
@@ -453,7 +453,7 @@ static void an_echo_changes_nothing(void **state)
     world_close(&c);
 }
 
-/* Seen by a router that has taken few samples, while those that took many have nothing to do. */
+/* Seen by a router with few samples, while those with many have nothing to do. */
 static void a_replica_that_gets_slower_is_followed_by_all(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void a_replica_that_gets_slower_is_followed_by_all(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_near(held_at(&c, i).rate, 5000, 0.1);
     assert_true(held_at(&c, 0).rate_samples <= 220);
-    /* And another takes over from there. */
+    /* Then another router takes over from there. */
     work(&c, 2, 100, 20000);
     world_run(&c, 3 * S);
     for (unsigned i = 0; i < 3; i++)
@@ -478,7 +478,8 @@ static void a_replica_that_gets_slower_is_followed_by_all(void **state)
     world_close(&c);
 }
 
-/* Otherwise who has not yet noticed would tell those who have, and then hear it from them. */
+/* Otherwise a router that has not yet noticed would report the old size to those that have, and
+ * then get it back. */
 static void a_lost_cache_takes_its_size_along(void **state)
 {
     (void)state;
@@ -501,7 +502,7 @@ static void a_lost_cache_takes_its_size_along(void **state)
     world_close(&c);
 }
 
-/* All routers had it in their index within milliseconds; it never was in the cache. */
+/* All routers had the prompt in their index within milliseconds; the cache never had it. */
 static void what_one_was_refused_is_void_at_all(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Requests after which engines die: what they are held to be, and the company that they are given.
- */
+/* Requests after which engines die: their classification, and the replicas that they get. */
 #include "node/route/poison.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
@@ -71,7 +70,7 @@ static void a_suspect_gets_an_idle_replica(void **state)
     assert_int_equal(place(r, NODE_COMPANY_ALONE, -1, false, START_MS, &d), ERR_EXISTS);
     assert_int_equal(place(r, NODE_COMPANY_RATHER_ALONE, -1, false, START_MS, &d), ERR_OK);
     done(r, d, START_MS);
-    /* Nothing joins it where it is kept, but where there is nothing else. */
+    /* Nothing joins the suspect at the replica kept for it, unless no other replica is left. */
     node_router_keep(r, c.replica, true);
     for (unsigned i = 0; i < 6; i++) {
         d = choose(r, NULL, START_MS);
@@ -83,7 +82,7 @@ static void a_suspect_gets_an_idle_replica(void **state)
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, true, START_MS, &d), ERR_EXISTS);
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, false, START_MS, &d), ERR_OK);
     done(r, d, START_MS);
-    /* The one that is kept for it, once it is idle. */
+    /* The replica that is kept for the suspect, once idle. */
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)a.replica, false, START_MS, &d), ERR_EXISTS);
     done(r, a, START_MS);
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)b.replica, false, START_MS, &d), ERR_EXISTS);

@@ -55,8 +55,8 @@ static void each_name_is_that_of_its_policy(void **state)
     assert_null(node_policy_find("nonsense"));
 }
 
-/* Engines that say nothing of their lines: where costs are equal the shortest one known is taken.
- * Of several routers each looks at a part of them, so that not all find the same one. */
+/* Engines with unknown queues: at equal costs the shortest known queue is taken. Each of several
+ * routers looks at a part of them, so that not all pick the same. */
 static void equal_costs_go_where_few_requests_are(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void equal_costs_go_where_few_requests_are(void **state)
     }
 }
 
-/* Whatever the state: an index of a candidate comes back. */
+/* In any state the result is the index of a candidate. */
 static void every_policy_stays_in_bounds(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void cache_aware_takes_the_least_cost(void **state)
     candidates[4].cost.total_s = 0.5;
     for (int i = 0; i < 50; i++)
         assert_int_equal(choose("cache_aware", &in), 4);
-    /* Within two per cent: both, and nobody else. */
+    /* Within two per cent: both, and no other. */
     candidates[1].cost.total_s = 0.505;
     unsigned seen[6] = {0};
     for (int i = 0; i < 400; i++)
@@ -221,7 +221,7 @@ static void prefix_hash_without_a_prompt_goes_by_load(void **state)
     assert_int_equal(choose("prefix_hash", &in), 2);
 }
 
-/* How often each of the first `count` is chosen in so many turns. */
+/* The number of choices of each of the first `count` in so many turns. */
 static void shares_of(const char *policy, struct node_policy_input *in, unsigned rounds,
                       unsigned *seen)
 {
@@ -232,7 +232,7 @@ static void shares_of(const char *policy, struct node_policy_input *in, unsigned
     }
 }
 
-/* Whatever the policy: where nothing else tells them apart, each gets the share of its weight. */
+/* With any policy: if nothing else distinguishes them, each gets the share of its weight. */
 static void work_follows_the_weights(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void work_follows_the_weights(void **state)
                                            "round_robin", "random"};
     struct node_policy_input in = input_of(ARRAY_LEN(weights));
     in.weighted = true;
-    in.load_bound = 1000; /* the order of the key alone */
+    in.load_bound = 1000; /* only the key's order */
     for (unsigned i = 0; i < in.count; i++)
         candidates[i].weight = weights[i];
     for (unsigned p = 0; p < ARRAY_LEN(policies); p++) {
@@ -253,7 +253,7 @@ static void work_follows_the_weights(void **state)
                 fail_msg("%s: %u of 8000 for the weight %g of 8", policies[p], seen[i], weights[i]);
         }
     }
-    /* Equal weights are none. */
+    /* Equal weights count as none. */
     in.weighted = false;
     turn = 0;
     for (unsigned i = 0; i < 10; i++)
@@ -278,7 +278,7 @@ static void load_counts_by_weight(void **state)
         for (unsigned i = 0; i < 20; i++)
             assert_int_equal(choose(policies[p], &in), 0);
     }
-    /* The bound of prefix_hash is each one's own. */
+    /* Each replica has its own bound in prefix_hash. */
     candidates[0].requests = 4;
     candidates[1].requests = 7;
     in.load_bound = 1;
@@ -288,7 +288,7 @@ static void load_counts_by_weight(void **state)
     }
 }
 
-/* With other weights only what goes to or from the one that changed moves. */
+/* With other weights only sessions to or from the changed replica move. */
 static void sessions_stay_when_another_gets_more_weight(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
     assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
 }
 
-/* Of equal ones each router takes those of its share; of its own share the cheapest. */
+/* Among equal ones each router takes those of its share, and the cheapest of those. */
 static void routers_share_out_what_is_equal(void **state)
 {
     (void)state;
@@ -332,16 +332,16 @@ static void routers_share_out_what_is_equal(void **state)
     in.place = 2;
     for (unsigned i = 0; i < 8; i++)
         candidates[i].cost = (struct node_cost){.queue_s = 0.1 * i, .total_s = 0.1 * i};
-    assert_int_equal(choose("cache_aware", &in), 0); /* none of its share is as good */
+    assert_int_equal(choose("cache_aware", &in), 0); /* none in its share is as good */
     in.unseen_s = 0.4;                               /* the first three are filled up to 0.23 */
     assert_int_equal(choose("cache_aware", &in), 2);
     in.place = 3;
     assert_true(choose("cache_aware", &in) < 3); /* any of those */
-    in.routers = 1;                              /* alone it sees all */
+    in.routers = 1;                              /* alone a router sees everything */
     assert_int_equal(choose("cache_aware", &in), 0);
 }
 
-/* Others' work fills queues. It does not make a cache better that holds nothing of the prompt. */
+/* Others' work fills queues. That does not improve a cache without any part of the prompt. */
 static void unseen_work_moves_nothing_from_its_cache(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Data-parallel ranks: one process, and as many caches and queues as there are. */
+/* Data-parallel ranks: one process, with as many caches and queues as ranks. */
 #include "node/replica/rank.h"
 
 #include "base/check.h"
@@ -15,7 +15,7 @@ static struct slice at(const struct node_router *r, unsigned replica)
     return node_router_replica_name(r, replica);
 }
 
-/* An address whose settings say how many ranks it has. */
+/* An address with its number of ranks in the settings. */
 static struct node_router *make_ranks(const struct node_config *config)
 {
     struct node_router *r = alone_router(config);
@@ -33,7 +33,7 @@ static struct node_router *make_default(void)
     return make_ranks(&config);
 }
 
-/* What its metrics say, of so many ranks; one is the busiest. */
+/* Metrics of so many ranks; one is the busiest. */
 static void read_metrics(struct node_router *r, unsigned ranks, unsigned busy, uint64_t now_ms)
 {
     struct node_scrape all = node_scrape_unknown, each[NODE_RANKS_MAX];
@@ -98,7 +98,7 @@ static void each_rank_has_its_own_cache(void **state)
     alone_destroy(r);
 }
 
-/* Requests to one that is down would be lost at all others of the process too. */
+/* Requests to a rank that is down would be lost at all others of the process too. */
 static void one_process_is_up_or_down(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void one_process_has_one_limit(void **state)
     alone_destroy(r);
 }
 
-/* Its metrics, each second: all ranks have work, and one counts no token. */
+/* Metrics each second: all ranks have work, and one counts no token. */
 static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
 {
     struct node_scrape each[RANKS];
@@ -153,7 +153,7 @@ static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
     node_router_ranks_scraped(r, 0, each, RANKS, now_ms);
 }
 
-/* What stands still is one scheduler: the others of its process go on being used. */
+/* One scheduler stands still: the others of its process stay in use. */
 static void a_rank_that_stands_still_is_avoided_alone(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void a_rank_that_stands_still_is_avoided_alone(void **state)
     for (unsigned i = 1; i < RANKS; i++)
         assert_int_equal(node_router_replica_stall(r, d[i].replica), NODE_STALL_NONE);
     node_router_finish(r, d[0].booking, NODE_OUTCOME_STALLED, NULL, at_ms);
-    for (unsigned i = 0; i < 5; i++) { /* the first prompt too, which it has in its cache */
+    for (unsigned i = 0; i < 5; i++) { /* the first prompt too, which is in the cache */
         next = choose(r, prompt(0, 4000), at_ms);
         assert_int_not_equal(next.rank, d[0].rank);
         done(r, next, at_ms);
@@ -187,7 +187,7 @@ static void a_rank_that_stands_still_is_avoided_alone(void **state)
     alone_destroy(r);
 }
 
-/* Who failed at one rank does not try the next one of the same process. */
+/* A request that failed at one rank does not try the next one of the same process. */
 static void an_address_is_excluded_with_its_ranks(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void a_restart_empties_all_of_them(void **state)
     alone_destroy(r);
 }
 
-/* What engines do not let pin goes to the address, and the engine balances it. */
+/* Requests that engines do not let pin go to the address, and the engine balances them. */
 static void what_cannot_be_pinned_goes_to_the_address(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void what_cannot_be_pinned_goes_to_the_address(void **state)
     assert_int_equal(d.rank, -1);
     done(r, d, START_MS);
     request.unpinned = 0;
-    request.replica_wanted = 0; /* the maker of a stored response that was made so */
+    request.replica_wanted = 0; /* the maker of a stored response made that way */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     done(r, d, START_MS);
@@ -258,14 +258,14 @@ static void metrics_tell_how_many_there_are(void **state)
     assert_true(believed(root, 3, "engine_metrics", "running") == 0);
     assert_true(believed(root, 3, "cache", "tokens") == 20000);
     json_decref(root);
-    unsigned busy = 0; /* batch jobs keep it so */
+    unsigned busy = 0; /* batch jobs keep the rank busy */
     for (unsigned s = 0; s < 12; s++) {
         struct node_decision d = choose(r, prompt(s, 4000), START_MS + 4000);
         busy += d.rank == 1;
         done(r, d, START_MS + 4000);
     }
-    assert_true(busy <= 1); /* until one was sent there nobody knows what such requests ask */
-    /* One that is missing from a reading is not gone; it is from the third on. */
+    assert_true(busy <= 1); /* until one was sent there the demand of such requests is unknown */
+    /* A rank missing from one reading is not gone; from the third on it is. */
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(ranks_of(r), 3);
         read_metrics(r, 2, 1, START_MS + 5000 + 1000 * i);
@@ -275,7 +275,7 @@ static void metrics_tell_how_many_there_are(void **state)
     alone_destroy(r);
 }
 
-/* What is pinned to the ranks is not foreign to the address, though it is load there. */
+/* Requests pinned to the ranks are not foreign to the address, though they are load there. */
 static void what_is_pinned_is_not_foreign(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void ranks_come_and_go_with_their_address(void **state)
     alone_destroy(r);
 }
 
-/* It would die with all its ranks. */
+/* A suspect would die with all ranks of the process. */
 static void a_suspect_is_alone_in_the_whole_process(void **state)
 {
     (void)state;
@@ -358,8 +358,8 @@ static void a_suspect_is_alone_in_the_whole_process(void **state)
     alone_destroy(r);
 }
 
-/* What another router has at the ranks is in use at their address, also after the table was counted
- * anew, as it is whenever names change. */
+/* Another router's requests at the ranks count at their address, also after the table was counted
+ * anew, as happens whenever names change. */
 static void what_others_have_at_the_ranks_is_at_the_address(void **state)
 {
     (void)state;
@@ -400,8 +400,8 @@ static void what_others_have_at_the_ranks_is_at_the_address(void **state)
     world_close(&w);
 }
 
-/* A router of another machine is met: the address and its ranks get the name of this router, and
- * those that were named before go, though the old name of the address still finds it. */
+/* A router of another machine joins. The address and its ranks get the name of this router, and the
+ * earlier names go, though the old name of the address still finds it. */
 static void ranks_are_named_anew_with_their_address(void **state)
 {
     (void)state;

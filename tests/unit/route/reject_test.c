@@ -1,4 +1,4 @@
-/* Replicas that reject what others accept: where requests go, at one router and at several. */
+/* Replicas that reject requests accepted by others: the choices of one router and of several. */
 #include "base/check.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
@@ -25,7 +25,7 @@ static bool accepted(struct node_router *r, unsigned replica, uint64_t sent_ms)
                                 sent_ms);
 }
 
-/* How many of so many requests, which stay there and which nobody has seen, go to each. */
+/* The number of requests that go to each replica, of so many new ones that stay there. */
 static void place(struct node_router *r, unsigned requests, bool again, uint64_t now_ms,
                   unsigned *got)
 {
@@ -55,7 +55,7 @@ static void what_rejects_gets_nothing(void **state)
     assert_true(s.avoided);
     assert_int_equal(s.until_ms, START_MS + NODE_REJECT_BACKOFF_MS);
     node_router_check(r);
-    /* What cannot be sent again is no trial; one that can is, and only one. */
+    /* A request that cannot be sent again is no trial; one that can is, and only one. */
     uint64_t later = START_MS + NODE_REJECT_BACKOFF_MS;
     s = node_router_replica_standing(r, 1, later);
     assert_int_equal(s.why, NODE_STANDING_REJECTS);
@@ -90,7 +90,7 @@ static unsigned count_avoided(const struct node_router *r, unsigned replicas)
     return count;
 }
 
-/* The one that rejects and is not avoided. */
+/* The replica that rejects and is not avoided. */
 static unsigned used_of(const struct node_router *r, unsigned replicas)
 {
     unsigned used = replicas;
@@ -110,8 +110,8 @@ static unsigned used_of(const struct node_router *r, unsigned replicas)
     return used;
 }
 
-/* More than half are caught: half of all are avoided. Another one gets its share of those requests
- * that can be sent again, and no more, though its queue is always empty. */
+/* More than half are detected: half of all are avoided. Another one gets its share of the requests
+ * that can be sent again, and no more, though the queue is always empty. */
 static void at_most_half_are_avoided(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void at_most_half_are_avoided(void **state)
     second.kind = 8;
     second.again = true;
     second.attempt = 2;
-    for (unsigned i = 0; i < 8; i++) { /* what was tried there goes where it is accepted */
+    for (unsigned i = 0; i < 8; i++) { /* tried requests move where accepted */
         assert_int_equal(node_router_place(r, &second, NULL, START_MS + 10, &d), ERR_OK);
         assert_int_equal(d.server, 3);
         node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS + 10);
@@ -140,7 +140,7 @@ static void at_most_half_are_avoided(void **state)
     alone_destroy(r);
 }
 
-/* A rejection is asked about where such requests are accepted, if that is known of any. */
+/* A rejection is verified at a replica that accepts such requests, if one is known. */
 static void one_that_accepts_is_asked(void **state)
 {
     (void)state;
@@ -181,8 +181,8 @@ static void has_others(struct node_router *r, bool well, bool any)
     assert_int_equal(node_router_has_other(r, &second, &without, 0, true, START_MS), any);
 }
 
-/* Which peer will do where the rejection is rather the replica's own fault: one in a back-off, too,
- * but none that is full, stands still, rejects such requests itself, or is down. */
+/* The possible peer if the rejection is rather the replica's own fault. A replica in a back-off is
+ * possible, but none that is full, stands still, rejects such requests itself, or is down. */
 static void a_back_off_is_no_matter_where_it_is_likely(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void a_back_off_is_no_matter_where_it_is_likely(void **state)
     alone_destroy(r);
 }
 
-/* Where all are caught those that are not avoided are used as if nothing was. */
+/* If all are detected, those not avoided are used as usual. */
 static void where_all_reject_half_are_used(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void where_all_reject_half_are_used(void **state)
     alone_destroy(r);
 }
 
-/* Whichever model is counted. */
+/* For each model counted. */
 static void half_of_each_model(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static struct node_request for_model(const struct chain *chain, struct slice mod
     return request;
 }
 
-/* How many of 32 such requests go there. */
+/* The number of 32 such requests that go there. */
 static unsigned got_for(struct node_router *r, unsigned replica, struct slice model)
 {
     static uint64_t asked = 1000000;
@@ -305,8 +305,8 @@ static bool caught_for(struct node_router *r, unsigned replica, struct slice mod
     return node_router_reject_contradicted(r, &x, START_MS);
 }
 
-/* An adapter is broken at one replica: the base keeps it. Where a replica serves one model, under
- * whatever names clients ask for it, all of it is avoided at once. */
+/* An adapter is broken at one replica: the base stays. If a replica serves one model, under any
+ * names, the whole replica is avoided at once. */
 static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
     alone_destroy(r);
 }
 
-/* A peer that has no place now will have one, and one that warms up takes one more. */
+/* A full peer will have a place, and one that warms up takes one more. */
 static void a_likely_rejection_waits_for_its_peer(void **state)
 {
     (void)state;
@@ -348,7 +348,8 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     alone_destroy(r);
 }
 
-/* Not by its peers, but by its own list: for that model alone, and other routers find out. */
+/* Not by its peers, but by its own list: for that model alone, and other routers find out by
+ * themselves. */
 static void one_that_denies_what_it_lists_is_told(void **state)
 {
     (void)state;

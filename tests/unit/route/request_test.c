@@ -49,8 +49,8 @@ static void requests_travel_whole(void **state)
                     copy.chain.points[i].code == chain.points[i].code &&
                     copy.chain.points[i].media == chain.points[i].media);
     assert_memory_equal(&copy.chain.content, &chain.content, sizeof chain.content);
-    /* Those of older builds have no kind, no adapter, or no content either: it is nothing, not what
-     * was there before. */
+    /* Requests of older builds have no kind, no adapter, or no content either: the fields are
+     * cleared, not left over. */
     packed.len -= 2;
     assert_int_equal(node_request_unpack(&copy, buf_slice(&packed)), ERR_OK);
     assert_slice_equal(copy.request.lora, "adapter");

@@ -31,13 +31,13 @@ static void a_full_queue_is_a_failure_whatever_its_status(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_QUEUE_FULL);
 }
 
-/* Its status is 200: by that alone an outage looks like none. */
+/* The status is 200: by status alone an outage is invisible. */
 static void an_answer_that_is_cut_failed(void **state)
 {
     (void)state;
     struct node_ending e = {.answer = NODE_ANSWER_CUT, .status = 200};
     assert_int_equal(node_result_of(&e), NODE_RESULT_CUT);
-    e.status = 0; /* there was none at all */
+    e.status = 0; /* no answer at all */
     assert_int_equal(node_result_of(&e), NODE_RESULT_CUT);
     e.status = 500;
     assert_int_equal(node_result_of(&e), NODE_RESULT_STATUS_5XX);
@@ -61,13 +61,13 @@ static void what_the_client_did_is_no_failure(void **state)
     (void)state;
     struct node_ending e = {.answer = NODE_ANSWER_LEFT, .status = 200};
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
-    e.status = 502; /* nobody read it */
+    e.status = 502; /* without a reader */
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
     e = (struct node_ending){.answer = NODE_ANSWER_BY_CLIENT, .status = 200};
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
-/* A method that nobody has (501) or another version of HTTP (505) is no outage. */
+/* A method that no engine has (501) or another version of HTTP (505) is no outage. */
 static void a_mistake_of_the_client_is_no_failure(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What is put on a request where more would run than ever ran at once (node/replica/room.h). */
+/* The penalty for a request if more would run than ever ran at once (node/replica/room.h). */
 #include "tests/lib/router_help.h"
 
 enum { AT_ONCE = 9 };
@@ -12,7 +12,7 @@ static double queue_s(struct node_router *r, uint64_t now_ms)
     return seconds;
 }
 
-/* As many streams run as `count` says. */
+/* Starts `count` running streams. */
 static void begin(struct node_router *r, struct node_decision *running, unsigned count,
                   uint64_t now_ms)
 {
@@ -38,7 +38,7 @@ static void going_beyond_what_ever_ran_costs(void **state)
     uint64_t now = START_MS;
     begin(r, running, AT_ONCE, now);
     now += 10000;
-    assert_near(queue_s(r, now), 0, 1e-9); /* nothing has ended: load rises, as it does at first */
+    assert_near(queue_s(r, now), 0, 1e-9); /* none has ended: load rises, as at first */
     end(r, running, AT_ONCE, now);
 
     now += 1000;

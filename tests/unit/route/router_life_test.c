@@ -1,4 +1,4 @@
-/* Random lives under every policy, and what operators see of a router. */
+/* Random lives under every policy, and the operators' view of a router. */
 #include "node/route/router.h"
 
 #include "base/prng.h"
@@ -9,7 +9,7 @@
 
 enum { REPLICAS = 7, OPEN_MAX = 50 };
 
-/* What the test itself knows of who may be chosen. */
+/* The test's own knowledge of possible choices. */
 struct shadow {
     bool up[REPLICAS], draining[REPLICAS];
 };
@@ -31,7 +31,7 @@ static void check_choice(const struct shadow *s, int err, unsigned replica,
     assert_true(!any || may_serve(s, replica, excluded, model_b));
 }
 
-/* One life of a router: requests that are open, and what the test knows. */
+/* One life of a router: open requests, and the test's knowledge. */
 struct life {
     struct node_router *r;
     struct shadow s;
@@ -80,7 +80,7 @@ static void life_finish(struct life *l)
     unsigned replica = l->open[at].replica;
     bool down = node_router_replica_health(l->r, replica) == NODE_HEALTH_DOWN;
     if (outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN)
-        l->s.up[replica] = l->s.up[replica] && !down; /* replica_test tells when */
+        l->s.up[replica] = l->s.up[replica] && !down; /* replica_test checks the moment */
     assert_true(down == !l->s.up[replica]);
     l->open[at] = l->open[--l->count];
 }
@@ -149,7 +149,7 @@ static void no_policy_ever_breaks_the_invariants(void **state)
             random_life(*name, seed);
 }
 
-/* --- what operators see --------------------------------------------------------------------- */
+/* --- the operators' view -------------------------------------------------------------------- */
 
 static void explaining_changes_nothing(void **state)
 {

@@ -1,4 +1,4 @@
-/* What a router keeps under the number of a replica, when the number becomes another's. */
+/* A router's state for the number of a replica, when the number gets another owner. */
 #include "node/replica/model.h"
 #include "node/route/router.h"
 
@@ -47,7 +47,7 @@ static bool shows(struct node_router *r, const char *text)
     return found;
 }
 
-/* It is used, learned of, and forgotten; another name gets its number. */
+/* The name is used, learned, and forgotten; another name gets its number. */
 static void a_number_that_is_used_again_is_as_new(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     alone_destroy(r);
 }
 
-/* A denial of the old one's lasts a minute, longer than its name. */
+/* A denial of the old one lasts a minute, longer than its name. */
 static void what_it_denied_is_not_the_next_ones(void **state)
 {
     (void)state;
@@ -131,8 +131,7 @@ static bool on_forgotten(void *context, unsigned replica)
     return proxy_idle;
 }
 
-/* A stream that lasts longer than its replica's name, and a connection that lasts longer than that.
- */
+/* A stream that outlasts its replica's name, and a connection that outlasts the stream. */
 static void what_is_under_way_keeps_its_number(void **state)
 {
     (void)state;
@@ -151,7 +150,7 @@ static void what_is_under_way_keeps_its_number(void **state)
     unsigned other = name(r, "new:80");
     assert_int_not_equal(other, slot);
     assert_int_equal(asked, 0);
-    done(r, d, now_ms); /* under the name that it was sent to */
+    done(r, d, now_ms); /* under the original name */
     assert_slice_equal(node_router_replica_name(r, slot), "old:80");
     pass(r, 5000);
     assert_int_equal(asked, 5);
@@ -163,7 +162,8 @@ static void what_is_under_way_keeps_its_number(void **state)
     alone_destroy(r);
 }
 
-/* Named again before all is over: it gets another number, and the old one goes its way. */
+/* Named again before all is over: the name gets another number, and the old number ends
+ * normally. */
 static void a_name_that_is_back_early_has_another_number(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void a_name_that_is_back_early_has_another_number(void **state)
     alone_destroy(r);
 }
 
-/* 200 new names a day, each used for an hour and a half. 1,024 were all that there ever were. */
+/* 200 new names a day, each used for an hour and a half. 1,024 was once the total limit. */
 static void a_year_of_new_names_leaves_the_router_as_it_was(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Which replicas a router may choose: names, health, models, drains. */
+/* Possible choices of a router: names, health, models, drains. */
 #include "node/route/router_internal.h"
 
 #include "base/check.h"
@@ -21,7 +21,7 @@ static void replicas_have_unique_names(void **state)
         int len = snprintf(text, sizeof text, "more-%u", i);
         assert_int_equal(node_router_name(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO), i);
     }
-    node_router_tick(r, START_MS + 60000); /* of those named at once the keys would decide */
+    node_router_tick(r, START_MS + 60000); /* among names added at once the keys would decide */
     assert_int_equal(node_router_name(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
     assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
     assert_int_equal(node_router_replica_count(r), 1024);
@@ -40,7 +40,7 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     assert_false(node_router_ready(r));
     assert_int_equal(node_router_name(r, SLICE("a"), NODE_ENGINE_AUTO), 0);
     assert_int_equal(node_router_name(r, SLICE("b"), NODE_ENGINE_AUTO), 1);
-    assert_false(node_router_ready(r)); /* nobody has found them up */
+    assert_false(node_router_ready(r)); /* none seen up yet */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
     assert_true(node_router_ready(r));
@@ -54,8 +54,8 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
     alone_destroy(r);
 }
 
-/* Full is not down: ERR_AGAIN only where all that would be chosen among are at their limit. One
- * that is avoided is not taken instead. */
+/* Full is not down: ERR_AGAIN only if all candidates are at their limit. An avoided replica is not
+ * taken instead. */
 static void a_full_replica_is_passed_over(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void a_full_replica_is_passed_over(void **state)
         node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
         node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[4]), ERR_OK);
-        assert_int_equal(d[4].replica, 2); /* nobody else is there */
+        assert_int_equal(d[4].replica, 2); /* no other replica */
         node_router_probed(r, 2, (struct node_check){.refused = true}, START_MS);
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[5]), ERR_UNREACHABLE);
         for (unsigned n = 0; n < 5; n++)
@@ -96,7 +96,7 @@ static void a_full_replica_is_passed_over(void **state)
     }
 }
 
-/* One that is warming up, or was busy, works: it has room before anybody waits. */
+/* A replica that warms up, or was busy, works: its room is used before any request waits. */
 static void nobody_waits_while_one_that_works_has_room(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS + 250, &d[there]), ERR_OK);
     assert_int_equal(d[there].replica, 1);
     node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS + 250);
-    for (unsigned n = 0; n < 12; n++) { /* one of its others ends: it has room by its own word */
+    for (unsigned n = 0; n < 12; n++) { /* one of its requests ends: room by its own metrics */
         if (n == there || d[n].replica != 1)
             continue;
         done(r, d[n], START_MS + 251);
@@ -209,7 +209,7 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
     alone_destroy(r);
 }
 
-/* A server that drains answers its health check and fails each request at once: its queue is always
+/* A draining server answers its health check and fails each request at once: the queue is always
  * empty, which must not attract everything. */
 static void a_replica_that_fails_at_once_attracts_nothing(void **state)
 {
@@ -231,7 +231,7 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     assert_true(failed < 10);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
     assert_true(node_router_replica_backing_off(r, 1, now));
-    /* Once it works, one request shows it, and the others come too. */
+    /* Once the server works, one request shows that, and the others come too. */
     now += 60000;
     unsigned served = 0;
     for (unsigned i = 0; i < 300; i++, now += 10) {
@@ -245,8 +245,8 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
 
 enum { THIRD = 3 };
 
-/* 100 requests a second for 30 s. Every third one at the first `bad` replicas of four ends so,
- * after its first token. Returns how many there are of them. */
+/* 100 requests a second for 30 s. Every third one at the first `bad` replicas of four ends with
+ * this outcome, after its first token. Returns their number. */
 static unsigned ends_every_third(struct node_router *r, unsigned bad, enum node_outcome outcome,
                                  uint64_t *now)
 {
@@ -264,7 +264,7 @@ static unsigned ends_every_third(struct node_router *r, unsigned bad, enum node_
     return failed;
 }
 
-/* It has no failures in a row. */
+/* The replica has no failures in a row. */
 static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state
     uint64_t now = START_MS;
     assert_in_range(ends_every_third(r, 1, NODE_OUTCOME_BROKEN, &now), 1, 60); /* not 250 */
     assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_UP);
-    /* One that works again is used as ever: its failures are long ago then. */
+    /* A replica that works again is used as before: its failures are old by then. */
     now += 60000;
     unsigned served = 0;
     for (unsigned i = 0; i < 3000; i++, now += 10) {
@@ -285,8 +285,8 @@ static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state
     alone_destroy(r);
 }
 
-/* What all replicas do alike is no reason to avoid one, and what a request may bring about is none
- * either, nor a full queue: a client could empty a replica with it. */
+/* Failures of all replicas alike are no reason to avoid one. Nor are those that a request may
+ * cause, nor a full queue: a client could empty a replica that way. */
 static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
     }
 }
 
-/* Who removes a replica and adds it again has mended it, or put another one there. */
+/* Removing and adding a replica means that it is repaired or replaced. */
 static void one_that_is_added_again_starts_clean(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void one_that_is_added_again_starts_clean(void **state)
     alone_destroy(r);
 }
 
-/* Requests that make every engine answer 500, as many as anybody likes to send. */
+/* Requests that make every engine answer 500, in any number. */
 static void clients_cannot_take_the_fleet_down(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void clients_cannot_take_the_fleet_down(void **state)
     for (unsigned k = 0; k < 3; k++)
         assert_true(node_router_replica_backing_off(r, k, START_MS + 200));
     unsigned seen[3] = {0};
-    for (unsigned i = 0; i < 30; i++) /* all back off: all are usable, side by side */
+    for (unsigned i = 0; i < 30; i++) /* all back off: all are usable together */
         seen[choose(r, prompt(i, 2000), START_MS + 200).replica]++;
     assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
     alone_destroy(r);
@@ -357,7 +357,7 @@ static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_m
     return seen;
 }
 
-/* Engines that want an API key: who serves what is known from clients' requests alone. */
+/* Engines that require an API key: clients' requests are the only evidence of their models. */
 static void a_replica_that_denied_a_model_is_passed_over(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     assert_int_equal(seen_of(r, "other", START_MS, 50), 3);
     assert_true(node_router_model_known(r, SLICE("m")));
     assert_int_equal(seen_of(r, "m", START_MS + NODE_MODELS_DENIED_MS, 50), 3);
-    /* Denied by all: one is asked all the same, but not again for the same request. */
+    /* Denied by all: one is still asked, but not again for the same request. */
     node_models_deny(node_router_model_table(r), 1, SLICE("m"), START_MS);
     node_models_deny(node_router_model_table(r), 0, SLICE("m"), START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
@@ -384,7 +384,7 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     alone_destroy(r);
 }
 
-/* It may be mended since: it is asked before a request is refused, once. */
+/* The replica may be repaired since: it is asked once before a request is refused. */
 static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
         assert_int_equal(node_router_models(r, k, &m, 1), ERR_OK);
     node_models_deny(node_router_model_table(r), 0, m, START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 2);
-    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS); /* its port refuses */
+    node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS); /* the port refuses */
     assert_int_equal(seen_of(r, "m", START_MS, 50), 1);
     struct node_request request = request_of(NULL);
     request.model = m;
@@ -425,7 +425,7 @@ static void a_refused_list_is_not_known_any_more(void **state)
     alone_destroy(r);
 }
 
-/* SGLang serves whatever name it is asked for. */
+/* SGLang serves any name in a request. */
 static void a_name_that_nobody_has_goes_to_sglang(void **state)
 {
     (void)state;
@@ -441,7 +441,7 @@ static void a_name_that_nobody_has_goes_to_sglang(void **state)
     assert_int_equal(seen_of(r, "nope:adapter", START_MS, 30), 2);
     assert_int_equal(seen_of(r, "a", START_MS, 30), 1);
     assert_int_equal(seen_of(r, "c", START_MS, 30), 4);
-    /* One that has not told may serve the very name: it comes first. */
+    /* A replica without a list may serve the very name: it comes first. */
     node_router_probe_answered(r, 2, NODE_PROBE_MODELS, 401);
     assert_int_equal(seen_of(r, "nope", START_MS, 30), 4);
     node_models_deny(node_router_model_table(r), 2, SLICE("nope"), START_MS);
@@ -467,7 +467,7 @@ static void an_adapter_goes_where_its_base_is(void **state)
     assert_int_equal(node_router_models(r, 3, &ids[1], 1), ERR_OK);
     struct node_request request = request_of(NULL);
     struct node_decision d;
-    request.model = SLICE("base:poems"); /* all are vLLM, which would have listed it */
+    request.model = SLICE("base:poems"); /* all are vLLM, which would have listed the name */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_NOT_FOUND);
     node_router_replica_engine_set(r, 1, NODE_ENGINE_SGLANG);
     node_router_replica_engine_set(r, 2, NODE_ENGINE_AUTO);
@@ -479,14 +479,14 @@ static void an_adapter_goes_where_its_base_is(void **state)
     }
     assert_true(seen[0] == 0 && seen[1] > 10 && seen[2] > 10 && seen[3] == 0);
     struct slice listed[] = {SLICE("base"), SLICE("base:poems")};
-    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one tells the whole */
+    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one lists everything */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
 }
 
-/* Where an engine loads adapters on demand it is asked for what nobody lists, and for what others
- * of the same base list; a 404 of it counts. */
+/* An engine that loads adapters on demand is asked for unlisted names, and for names that others of
+ * the same base list; its 404 counts. */
 static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
 {
     (void)state;
@@ -501,8 +501,8 @@ static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
     assert_int_equal(seen_of(r, "sql", START_MS, 30), 1);
     node_router_labels(r, 1, &on_demand);
     node_router_labels(r, 3, &on_demand);
-    assert_int_equal(seen_of(r, "sql", START_MS, 60), 1 | 2);   /* not where the base is another */
-    assert_int_equal(seen_of(r, "poems", START_MS, 60), 2 | 8); /* whose it is nobody knows */
+    assert_int_equal(seen_of(r, "sql", START_MS, 60), 1 | 2);   /* not if the base differs */
+    assert_int_equal(seen_of(r, "poems", START_MS, 60), 2 | 8); /* the base is unknown */
     assert_int_equal(seen_of(r, "llama", START_MS, 60), 1 | 2 | 4);
     node_models_deny(node_router_model_table(r), 3, SLICE("poems"), START_MS);
     assert_int_equal(seen_of(r, "poems", START_MS + 1000, 60), 2);
@@ -515,7 +515,7 @@ static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
     alone_destroy(r);
 }
 
-/* One whose list was cut may have the model: it is asked, and 404 is the engine's to say. */
+/* A replica with a cut list may have the model: it is asked, and the engine decides about a 404. */
 static void what_a_cut_list_left_out_is_asked_for(void **state)
 {
     (void)state;

@@ -47,7 +47,8 @@ static void terms_are_what_hand_arithmetic_says(void **state)
                         without ? "host-1:8000" : "host-0:8000");
     json_decref(root);
 
-    /* Half a minute later it is done: the same prompt is cached up to its last checkpoint. */
+    /* Half a minute later the answer is done: the same prompt is cached up to the last
+     * checkpoint. */
     done(r, d, START_MS + 2000);
     request = request_of(prompt(1, 20000));
     root = explain(r, &request, START_MS + 30000);
@@ -59,7 +60,7 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     alone_destroy(r);
 }
 
-/* A full cache costs what would have to go; an empty one does not. */
+/* A full cache costs the evicted blocks; an empty one costs nothing. */
 static void new_content_goes_where_there_is_room(void **state)
 {
     (void)state;
@@ -83,7 +84,7 @@ static void new_content_goes_where_there_is_room(void **state)
         assert_int_equal(d.replica, 1);
         done(r, d, START_MS + 15000);
     }
-    /* The oldest is believed gone once others have taken its place. */
+    /* The oldest is believed evicted once others have taken its place. */
     request.replica_wanted = 0;
     for (unsigned i = 0; i < 4; i++) {
         struct node_decision d;
@@ -104,8 +105,8 @@ static void new_content_goes_where_there_is_room(void **state)
 }
 
 /* Requests without a chain (short ones, or not understood) displace as much as others do, and must
- * see what the replicas hold now: on a machine that has been up for a month, after a start, with
- * nothing but such requests, beliefs were never counted at all. */
+ * see the present contents. On a machine that had been up for a month, after a start, with only
+ * such requests, beliefs were never counted at all. */
 static void short_prompts_see_what_is_there(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void a_restart_forgets(void **state)
     struct node_decision again = choose(r, prompt(1, 20000), START_MS + 4000);
     done(r, again, START_MS + 5000);
     node_router_probed(r, again.replica, (struct node_check){.refused = true},
-                       START_MS + 6000); /* its port refuses */
+                       START_MS + 6000); /* the port refuses */
     node_router_probed(r, again.replica, (struct node_check){.ok = true}, START_MS + 7000);
     root = explain(r, &request, START_MS + 7000);
     assert_near(explained(root, again.replica, "cached_tokens"), 0, 0);
@@ -165,8 +166,8 @@ static void a_restart_forgets(void **state)
 
 /* --- learning ------------------------------------------------------------------------------- */
 
-/* An engine of 2,500 tokens a second, 3 bytes a token, steps of 10 ms + 15 ns a token, that
- * answers with 300 tokens. The router starts from other beliefs and finds out. */
+/* An engine of 2,500 tokens a second, 3 bytes a token, steps of 10 ms + 15 ns a token, and answers
+ * of 300 tokens. The router starts from other beliefs and learns these. */
 static void it_learns_what_the_engine_is_like(void **state)
 {
     (void)state;
@@ -204,8 +205,7 @@ static void it_learns_what_the_engine_is_like(void **state)
     alone_destroy(r);
 }
 
-/* Token ids have four bytes each by definition: the same model's ratio of text is none of theirs.
- */
+/* Token ids have four bytes each by definition: the same model's ratio for text does not apply. */
 static void token_ids_do_not_teach_bytes_per_token(void **state)
 {
     (void)state;
@@ -232,8 +232,8 @@ static void token_ids_do_not_teach_bytes_per_token(void **state)
     alone_destroy(r);
 }
 
-/* A replica that serves two models, of 2 and of 4 bytes a token: how much of its cache is taken
- * does not depend on which of them is asked for next. */
+/* A replica that serves two models, of 2 and of 4 bytes a token: the used share of the cache does
+ * not depend on the next request's model. */
 static void a_belief_does_not_flip_between_models(void **state)
 {
     (void)state;
@@ -263,13 +263,12 @@ static void a_belief_does_not_flip_between_models(void **state)
     }
     assert_near(present[0], 100000 * 3, 0.05); /* half of the tokens have 2 bytes, half have 4 */
     assert_near(present[1], present[0], 1e-9);
-    assert_near(displaced_s[1], displaced_s[0], 0.25); /* it is 20 s later */
+    assert_near(displaced_s[1], displaced_s[0], 0.25); /* 20 s later */
     alone_destroy(r);
 }
 
-/* A default that is far too low must not keep replicas from ever being asked: they are believed to
- * be like those that have shown what they can do. (Seen in the simulator: one of eight replicas was
- * never used.) */
+/* A default that is far too low must not keep replicas unused for ever: they are believed to be
+ * like those with evidence. (Seen in the simulator: one of eight replicas was never used.) */
 static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
 {
     (void)state;
@@ -288,8 +287,8 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
     alone_destroy(r);
 }
 
-/* As a replica of which nothing is known was believed to be like the others, its first prompt had
- * been computed long since, and prompt after prompt was placed behind it. */
+/* An unknown replica was believed to be like the others. So the first prompt counted as long
+ * computed, and prompt after prompt was placed behind it. */
 static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state)
 {
     (void)state;
@@ -307,8 +306,8 @@ static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state
     alone_destroy(r);
 }
 
-/* Of one that is known to be fast a prompt that has not begun says nothing of its speed, but that
- * something holds it up: a full memory, a stall. It had no line. */
+/* At a replica known to be fast, a prompt that has not begun proves nothing about speed, but shows
+ * an obstacle: a full memory, a stall. The replica had no queue. */
 static void a_prompt_that_is_late_is_a_line(void **state)
 {
     (void)state;
@@ -325,7 +324,7 @@ static void a_prompt_that_is_late_is_a_line(void **state)
     assert_near(explained(root, 0, "queue_s"), 0, 0);
     json_decref(root);
     root = explain(r, &request, now_ms + 5000);
-    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* its time twice, and so much more */
+    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* its time twice, and the surplus */
     assert_near(explained(root, 0, "uncached_s"), 0.1, 0.01);
     json_decref(root);
     done(r, d, now_ms + 5000);
@@ -344,8 +343,8 @@ static void refused_requests_teach_nothing(void **state)
         node_router_finish(r, d.booking, i % 2 ? NODE_OUTCOME_OK : NODE_OUTCOME_ENGINE_ERROR, NULL,
                            START_MS + i + 1);
     }
-    /* As many tokens as were sent, all of them computed: were the window still to hold them, the
-     * belief would shrink. */
+    /* As many tokens as were sent, all of them computed: if the window still had them, the belief
+     * would shrink. */
     s.prefix_queries = 1000000;
     assert_false(node_router_scraped(r, 0, &s, START_MS + 1000));
     json_t *root = replicas_json(r, START_MS);
@@ -360,7 +359,7 @@ static void refused_requests_teach_nothing(void **state)
     alone_destroy(r);
 }
 
-/* A retry that finds nobody left passes the first answer on: the request was routed. */
+/* A retry without any replica left passes the first answer on: the request was routed. */
 static void a_retry_without_a_replica_is_not_unroutable(void **state)
 {
     (void)state;
@@ -379,8 +378,8 @@ static void a_retry_without_a_replica_is_not_unroutable(void **state)
     alone_destroy(r);
 }
 
-/* Asked again a second later, and never found: whatever that is, the cache is not full of other
- * things by then. Once it took the believed size to a quarter within minutes. */
+/* Sent again a second later, and never cached: whatever the reason, the cache cannot be full of
+ * other prompts by then. Once this reduced the believed size to a quarter within minutes. */
 static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
 {
     (void)state;
@@ -389,7 +388,7 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     for (unsigned i = 0; i < 200; i++) {
         struct node_decision d = choose(r, prompt(1, 20000), START_MS + i * 1000ull);
         expected = (double)d.cached_tokens;
-        struct node_usage usage = {20000, 0, 10, {0}}; /* never cached, whatever was predicted */
+        struct node_usage usage = {20000, 0, 10, {0}}; /* never cached, despite the prediction */
         node_router_first_byte(r, d.booking, START_MS + i * 1000ull + 1);
         node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + i * 1000ull + 2);
         node_router_tick(r, START_MS + i * 1000ull + 3);
@@ -399,11 +398,11 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     assert_near(believed(root, 0, "cache", "actual_tokens"), 0, 0);
     assert_true(believed(root, 0, "learned", "reuse_share") < 0.2);
     json_decref(root);
-    assert_true(expected < 500); /* nothing is expected of it any more */
+    assert_true(expected < 500); /* no hit is expected any more */
     alone_destroy(r);
 }
 
-/* The policy hears of the session that the client named. */
+/* The policy gets the session that the client named. */
 static void a_session_stays_at_one_replica(void **state)
 {
     (void)state;
@@ -427,7 +426,7 @@ static void a_session_stays_at_one_replica(void **state)
     alone_destroy(r);
 }
 
-/* The name of a router is no setting: it stays. Limits count for replicas that are known, too. */
+/* The name of a router is no live setting. Limits apply to known replicas, too. */
 static void other_settings_from_now_on(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Which replicas are asked: by the length of their contexts, and by what is known of a model that
- * none of them serves. */
+/* The replicas that are asked: by the length of their contexts, and by the evidence about a model
+ * that none of them serves. */
 #include "base/check.h"
 #include "node/route/discovered.h"
 #include "node/route/router_internal.h"
@@ -28,7 +28,7 @@ static struct node_request long_request(unsigned tokens, uint32_t output_tokens)
     return request;
 }
 
-/* Which replicas are chosen among, a bit each; 0: none, and `err` is returned. */
+/* The candidates, a bit each; 0: none, and `err` is returned. */
 static unsigned chosen(struct node_router *r, const struct node_request *request, int err)
 {
     unsigned set = 0;
@@ -44,7 +44,8 @@ static unsigned chosen(struct node_router *r, const struct node_request *request
     return set;
 }
 
-/* What surely fits goes anywhere, the rest to the longer one, be that for the answer's sake. */
+/* Requests that surely fit go anywhere, the rest to the longer context, even if only because of the
+ * answer. */
 static void a_long_request_goes_where_it_fits(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void a_long_request_goes_where_it_fits(void **state)
     alone_destroy(r);
 }
 
-/* So that the client gets the engine's own error, of the longest. */
+/* So that the client gets the engine's own error, from the longest context. */
 static void what_fits_none_goes_to_the_longest(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void an_unknown_context_comes_before_one_that_may_be_short(void **state)
     alone_destroy(r);
 }
 
-/* An estimate is no proof: the engine may take it, or say that it does not. */
+/* An estimate is no proof: the engine may accept the request, or refuse. */
 static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
 {
     (void)state;
@@ -100,13 +101,13 @@ static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
     struct node_request request = long_request(40000, 0);
     assert_int_equal(chosen(r, &request, ERR_OK), 1);
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_SURELY);
-    request.context_over = SHORT; /* it did not */
+    request.context_over = SHORT; /* refused */
     request.too_long = true;
     assert_int_equal(chosen(r, &request, ERR_UNREACHABLE), 0);
     alone_destroy(r);
 }
 
-/* Room is waited for instead. */
+/* The request waits for room instead. */
 static void a_full_long_one_is_waited_for(void **state)
 {
     (void)state;
@@ -151,16 +152,16 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     request = long_request(500, 0);
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_IF_ANEW);
     struct node_labels labels = {.context_tokens = SHORT};
-    node_router_labels(r, 1, &labels); /* whatever it lists */
+    node_router_labels(r, 1, &labels); /* whatever the list */
     assert_int_equal(node_router_longer(r, &request, 0, START_MS), NODE_LONGER_NONE);
     assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_IF_ANEW);
     node_router_probed(r, 0, (struct node_check){.refused = true},
-                       START_MS); /* it cannot be asked */
+                       START_MS); /* no list available */
     assert_int_equal(node_router_longer(r, &request, 1, START_MS), NODE_LONGER_NONE);
     alone_destroy(r);
 }
 
-/* It was started anew, so what /server_info said was of another process. */
+/* The process restarted, so /server_info described another one. */
 static void another_list_ends_what_server_info_told(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void another_list_ends_what_server_info_told(void **state)
     alone_destroy(r);
 }
 
-/* Of the three that say so the label is above the others, and of these the shorter one counts. */
+/* The label has priority over the two other sources, and the shorter of these counts. */
 static void a_label_is_above_what_engines_say(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void a_label_is_above_what_engines_say(void **state)
     alone_destroy(r);
 }
 
-/* A batch of embeddings has several prompts: none is left out for the length of all of them. */
+/* A batch of embeddings has several prompts: no replica is left out for their total length. */
 static void what_goes_by_load_is_only_preferred(void **state)
 {
     (void)state;
@@ -248,7 +249,7 @@ static int asked_for(struct node_router *r, const char *name, uint64_t now_ms)
     return err;
 }
 
-/* Down, and never asked for its models: no reason to wait for a name that may be misspelt. */
+/* Down, and without a list so far: no reason to wait for a name that may be misspelt. */
 static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
 {
     (void)state;
@@ -258,12 +259,11 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
-    /* What it listed, or answered for, or what its label says, counts for as long as it is there.
-     */
+    /* The list, the answers or the label count as long as the replica exists. */
     node_router_model_served(r, 1, SLICE("learned"));
     assert_int_equal(asked_for(r, "learned", START_MS + 600000), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_NOT_FOUND);
-    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it names adapters so */
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* names adapters so */
     assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_UNREACHABLE);
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 1, &labels);
@@ -284,12 +284,12 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
     node_router_probed(r, 1, (struct node_check){.refused = true},
-                       START_MS); /* a list of one that is down may be old */
+                       START_MS); /* the list of a replica that is down may be old */
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
     alone_destroy(r);
 }
 
-/* One that never listed its models may serve any: a guess, until it or another is known to. */
+/* A replica that never listed its models may serve any: a guess, until some replica is known to. */
 static void a_choice_that_is_a_guess(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void a_choice_that_is_a_guess(void **state)
     request.model = SLICE("new");
     node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
-    assert_false(node_router_is_guess(r, &request, 0)); /* no list would say more */
+    assert_false(node_router_is_guess(r, &request, 0)); /* a list would add nothing */
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_true(node_router_is_guess(r, &request, 0));
     assert_false(node_router_is_guess(r, &request, 1));
@@ -321,7 +321,7 @@ static void a_choice_that_is_a_guess(void **state)
     alone_destroy(r);
 }
 
-/* Which are chosen at that time, a bit each, of many tries. */
+/* The replicas chosen at that time, a bit each, in many tries. */
 static unsigned chosen_at(struct node_router *r, const struct node_request *request,
                           uint64_t now_ms)
 {
@@ -335,7 +335,7 @@ static unsigned chosen_at(struct node_router *r, const struct node_request *requ
     return set;
 }
 
-/* 0 lists the model, 1 lists nothing: it may be an engine, or a page. */
+/* 0 lists the model, 1 lists nothing: 1 may be an engine, or a page. */
 static void who_lists_it_goes_before_who_may_serve_anything(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     request.no_guess = true;
     assert_int_equal(chosen_at(r, &request, now), 1);
     request.no_guess = false;
-    while (tried == 0) { /* with the first that goes there others wait for a second */
+    while (tried == 0) { /* after the first one there, others wait for a second */
         struct node_decision d;
         assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
         tried = d.replica == 1 ? now : 0;
@@ -365,7 +365,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_string_equal(left_out(root, 0), "has listed no models, and others list this one");
     json_decref(root);
     assert_int_equal(chosen_at(r, &request, tried + 1000), 3);
-    /* Where no other will do, */
+    /* If no other is available, */
     node_router_probed(r, 0, (struct node_check){.refused = true}, now);
     assert_int_equal(chosen_at(r, &request, tried + 1001), 2);
     node_router_probed(r, 0, (struct node_check){.ok = true}, now);
@@ -380,12 +380,12 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
     node_models_doubt(node_router_model_table(r), 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 1);
-    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* it takes any name */
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* accepts any name */
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
     alone_destroy(r);
 }
 
-/* As before: what one has answered for the others may serve as well. */
+/* As before: the others may also serve a model that one has answered. */
 static void where_nobody_lists_it_all_are_alike(void **state)
 {
     (void)state;
@@ -423,14 +423,14 @@ static void an_engine_that_answers_without_a_list(void **state)
     struct node_router *r = make("random", 1);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_false(node_router_context_listed(r, 0, SHORT));
-    assert_true(node_router_models_none(r, 0, 404)); /* it is another one */
+    assert_true(node_router_models_none(r, 0, 404)); /* a different process */
     assert_true(!knows(r, "m") && !node_models_listed(node_router_model_table(r), 0));
     assert_int_equal(node_router_context(r, 0), 0);
     assert_false(node_router_models_none(r, 0, 404)); /* no news */
     node_router_model_served(r, 0, SLICE("own"));
-    assert_false(node_router_models_none(r, 0, 404)); /* as before: it never lists */
+    assert_false(node_router_models_none(r, 0, 404)); /* as before: never lists */
     assert_true(knows(r, "own"));
-    node_router_models_stale(r, 0, true); /* its process may be another one */
+    node_router_models_stale(r, 0, true); /* perhaps a new process */
     assert_false(node_router_models_none(r, 0, 404));
     assert_false(knows(r, "own"));
     struct node_labels labels = {.model = SLICE("label")};
@@ -439,7 +439,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     assert_true(knows(r, "label") && node_models_listed(node_router_model_table(r), 0));
     node_router_models_asked(r, 0, START_MS);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
-    assert_false(node_router_models_none(r, 0, 404)); /* its label says what there is to say */
+    assert_false(node_router_models_none(r, 0, 404)); /* the label is sufficient */
     assert_true(knows(r, "label") && !knows(r, "m"));
     alone_destroy(r);
 }
@@ -466,7 +466,7 @@ static void a_model_that_a_source_names_is_not_unknown(void **state)
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     struct discover *d = sourced(r);
     assert_true(node_router_model_away(r, SLICE("x")));
-    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* it has said nothing yet */
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* nothing listed yet */
     struct node_labels labels = {.model = SLICE("x")};
     assert_int_equal(discover_source_labels(d, 0, &labels), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
@@ -484,11 +484,11 @@ static void a_model_that_a_source_names_is_not_unknown(void **state)
     assert_int_equal(asked_for(r, "x", START_MS), ERR_NOT_FOUND);
     assert_false(node_router_model_away(r, SLICE("x")));
     node_router_probed(r, 0, (struct node_check){.refused = true}, START_MS);
-    assert_true(node_router_model_away(r, model)); /* whoever lists it is down */
+    assert_true(node_router_model_away(r, model)); /* all that list it are down */
     alone_destroy(r);
 }
 
-/* An SGLang answers for whatever name it is asked; a label says that the model is another one's. */
+/* An SGLang answers any name; a label gives the model to another replica. */
 static void sglang_gets_no_model_that_a_label_names(void **state)
 {
     (void)state;
@@ -499,7 +499,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     assert_int_equal(discover_source_labels(d, 0, &zero), ERR_OK);
     node_router_labels(r, 0, &own);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
-    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* it has no list */
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* without a list */
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
@@ -508,7 +508,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     node_router_labels(r, 0, &loads);
     assert_int_equal(asked_for(r, "adapter", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
-    own.model = SLICE("x"); /* it is the one that the label means, whatever it lists */
+    own.model = SLICE("x"); /* the replica meant by the label, whatever the list */
     node_router_labels(r, 0, &own);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
     node_router_sources(r, NULL);
@@ -516,7 +516,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     alone_destroy(r);
 }
 
-/* Another process may be behind the address by now. */
+/* The address may have another process by now. */
 static void a_stale_list_is_avoided(void **state)
 {
     (void)state;

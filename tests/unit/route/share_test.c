@@ -1,4 +1,4 @@
-/* What routers tell each other of replicas: loads that change without an event, and health. */
+/* Routers' reports of replicas to each other: loads that change without an event, and health. */
 #include "node/route/share.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@
 
 enum { S = 1000000, ROUTERS = 3 };
 
-/* --- telling -------------------------------------------------------------------------------- */
+/* --- publishing ----------------------------------------------------------------------------- */
 
-/* Of an answer that is not streamed nobody sees when its prompt was computed. The others hear it
- * when it should be, at each beat of the router, not only when something happens there. */
+/* Without streaming nobody sees the end of the prefill. The others get it at the expected time, at
+ * each beat of the router, not only when something happens there. */
 static void a_line_of_whole_answers_ends_by_itself(void **state)
 {
     (void)state;
@@ -32,7 +32,7 @@ static void a_line_of_whole_answers_ends_by_itself(void **state)
     uint64_t both = load->prefill_tokens;
     double both_ms = (double)both / r->replicas[0].believed.tokens_per_s * 1000;
     assert_true(both > 30000 && both_ms > 1000);
-    for (unsigned i = 0; i < 4; i++) { /* many beats, before there is news */
+    for (unsigned i = 0; i < 4; i++) { /* many beats, before any news */
         user.collect(user.context, START_MS + i);
         assert_int_equal(load->prefill_tokens, both);
     }
@@ -47,14 +47,14 @@ static void a_line_of_whole_answers_ends_by_itself(void **state)
     alone_destroy(r);
 }
 
-/* --- hearing -------------------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------------------------ */
 
 static struct node_router *router_at(struct world *w, unsigned router)
 {
     return w->nodes[router].node->router;
 }
 
-/* Names it, and finds it as it is there. The last router has not probed it. */
+/* Names the replica, with its present health. The last router has not probed yet. */
 enum seen { SEEN_UP, SEEN_DOWN, SEEN_ASLEEP };
 static void see(struct world *w, unsigned router, enum seen seen)
 {
@@ -70,8 +70,8 @@ static void see(struct world *w, unsigned router, enum seen seen)
     world_touch(&w->nodes[router]);
 }
 
-/* Until it has probed a replica itself a router believes what most others see. To those who see it
- * asleep it is as if it were down. */
+/* Until its own first probe a router believes the majority. Routers that see a replica asleep count
+ * it as down. */
 static void what_most_others_see_is_believed(void **state)
 {
     (void)state;
@@ -101,8 +101,8 @@ static void what_most_others_see_is_believed(void **state)
     }
 }
 
-/* Sends a turn of a conversation whose first line no engine sees, and which changes. Returns what
- * was believed to be cached. */
+/* Sends a turn of a conversation with a changing first line that no engine sees. Returns the tokens
+ * believed cached. */
 static double turn(struct world *w, unsigned router, uint64_t number, uint64_t cached)
 {
     static struct http_prompt prompt;
@@ -132,8 +132,8 @@ static double turn(struct world *w, unsigned router, uint64_t number, uint64_t c
     return believed;
 }
 
-/* A client's prompts are read alike everywhere soon after one router learned how, also where none
- * of them came since. */
+/* All routers read a client's prompts alike soon after one router learned how, even if none came
+ * there since. */
 static void what_one_learned_is_adopted_unasked(void **state)
 {
     (void)state;
@@ -152,14 +152,14 @@ static void what_one_learned_is_adopted_unasked(void **state)
     assert_int_equal(node_renderings_stats(router_at(&w, 1)->renderings).adopted, 0);
     world_run(&w, 3 * S);
     assert_int_equal(node_renderings_stats(router_at(&w, 1)->renderings).adopted, 1);
-    /* And what was sent before is known in the new reading. */
+    /* Earlier prompts are also known in the new reading. */
     assert_true(turn(&w, 1, 4, 9900) > 9000);
     assert_true(turn(&w, 2, 5, 9900) > 9000);
     world_close(&w);
 }
 
-/* Sends a prompt whose last message is a late system message; whether it is believed to be the
- * first with that message at its replica. */
+/* Sends a prompt with a late system message at the end; true if the router believes that message
+ * the first at its replica. */
 static bool brings_late(struct world *w, unsigned router, char note)
 {
     static struct http_skim skim;

@@ -1,11 +1,11 @@
-/* Caches in the memory of the host or on disk: what the engine's own memory no longer holds is
- * brought back from there, for less than it takes to compute it. */
+/* Caches in the memory of the host or on disk: blocks evicted from the engine's memory are brought
+ * back, for less time than computing takes. */
 #include "node/route/discovered.h"
 #include "tests/lib/router_help.h"
 
 enum { NEAR = 100000, RATE = 10000, PROMPT = 20000, PROMPTS = 12 };
 
-/* One engine that reports its own memory; `label` is what the settings say of it. */
+/* One engine that reports its own memory; `label` is the label in the settings. */
 static struct node_router *tiered(const char *label)
 {
     struct node_router *r = make("cache_aware", 1);
@@ -51,7 +51,7 @@ static void what_a_tier_holds_is_brought_back(void **state)
     alone_destroy(r);
 }
 
-/* Without a label the engine's own figure is all that there is. */
+/* Without a label only the engine's own figure exists. */
 static void without_tiers_it_is_gone(void **state)
 {
     (void)state;
@@ -64,8 +64,8 @@ static void without_tiers_it_is_gone(void **state)
     alone_destroy(r);
 }
 
-/* A slow disk: half of what computing takes. It is learned, and the rate of prefill is not spoiled
- * by it. */
+/* A slow disk: half of the time for computing. The router learns this rate, and keeps the rate of
+ * prefill unspoiled. */
 static void what_bringing_back_takes_is_learned(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Replicas whose names wait for room: at the limit of names, or because older names came. */
+/* Replicas with names that wait for room: at the limit of names, or because older names came. */
 #include "base/check.h"
 #include "crdt/state.h"
 #include "node/route/discovered.h"
@@ -80,7 +80,7 @@ static void list(const char *text)
     assert_int_equal(discover_list(d, 0, entries, count, now_ms), ERR_OK);
 }
 
-/* So many names reach the router that another one named some seconds ago, and names no more. */
+/* So many names reach the router that another one added some seconds ago, and no longer adds. */
 static void older_come(struct node_router *r, unsigned count)
 {
     struct crdt_state_config config = {.index = {.bytes_max = 4 << 20,
@@ -116,15 +116,15 @@ static struct crdt_registry_stats names_of(const struct node_router *r)
     return stats;
 }
 
-/* The replica of that name; NULL: it has no slot, or is not in use. */
+/* The replica of that name; NULL: without a slot, or not in use. */
 static const struct node_replica *used(const struct node_router *r, const char *name)
 {
     int slot = node_router_replica_find(r, slice_of_cstr(name));
     return slot >= 0 && node_router_replica_present(r, (unsigned)slot) ? &r->replicas[slot] : NULL;
 }
 
-/* replicas-max is full; an autoscaler names one more and takes it back. It was named for ever, and
- * came into use when there was room, long after it was gone. */
+/* replicas-max is full; an autoscaler adds one more name and takes it back. The name stayed for
+ * ever, and came into use when there was room, long after the end. */
 static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
     end(r);
 }
 
-/* The same when its source says so itself, before it ever was in use. */
+/* The same if its source drains the name before any use. */
 static void a_name_that_drains_while_it_waits_is_never_used(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void a_name_that_drains_while_it_waits_is_never_used(void **state)
     end(r);
 }
 
-/* It was in use, has to wait, and vanishes then. */
+/* The name was in use, has to wait, and vanishes then. */
 static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
     pass(r, 2000);
     assert_non_null(used(r, "b:1"));
     older_come(r, 1);
-    assert_non_null(used(r, "b:1")); /* the other one is only told */
+    assert_non_null(used(r, "b:1")); /* the older name is only announced */
     list("b:1 older-0:1");
     pass(r, 2000);
     assert_null(used(r, "b:1"));
@@ -181,7 +181,7 @@ static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
     end(r);
 }
 
-/* It had weight 3 and got a slot again with weight 1: the sources had said nothing new. */
+/* The replica had weight 3 and got a slot again with weight 1: the sources had sent nothing new. */
 static void what_gets_room_again_is_what_its_source_says(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void what_gets_room_again_is_what_its_source_says(void **state)
     end(r);
 }
 
-/* The same while it waits: its source says that it goes, or that it has another weight. */
+/* The same during the wait: its source drains the name, or changes the weight. */
 static void what_changes_while_it_waits_counts(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void what_changes_while_it_waits_counts(void **state)
     end(r);
 }
 
-/* So many older names that none of this router's could even wait. They came from one that lied:
- * what is configured keeps its place, and they go when nobody names them. */
+/* So many older names that none of this router's could even wait. They came from a lying router.
+ * Configured names keep their place, and the others go when no router names them. */
 static void names_that_others_tell_take_no_place_of_what_is_configured(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void names_that_others_tell_take_no_place_of_what_is_configured(void **st
     end(r);
 }
 
-/* An operator drains it, it has to wait, and the operator adds it anew. */
+/* An operator drains the replica, the name has to wait, and the operator adds it anew. */
 static void what_is_added_while_it_waits_is_not_drained(void **state)
 {
     (void)state;
@@ -267,8 +267,8 @@ static void what_is_added_while_it_waits_is_not_drained(void **state)
     end(r);
 }
 
-/* Time passes in the state with each datagram, and the router takes it in with its next tick. An
- * operator who asked in between ended the process. */
+/* Time passes in the state with each datagram, and the router applies it at its next tick. A
+ * request of an operator in between ended the process. */
 static void who_asks_as_a_name_goes_gets_an_answer(void **state)
 {
     (void)state;
