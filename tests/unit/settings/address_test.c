@@ -81,13 +81,13 @@ static void test_reaches(void **state)
         {"10.0.0.1:80", "10.0.0.1:81", false},
         {"10.0.0.1:80", "10.0.0.2:80", false},
         {"router:80", "Router:80", true},
-        {"router:80", "0.0.0.0:80", false}, /* not from the text alone */
+        {"router:80", "0.0.0.0:80", false}, /* not decidable from the text */
         {"10.0.0.1:80", "0.0.0.0:80", false},
         {"127.0.0.1:80", "0.0.0.0:80", true},
         {"127.0.0.2:80", "0.0.0.0:80", true},
         {"localhost:80", "0.0.0.0:80", true},
         {"0.0.0.0:80", "0.0.0.0:80", true},
-        {"0.0.0.0:80", "127.0.0.1:80", true}, /* connecting there is connecting to loopback */
+        {"0.0.0.0:80", "127.0.0.1:80", true}, /* a connection to that address goes to loopback */
         {"[::1]:80", "0.0.0.0:80", false},
         {"[::1]:80", "[::]:80", true},
         {"[::]:80", "[::1]:80", true},

@@ -1,4 +1,4 @@
-/* Model aliases: what the setting takes, what it refuses, and where requests go. */
+/* Model aliases: accepted settings, refused ones, and the resulting routes. */
 #include "node/settings/aliases.h"
 
 #include <stdlib.h>

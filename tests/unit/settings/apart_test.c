@@ -1,4 +1,4 @@
-/* Whether settings show that routers are on several machines. */
+/* Settings that show routers on several machines. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/settings/options.h"
@@ -30,7 +30,7 @@ static void addresses_off_the_loopback_show_it(void **state)
     assert_false(apart("0.0.0.0:1", NULL, NULL));
     assert_false(apart("[::]:1", NULL, "127.0.0.1:7"));
     assert_false(apart("127.0.0.1:1", "127.0.0.1:1", "localhost:7"));
-    assert_false(apart(NULL, NULL, "routers.internal:7")); /* it may lead to the loopback */
+    assert_false(apart(NULL, NULL, "routers.internal:7")); /* perhaps the loopback */
     assert_true(apart(NULL, NULL, "127.0.0.1:7,10.0.0.1:7"));
     assert_true(apart("10.0.0.1:1", NULL, NULL));
     assert_true(apart("0.0.0.0:1", "10.0.0.1:1", NULL));

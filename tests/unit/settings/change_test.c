@@ -60,7 +60,7 @@ static void the_same_changes_nothing(void **state)
     assert_int_equal(c.changed + c.waiting, 0);
     assert_string_equal(told, "");
     int row = node_option_find(SLICE("queue-max"));
-    assert_int_equal(in_force.origins[row].source, NODE_SOURCE_FLAG); /* it says so now */
+    assert_int_equal(in_force.origins[row].source, NODE_SOURCE_FLAG); /* as it reports now */
 }
 
 static void live_settings_of_each_type(void **state)
@@ -114,7 +114,7 @@ static void others_are_named_and_wait(void **state)
     buf_free(&out);
 }
 
-/* What is opened or sized at the start cannot be live, whoever adds a row. */
+/* A setting used only at the start cannot be live, in any row added later. */
 static void what_the_start_takes_is_not_live(void **state)
 {
     (void)state;

@@ -112,13 +112,13 @@ static void test_errors_name_the_line(void **state)
     }
     assert_int_equal(parse("ttl: 1h\n\tseed: 1\n"), ERR_SYNTAX);
     assert_non_null(strstr(error.text, "bad file g.yaml:2: not YAML, "));
-    assert_int_equal(parse("seed: 1\nttl 1h\nretries-max: 1\n"), ERR_SYNTAX); /* where it began */
+    assert_int_equal(parse("seed: 1\nttl 1h\nretries-max: 1\n"), ERR_SYNTAX); /* the start */
     assert_non_null(strstr(error.text, "bad file g.yaml:2: not YAML, "));
     assert_int_equal(parse("ttl: \"1h\n"), ERR_SYNTAX);
     assert_int_equal(parse("\xff\xfe\x41"), ERR_SYNTAX);
 }
 
-/* What --check-config prints is a file that gives the same settings. */
+/* The output of --check-config is a file with the same settings. */
 static void test_effective_is_a_file(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_every_mistake_is_noted(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* They may follow from values that are wrong. */
+/* They may be consequences of wrong values. */
 static void test_contradictions_are_noted_once_all_values_are_right(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void settings(bool may_fail)
         err = load(&o, &error);
     assert_true(err == 0 || may_fail);
     if (err == 0) {
-        assert_int_equal(o.replica.count, 1); /* the flag is stronger */
+        assert_int_equal(o.replica.count, 1); /* the flag has priority */
         struct buf text = {0};
         int (*const prints[])(struct buf *) = {node_options_help, node_options_markdown};
         for (unsigned i = 0; i < 2; i++) {

@@ -121,7 +121,7 @@ static void test_precedence(void **state)
     assert_int_equal(o.ttl_ms, 120000);
     assert_int_equal(o.generation_ms, 30000);
     assert_int_equal(o.drain_timeout_ms, 5000);
-    /* What does not count is still checked. */
+    /* Overridden values are still checked. */
     assert_int_equal(file("ttl", "soon", 4), ERR_SYNTAX);
 }
 
@@ -140,7 +140,7 @@ static void test_stronger_list_replaces(void **state)
     assert_int_equal(o.replica.count, 1);
 }
 
-/* Each bad setting: its flags, and the whole line that people see. */
+/* Each bad setting: its flags, and the whole error line. */
 static void test_error_lines(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_variables_of_kubernetes(void **state)
         "GRAPEVINE_PROD_SERVICE_PORT_HTTP=80", /* of a service "grapevine-prod" */
         "GRAPEVINE_PROD_PORT_80_TCP=tcp://10.0.0.1:80",
         "GRAPEVINE_ADMIN_CA_FILE=/etc/ca.crt", /* gvctl's */
-        "GRAPEVINE_LISTEN=",                   /* empty is as good as not there */
+        "GRAPEVINE_LISTEN=",                   /* empty counts as missing */
         "GRAPEVINES=1",
     };
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
@@ -312,7 +312,7 @@ static void test_contradictions(void **state)
                         "--replica): want each replica once, this one is there already");
 }
 
-/* Requests would come back, and be sent there again. */
+/* Requests would come back, and be sent again. */
 static void test_a_router_is_no_replica_of_its_own(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void test_a_cluster_needs_a_key(void **state)
     assert_int_equal(node_options_finish(&o, &error), 0);
 }
 
-/* Part of a cluster's settings, and not the part that makes it one. */
+/* A part of a cluster's settings, without the one that makes a cluster. */
 static void test_a_key_alone_makes_no_cluster(void **state)
 {
     (void)state;

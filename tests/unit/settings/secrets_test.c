@@ -1,5 +1,5 @@
-/* A replica with a user and a password is refused, and the line that says so leaves them out: it
- * went to the log of the service, whole. */
+/* A replica with a user and a password is refused, and the error line omits both: the service's log
+ * once had them, whole. */
 #include "base/check.h"
 #include "node/settings/options.h"
 #include "tests/lib/test.h"
@@ -43,7 +43,7 @@ static void a_password_is_in_no_message(void **state)
                    "= \"...@10.0.0.1:");
         expect(flags(given[i], NULL), "unexpected argument \"...@10.0.0.1:");
     }
-    /* What has none is shown whole. */
+    /* Values without secrets are shown whole. */
     assert_int_equal(flags("--replica", "10.0.0.1:8000"), ERR_SYNTAX);
     assert_non_null(strstr(error.text, "bad setting replica = \"10.0.0.1:8000\" (flag --replica)"));
     node_options_free(&o);

@@ -1,4 +1,4 @@
-/* Where replicas are found: the settings of the sources. */
+/* Sources of replicas: their settings. */
 #include "node/settings/options.h"
 
 #include "tests/lib/test.h"

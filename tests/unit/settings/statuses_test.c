@@ -1,4 +1,4 @@
-/* Which statuses of a health check are good, as settings write them. */
+/* Good statuses of a health check, as written in settings. */
 #include "node/settings/statuses.h"
 
 #include "tests/lib/test.h"
@@ -24,7 +24,7 @@ static void what_is_none_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct node_statuses s = {.count = 7};
         assert_non_null(node_statuses_parse(slice_of_cstr(bad[i]), &s));
-        assert_int_equal(s.count, 7); /* as it was */
+        assert_int_equal(s.count, 7); /* unchanged */
     }
 }
 
