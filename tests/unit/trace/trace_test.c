@@ -100,7 +100,7 @@ static const char *text(json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* Of an attribute; NULL: it is not there. */
+/* The value of an attribute; NULL: missing. */
 static const char *attribute(json_t *of, const char *key)
 {
     size_t i;
@@ -132,7 +132,7 @@ static void one_request(void **state)
     trace_attempt_sent(r, &sent, 5012);
     trace_wall(t, 1764517009000, 5013); /* the wall jumps: one request's times stay in order */
     trace_attempt_ended(r, &attempt, 5050);
-    trace_attempt_ended(r, &attempt, 5050); /* none is under way */
+    trace_attempt_ended(r, &attempt, 5050); /* no attempt is under way */
     trace_end(r, &whole, 5051);
     assert_int_equal(trace_batch(t, 5052).len, 0);
     struct slice batch = trace_batch(t, 5051 + TRACE_BATCH_MS);
