@@ -33,8 +33,7 @@ DEAD = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, inste
 OPENS = re.compile(r"^\s*(What|Whether|Who|Whoever|That|Those|And|Of|Where)\b")
 PLAIN = ("base/", "crdt/", "gossip/", "http/", "node/access/", "node/admin/", "node/admission/", "node/cluster/",
          "node/daemon/", "node/discover/", "node/gvctl/", "node/io/", "node/kv/", "node/node.", "node/proxy/",
-         "node/replica/", "node/route/", "node/settings/", "node/trace/", "tests/engine-sim/", "tests/lib/",
-         "tests/sim/")
+         "node/replica/", "node/route/", "node/settings/", "node/trace/", "tests/", "jepsen-lite/")
 COLUMNS = 100  # clang-format leaves comments alone: it would make tables and lists into sentences
 BINARY = (".gz", ".xz", ".png", ".bin")
 
