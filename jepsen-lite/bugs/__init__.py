@@ -19,7 +19,7 @@ class Control:
         self.options, self.engine_options = options, engine_options
 
     def arguments(self, bug, seed):
-        """Of jepsen-lite/run."""
+        """Adds the arguments of jepsen-lite/run."""
         out = ["--bug", bug, "--workload", self.workload, "--nemesis", self.nemesis, "--seconds", str(self.seconds),
                "--routers", str(self.routers), "--engines", str(self.engines), "--seed", str(seed), "--habits", "none"]
         for o in self.options:
@@ -71,7 +71,7 @@ TABLE = [
             options=("upstream-first-token-timeout=3s", "upstream-whole-answer-timeout=3s")),
     Control("CUT_AT_PAUSE", "service", "engine-pause,pause-engine", "service: needless cut"),
     Control("BOOKING_KEPT", "load", "none", "load: stuck", "load: sum"),
-    # what routers tell each other
+    # reports between routers
     Control("DEAD_LOAD", "load", "kill", "load: dead"),
     Control("SKIP_FENCE", "fences", "engine-restart", "fences: late", "fences: returned"),
     Control("NO_RECONCILE", "observations", "partition-halves", "observations: lost", "rest: restless"),
@@ -109,7 +109,7 @@ UNSEEN = {bug: why for why, names in REASONS.items() for bug in names}
 
 
 def known(*maps, path=os.path.join(TOP, "base", "bug.h")):
-    """{bug: what it does} of base/bug.h, or of these of its maps."""
+    """{bug: description} of base/bug.h, or of these of its maps."""
     with open(path, encoding="utf-8") as f:
         text = re.sub(r"\\\n", " ", f.read())
     lines = re.findall(r"#define (BUG\w*_MAP)\(X\)(.*)", text)

@@ -1,11 +1,11 @@
-"""What the engines' caches held, by the engines' own journals; and when who was disturbed."""
+"""The contents of engines' caches, by the engines' own journals; and the times of disturbances."""
 
 import bisect
 
 from checkers.trouble import faults, touches
 
 NEARLY, GAPS = 0.75, 3
-TOLD_S = 10  # a refusal is known everywhere then
+TOLD_S = 10  # all routers know a refusal by then
 EMPTY = ("begin", "restart")  # the engine says that nothing is cached
 # Start times nearer than 2 s are one to a router (node/replica/scrape.h, NODE_START_GRAIN_S): no engine that loads a model
 # serves so soon. The simulator does, and its second start may pass for the first one.
@@ -21,7 +21,7 @@ class Caches:
         self.refused = {}  # (op, engine) -> when it was last refused there, and nothing computed
         self.lost = {}     # engine -> when its cache was lost; its first beginning is none
         self.tokens = {}   # op -> of its prompt, as engines count them
-        self.at_once = set()  # (engine, when) of losses that came too soon after it began to be told from that
+        self.at_once = set()  # (engine, time) of losses too soon after its start to be distinguished from that
         self._used = {}    # engine -> (when, tokens that its cache took in until then)
         self._disturbed = faults(history)
         # (from, to, engines) of those that sleep: an engine that does gives its cache up, the simulator keeps it
@@ -75,7 +75,8 @@ class Caches:
         return [t for t in self.arrived.get((op, engine), []) if t <= until]
 
     def never_held(self, op, engine, t):
-        """Whether all that came there with it was refused, long enough before t for a router to have been told."""
+        """True if every request that brought the prompt there was refused, early enough before t for the router to
+        know."""
         arrived, refused = self.arrived.get((op, engine), ()), self.refused.get((op, engine))
         return refused is not None and len(arrived) == 1 and refused < t - TOLD_S
 
@@ -93,11 +94,11 @@ class Caches:
         return engine in self.names.values()
 
     def slept(self, engine, arrived, t, within):
-        """Whether it slept between these, or was seen to a moment after it: its cache may count as lost."""
+        """True if the engine slept between these, or was seen to a moment after: its cache may count as lost."""
         return any(engine in engines and begin <= t and arrived <= end + within for begin, end, engines in self.asleep)
 
     def disturbed(self, begin, end, pair):
-        """Whether a fault touched one of the two machines, or the way between them."""
+        """True if a fault touched one of the two machines, or the way between them."""
         return any(b <= end and e >= begin and touches(value, pair) for b, e, value in self._disturbed)
 
     def due(self, engine, router, lost, within):

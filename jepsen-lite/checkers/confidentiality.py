@@ -1,30 +1,29 @@
-"""confidentiality: what an observer of the packets between routers learns, and what an intruder can do. Pure.
+"""confidentiality: knowledge of an observer of the packets between routers, and power of an intruder. Pure.
 
 In the history (workloads/confidentiality.py writes it):
 
-  event confidentiality.searched   packets, bytes: what was captured since the last search; needles {kind: how many};
+  event confidentiality.searched   packets, bytes: captured since the last search; needles {kind: how many};
                                    hits: [{kind, needle, from, to, at}]
-  event confidentiality.control    found, sought: {kind: how many}: the same search where needles must be, in a request
-                                   of a client (prompt) and in the memory of a router (hash, address)
+  event confidentiality.control    found, sought: {kind: how many}: the same search where needles must be, in a client's
+                                   request (prompt) and in the memory of a router (hash, address)
   confidentiality.inject           to, how: replayed, altered, random; by: intruder (from its own address), spoofed
                                    (from that of the router that sent it first), wire (the packet itself, once more).
-                                   ok: sent, answers: [what came back]
-  confidentiality.call             to, how. ok: sent (bytes), answer: what came back on a TCP connection
-  confidentiality.state            router, injection, moment: before, after. ok: what an injection must not change:
-                                   {name of what: value}, and refused: how many packets the router refused so far
+                                   ok: sent, answers: [bytes of each]
+  confidentiality.call             to, how. ok: sent (bytes), answer: bytes that came back on a TCP connection
+  confidentiality.state            router, injection, moment: before, after. ok: state that an injection must not
+                                   change: {name: value}, and refused: packets that the router refused so far
 
 Rules:
 
-  clear     a needle was found; of the hashes, which are six bytes and so stand anywhere by chance in some hours, two, or
+  clear     a needle was found. Hashes have six bytes and occur anywhere by chance in some hours: two must be found, or
             one OFTEN times, between the same routers in one search
-  answered  an intruder got an answer; but for the welcome, and no more, to a call's hello (gossip/call.h)
-  changed   at a calm rest a router's state was another one after an injection; but for what ages, in long runs (AGES),
-            and names that sources said and no longer say (naming.py). A newer time slice is no change
-  silent    at a calm rest a router that lives does not answer after an injection
+  answered  an intruder got an answer; except for the welcome, and no more, to a call's hello (gossip/call.h)
+  changed   at a calm rest a router's state differed after an injection; except for values that age, in long runs
+            (AGES), and names that sources dropped (naming.py). A newer time slice is no change
+  silent    at a calm rest a living router does not answer after an injection
   accepted  at a calm rest a router refused fewer packets than were injected
-  blind     nothing was captured for BLIND_S while two routers ran, or a control did not find what was there: the searches
-            prove nothing
-"""
+  blind     nothing was captured for BLIND_S while two routers ran, or a control missed a present needle: the searches
+            prove nothing"""
 
 from checkers.lives import Lives
 from checkers.naming import host, lately, lied
@@ -32,8 +31,8 @@ from history import Anomaly
 
 
 def same(was, now, ttl):
-    """Of what is kept by time slices, of which the newest is told: a newer one may have begun, and with a `ttl` of its own
-    the last one may have ended."""
+    """For values kept by time slices, of which the newest is reported: a newer slice may have begun, and with its own
+    `ttl` the last one may have ended."""
     if isinstance(was, dict) and isinstance(now, dict):
         if was and not now:
             return ttl
@@ -41,14 +40,14 @@ def same(was, now, ttl):
     return was == now
 
 
-# Of a run, from when on these change by themselves: requests after which an engine died are forgotten after ten minutes
+# From this time on these change by themselves: requests after which an engine died are forgotten after ten minutes
 # (crdt/limits.h); rows of the registry are named again, with the time, after four to six (its wishes are in `replicas`).
 AGES = {"poison": 590, "registry": 230}
 
-# Who was silent for long is suspected, says that it lives, and has another number from then on.
+# A router that was silent for long is suspected, announces that it lives, and has another number from then on.
 MACHINE_S = 10
 
-OFTEN = 10  # what stood somewhere by chance is sent again by faults, and by the intruder, but not so often
+OFTEN = 10  # faults and the intruder repeat chance matches, but not so often
 
 BLIND_S = 5  # routers say that they live once a second
 
@@ -56,7 +55,7 @@ WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made 
 
 
 def is_welcome(answer, how):
-    """Nobody hits a hello by chance."""
+    """Nobody guesses a hello by chance."""
     return how != "random" and len(answer) == 2 * WELCOME_BYTES and answer.startswith("3000")
 
 
@@ -142,7 +141,7 @@ class Judge:
         return any(v["fault"] == "machine" and begin <= t1 and end >= t0 for begin, end, v in self.faults)
 
     def went(self, before, after):
-        """What lists of replicas are without names that went or came by themselves."""
+        """Removes names that went or came by themselves from lists of replicas."""
         often, lies = lately(self.faults, before.t, after.t), lied(self.faults, before.t, after.t)
         was, now = ({r[0]: r for r in e.ended.value.get("replicas", [])} for e in (before, after))
         gone = {name for name in set(was) - set(now) if often and was[name][1] == "none"}

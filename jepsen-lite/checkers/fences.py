@@ -2,18 +2,18 @@
 
 Operations in the history (workloads/fences.py writes them):
 
-  fences.chat   router        ok: replica; a prompt that nobody else ever sends. Its op is its id, as text
+  fences.chat   router        ok: replica; a unique prompt. Its op is its id, as text
   fences.read   router, op    ok: beliefs {replica: tokens}, listed: [replicas that were weighed], before: since when
                               the router's answer was the same as the last one in the history, in s; nil: the first
 
-What routers say is in the history where it changed, and at rest; `before` is when it was last seen unchanged.
+The history has a router's answers where they changed, and at rest; `before` is the last time that one was seen
+unchanged.
 
 Rules:
 
-  late      a router believes a cache that is gone, later than `fence_s` after the loss, or after the end of what
-            disturbed the engine or the router meanwhile. A loss within two seconds of the engine's start does not count
-  returned  it did not believe it any more, and does again; nothing excuses that
-"""
+  late      a router believes a lost cache, later than `fence_s` after the loss, or after the end of disturbances of the
+            engine or the router meanwhile. A loss within two seconds of the engine's start does not count
+  returned  a router that no longer believed it does so again; nothing excuses that"""
 
 from checkers.caches import Caches
 from checkers.latency import by_group, faults_between
@@ -25,7 +25,7 @@ LIMITS = {"fence_s": 6}
 
 
 class Answer:
-    """What one router said of one prompt and one engine; it was last seen to say so at `until`."""
+    """One router's answer about one prompt and one engine; `until`: last time that the answer was seen."""
 
     def __init__(self, id, t, believes):
         self.id, self.t, self.until, self.believes = id, t, t, believes
@@ -55,7 +55,8 @@ class Judge:
             self.answers.setdefault((router, life, op, engine), []).append(answer)
 
     def lost(self, op, engine, t):
-        """When the cache was lost that held it at last. What is about to arrive was sent there, and counts."""
+        """The time at which the last cache with the prompt was lost. A prompt about to arrive was sent there, and
+        counts."""
         arrivals = self.caches.arrivals(op, engine, t + self.fence_s)
         return self.caches.shown_after(engine, arrivals[-1], t) if arrivals else None
 
@@ -68,7 +69,7 @@ class Judge:
             if lost is None:
                 continue
             if not answer.believes:
-                # Before it believed anything, it may not have heard of the prompt yet.
+                # Before its first belief, the router may not have heard of the prompt yet.
                 knew = lost if believed and answer.until >= lost else knew
             elif knew == lost:
                 out.append(("returned", lost, answer))

@@ -1,8 +1,8 @@
-"""What the engines say that they did: their journals, as runs of operations. Pure."""
+"""The engines' own records of their work: their journals, as runs of operations. Pure."""
 
 
 class Run:
-    """A request at an engine. `how` is None while it is under way, and `died` if its engine ended first."""
+    """A request at an engine. `how` is None while the request is under way, and `died` if its engine ended first."""
 
     __slots__ = ("engine", "life", "number", "op", "method", "path", "t", "first", "end", "how", "status", "bytes",
                  "hash", "plain", "value")

@@ -24,7 +24,7 @@ class Lives:
         return any(begin <= t0 and t1 < end for begin, end in self.spans.get(name, ()))
 
     def dead_since(self, name, t):
-        """When it ended, if it did not run at t and did before; None: it runs, or never ran."""
+        """The end of the last life, if the process did not run at t but did before; None: running, or never started."""
         ends = [end for _, end in self.spans.get(name, ()) if end <= t]
         return max(ends) if ends and not self.alive(name, t) else None
 

@@ -1,34 +1,33 @@
-"""load: the routers' gauges of requests in flight, against what the engines' journals say was under way. Pure.
+"""load: the routers' gauges of requests in flight, compared with the engines' journals. Pure.
 
 Operations in the history (workloads/load.py writes them):
 
   load.stream  router                 a request of some seconds
-  load.hold    router                 one that is held open at rest, until the gauges were read
-  load.gauges  router, round          ok: replicas {name: {own, others, by: {router: n}, tokens: [...]}}, those that are
-                                      all zero left out; round: a number for each time that all routers were read at
+  load.hold    router                 a request that stays open at rest, until the gauges were read
+  load.gauges  router, round          ok: replicas {name: {own, others, by: {router: n}, tokens: [...]}}, without those
+                                      that are all zero; round: a number for each time that all routers were read at
                                       rest, else null
 
 Rules:
 
-  negative  a gauge is below zero, or above all requests that there ever were: it went below zero and wrapped; or of tokens
-            there are more than requests can have
-  dead      a router that died `gone_s` ago still has a share in what another counts
-  missing   it counts fewer of its own than were under way there for clients that waited, all the time since they asked, and
-            nothing was touched since
+  negative  a gauge is below zero, or above all requests of the run: it went below zero and wrapped; or counts more
+            tokens than requests can have
+  dead      a router that died `gone_s` ago still has a share in another's count
+  missing   a router counts fewer of its own than were under way there for clients that waited, all the time since they
+            asked, and no fault touched anything since
   stuck     a router counts more requests at an engine than were under way there for it; or tokens without a request
-  stale     it counts more for another router than were under way there for that one in the last `gone_s`
+  stale     a router counts more for another router than were under way there for that one in the last `gone_s`
   sum       at a quiet moment at rest (no request began or ended at the engine for `settle_s`) the sum of all routers'
-            own gauges is not what the engine's journal says, or one counts for another what that one does not
+            own gauges differs from the engine's journal, or a router's count for another differs from the other's own
   blind     at a calm rest no router was read
-  silent    at a calm rest a router that lives does not answer
+  silent    at a calm rest a living router does not answer
 
-A member that lies (fault `member-lies`) may count for anything while it lives; once it is dead, for nothing.
+A lying member (fault `member-lies`) may count anything while it lives; once it is dead, nothing.
 
-What a fault touched is not judged, until as long after it as it lasted, and at most `lost_s`: until then TCP may still
-be sending again what was lost. A rest that is calm needs no such excuse: there all routers counted nothing and agreed,
-and what began since then met no fault; an engine that is still at something older is passed over. Nothing excuses
-`negative`. `dead` is excused at a router that was itself touched, as long again and AGREE_S.
-"""
+A fault excuses everything it touches, until as long after it as it lasted, and at most `lost_s`: until then TCP may
+still repeat lost packets. A calm rest needs no such excuse: there all routers counted nothing and agreed, and requests
+since then met no fault; an engine that is still busy with an older request is skipped. Nothing excuses `negative`.
+`dead` is excused at a router that was itself touched, as long again and AGREE_S."""
 
 import bisect
 
@@ -44,8 +43,8 @@ LIMITS = {
     "settle_s": 0.5,  # news of loads goes around in milliseconds
     "lost_s": 32,    # the kernel gives up after 30 s (TCP_USER_TIMEOUT), and two
 }
-AGREE_S = 10  # until routers that a fault held apart have found each other
-TOKENS_MAX = 1000000  # of a request
+AGREE_S = 10  # until routers that a fault separated have found each other
+TOKENS_MAX = 1000000  # one request's maximum
 LATE_S = 0.5  # a request is booked before it is in the engine's journal
 
 
@@ -104,7 +103,7 @@ class Judge:
         return self.names.get(replica.rpartition(":")[0], replica)
 
     def via(self, run):
-        """The router that its client asked; None: nobody knows."""
+        """The router that its client asked; None: unknown."""
         number = str(run.op or "").rpartition("-")[2]  # of an operation; most workloads write NAME-ID
         if not number.isdigit() or int(number) not in self.history.by_id:
             return None
@@ -113,12 +112,12 @@ class Judge:
         return name if name in self.routers else None
 
     def under_way(self, engine, t0, t1, router=None):
-        """At some moment between the two, for this router as far as that is known."""
+        """True if a request was under way at some moment between the two, for this router as far as known."""
         return [r for r in self.at.get(engine, NOTHING).during(t0, t1)
                 if router is None or self.via(r) in (None, router)]
 
     def quiet(self, engine, t0, t1):
-        """Whether nothing began or ended there."""
+        """True if no request began or ended there."""
         return not self.at.get(engine, NOTHING).moved(t0, t1)
 
     # --- what was disturbed
@@ -128,7 +127,7 @@ class Judge:
         return next((begin for begin, end in self.calm if begin <= t <= end), None)
 
     def settled(self, machines, t):
-        """Whether what faults did to these machines and the ways between them is over at t."""
+        """True if the effects of faults on these machines and the ways between them are over at t."""
         return self.calm_since(t) is not None or self.long_past(machines, t)
 
     def long_past(self, machines, t):
@@ -190,7 +189,7 @@ class Judge:
                         (router, n, other, engine, e.t - gone), e)
 
     def held_up(self, router, t0, t1):
-        """Whether something kept it from hearing of a death at t0, as late as t1."""
+        """True if something kept the router from learning of a death at t0, as late as t1."""
         def at(v):
             return touches(v, [router]) or any(touches(v, (router, other)) for other in self.routers if v.get("links"))
         return any(begin <= t1 and end >= t0 and end + max(min(end - begin, self.limits["lost_s"]), AGREE_S) >= t1
@@ -198,7 +197,8 @@ class Judge:
             any(d.process == router and d.touches(max(t0, t1 - AGREE_S), t1) for d in self.trouble.downs)
 
     def missing(self, e):
-        """What the router must count, and does not. A request counts from before its engine has it to the answer's end."""
+        """Requests that the router must count, and does not. A request counts from before its engine has it to the
+        answer's end."""
         router, since, until = e.value["router"], e.t - self.limits["settle_s"], e.ended.t + LATE_S
         shown = self.shown(e)
         for engine, some in self.at.items():
@@ -215,7 +215,8 @@ class Judge:
         return out
 
     def waits(self, run, router, until):
-        """Whether its client waits until then for this engine, and no other had it later. Nothing was touched since."""
+        """True if its client waits until then for this engine, no other engine had it later, and no fault touched
+        either since."""
         o = self.history.by_id[int(run.op.rpartition("-")[2])]
         if o.ended is None or o.ended.t <= until or self.last.get(run.op) is not run or run.method != "POST":
             return False
@@ -260,7 +261,7 @@ class Judge:
                 if set(reads) >= {r for r in self.routers if self.lives.alive(r, min(e.t for e in reads.values()))}}
 
     def sums(self):
-        """[(round, engine, number under way)] that were quiet; what is not right there is told."""
+        """Quiet [(round, engine, number under way)]; reports the wrong sums."""
         out = []
         for number, reads in self.rounds().items():
             t0, t1 = min(e.t for e in reads.values()), max(e.ended.t for e in reads.values())
@@ -277,7 +278,7 @@ class Judge:
         return out
 
     def gauge(self, read, engine):
-        """What a router says of an engine, all its replicas added."""
+        """A router's gauge of an engine, summed over all its replicas."""
         out = {"own": 0, "others": 0, "by": {}}
         for replica, g in read.ended.value.get("replicas", {}).items():
             if self.engine(replica) == engine:

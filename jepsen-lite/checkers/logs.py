@@ -1,15 +1,15 @@
-"""What a router logs is in its log, or counted as lost. Belongs to no workload. Pure.
+"""Every line that a router logs is in its log, or counted as lost. Belongs to no workload. Pure.
 
-    lost    of lines that one got while the disk of its log hung, more are missing than it counts
+    lost    of the lines logged while the disk hung, more are missing than the router counts
 
-While the disk of the log of a router hangs (fault `disk-frozen`), the lab may ask that router for more lines than it can
-hold: event `flood` (`life`, `prefix` of the ids of the requests, how many were `asked`; `before` and `after`:
-grapevine_log_lines_dropped_total, null where it did not answer)."""
+While the disk of a router's log hangs (fault `disk-frozen`), the lab may make the router log more lines than fit into
+its buffer: event `flood` (`life`, `prefix` of the ids of the requests, how many were `asked`; `before` and `after`:
+grapevine_log_lines_dropped_total, null without an answer)."""
 
 from history import Anomaly
 
 LATE_S = 2.0     # after the end of a disk that hung, all is written that waited
-WRITTEN_S = 5.0  # so long it lives on, else what waited is lost with it
+WRITTEN_S = 5.0  # it lives on so long, otherwise waiting lines are lost with it
 
 
 def written_since(faults, router, t):
@@ -23,7 +23,8 @@ def disks(history, router, *kinds):
 
 
 def written(history, e):
-    """Whether all that the router of this flood has not lost is in its log: it lived on, the disk went on, and was not full."""
+    """True if the log has every line of this flood that the router did not lose: it lived on, and the disk recovered
+    and was not full."""
     went_on = max([end for begin, end in disks(history, e.process, "disk-frozen") if begin <= e.t <= end] or [e.t]) + WRITTEN_S
     again = [t for t, _ in disks(history, e.process, "disk-frozen") if e.t < t <= went_on]
     full = [t for t, end in disks(history, e.process, "disk-full") if t <= went_on and end >= e.t]

@@ -1,37 +1,37 @@
-"""membership: who lives, what all know, and what operators wish. Pure.
+"""membership: living members, shared knowledge, and operators' changes. Pure.
 
 Operations in the history (workloads/membership.py writes them):
 
-  membership.change   router, replica, what: add, remove, drain, undrain; by: gvctl or admin. ok: the router took it
-                      (already: it was so, and nothing changed); fail: it refused; info: nobody knows
+  membership.change   router, replica, what: add, remove, drain, undrain; by: gvctl or admin. ok: the router accepted it
+                      (already: nothing changed); fail: it refused; info: unknown
   membership.look     router, round. ok: members {name: state}, sessions {name: has one}, equal (null: not asked),
-                      differ (what, and why), replicas: names of all, drained: those of them that drain, unsure: those
-                      of which that cannot be seen, because they are down
+                      differ (field, and reason), replicas: names of all, drained: the draining ones, unsure: those
+                      without a visible drain, because they are down
                       round: a number for each time that all routers are asked at rest, else null
 
-A replica that is changed is one of the workload's own: no router has it in its settings, and one change of it ends
-before the next begins. One whose change nobody knows the end of is let be: the workload takes another one.
+A changed replica is the workload's own: no router has it in its settings, and one change of it ends before the next
+begins. After a change with an unknown end, the workload takes another replica.
 
 Rules:
 
-  silent     at rest a router that lives does not answer
+  silent     at rest a living router does not answer
   blind      at a calm rest no router was asked
-  members    at rest a router holds one for alive that is not, or one for dead that lives, or has no session with it
-  digests    at rest routers do not agree on what they hold
-  replicas   at rest routers have other replicas than each other, or drain others; but for what a lying name server named
-             a moment ago: who asked it keeps the name for 30 s, and sends nothing there
-  dead       a router holds another for dead that it could have heard all along: both ran, and no fault touched either,
+  members    at rest a router believes another alive that is not, or dead that lives, or has no session with it
+  digests    at rest routers do not agree on their state
+  replicas   at rest routers have other replicas than each other, or drain others; except for names of a lying name
+             server a moment ago: a router keeps such a name for 30 s, and sends nothing there
+  dead       a router believes another dead that it could have heard all along: both ran, and no fault touched either,
              or the way between them, in the `heard_s` before
-  late       what was added, removed or drained, or was called so already, is not so at a router `told_s` after it was
-             taken; `agree_s` after the end of what disturbed the router, or the one that took it, meanwhile
-  returned   a wish that another one has replaced holds again at a router that knew better
-  refused    a replica is there that nobody added but by calls that were refused
-  lingers    a router lists a name that a member told that lied, LIES_S after that one died; but where a router started so late
-             that it may name it once more
+  late       a replica was added, removed or drained, or already counted as such, and a router differs `told_s` after
+             the change was accepted; `agree_s` after the end of disturbances of the router, or of the accepting one,
+             meanwhile
+  returned   a change that another one has replaced is in force again at a router that had the newer one
+  refused    a replica is there although every addition of it was refused
+  lingers    a router lists a name from a lying member, LIES_S after the member's death; except if a router started so
+             late that it may name it once more
 
 At rest a router may need a moment: of the rounds of a rest the best one counts.
-A wish may be lost with the router that took it, if that one ends before `told_s` have passed without a fault.
-"""
+A change may be lost with the router that accepted it, if that one ends before `told_s` have passed without a fault."""
 
 import bisect
 
@@ -49,7 +49,7 @@ LIMITS = {
 }
 NAMES_TOLD_S = 15  # the lie itself, and its time among others
 WATCHED_S = 60  # after the last wish; after that at rest alone
-CLOCKS = ("clock-frozen", "clock-jump", "clock-rate", "clock-skew")  # wall clocks: nobody dies of them
+CLOCKS = ("clock-frozen", "clock-jump", "clock-rate", "clock-skew")  # wall clocks: no process dies of them
 
 
 class Wish:
@@ -60,7 +60,7 @@ class Wish:
         self.end = e.ended.t if e.ended else float("inf")
 
     def sets(self, register):
-        """The value that it gives to `there` or `drained`; None: it does not concern it."""
+        """The value that the change gives to `there` or `drained`; None: the change does not concern it."""
         if register == "there":
             return {"add": True, "remove": False}.get(self.what)
         return {"drain": True, "undrain": False, "add": False}.get(self.what)
@@ -152,7 +152,7 @@ class Judge:
                     sorted(set(other) - set(some)), ", ".join(seen[other]))
                 out.setdefault("replicas", (text, [looks[r].id for r in told]))
 
-    # --- who is held for dead
+    # --- routers believed dead
 
     def deaths(self):
         for e in self.history.events(f="log"):
@@ -168,13 +168,13 @@ class Judge:
     # --- what operators wish
 
     def undisturbed(self, a, b, t0, t1, excuse=lambda fault: True):
-        """Whether both ran, and no fault touched either or the way between them, from t0 to t1."""
+        """True if both ran, and no fault touched either or the way between them, from t0 to t1."""
         if not all(self.lives.all_along(r, t0, t1) for r in (a, b)):
             return False
         return not any(touches(v, (a, b)) for v in filter(excuse, self.trouble.during(t0, t1, harmless=True)))
 
     def from_(self, holder, router, since, t):
-        """Whether the router must know at t what the holder knows since then."""
+        """True if the router must know at t a fact that the holder knows since then."""
         if holder == router:
             return self.lives.all_along(router, since, t)
         told_s, agree_s = self.limits["told_s"], self.limits["agree_s"]
@@ -183,8 +183,8 @@ class Judge:
         return t >= since + agree_s and self.undisturbed(holder, router, t - agree_s, t)
 
     def must_know(self, wish, router, t):
-        """Whether the wish, or a later one, must have reached the router: from the one that took it, or from another
-        that knew it before that one ended."""
+        """True if the change, or a later one, must have reached the router: from the one that took it, or from another
+        that knew of it before that one ended."""
         if not wish.known or t < wish.end:
             return False
         if self.lives.all_along(wish.router, wish.t, t) and self.from_(wish.router, router, wish.end, t):
@@ -261,7 +261,7 @@ class Judge:
                         wish.router, wish.what, replica), [e.id], e.t)
 
     def refused(self):
-        """Of replicas whose addition was refused: nothing may be seen of them until another call adds them."""
+        """Replicas with a refused addition must not be seen until another call adds them."""
         refused, taken = set(), {}
         for e in self.changes:
             if e.value["what"] == "add" and e.ended is not None and e.ended.type == "fail":
@@ -332,7 +332,7 @@ def first(looks, t0, t1, says):
 
 
 def figures(history):
-    """How long until each other router showed what was wished, by the faults meanwhile; and how long agreement took."""
+    """Times until each other router showed a change, by the faults meanwhile; and times to agree."""
     judge = Judge(history)
     told, agreed, looks = [], [], {}
     for e in judge.looks:

@@ -7,11 +7,11 @@ NAMING = ("dns-lie", "dns-fail", "dns-silent", "member-lies", "renew-engine")
 LIAR = "liar"  # a member that is no router of the service: it tells names (fault `member-lies`)
 # Its names are announced 75 s before their time is over (node/cluster/lie.c), until 4 s after it is ready.
 LIES_S = 85
-TRIED_S = 60   # what a router heard of so lately, and did not try, it names once more (crdt/registry_life.c)
+TRIED_S = 60   # a router names a name so recently heard, and not tried, once more (crdt/registry_life.c)
 
 
 def lately(faults, begin, end):
-    """Those of `faults`, (begin, end, value), by which names may come or go between these."""
+    """The `faults`, (begin, end, value), that may make names come or go between these times."""
     return [v for b, e, v in faults
             if v.get("fault") in NAMING and b <= end and e >= begin - (LIES_S if v["fault"] == "member-lies" else NAMES_S)]
 

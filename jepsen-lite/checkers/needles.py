@@ -1,4 +1,4 @@
-"""What must not stand in what goes over the wire, and the search for it. Pure.
+"""Bytes that must not occur in the traffic between routers, and the search for them. Pure.
 
 A needle is some bytes of a kind (prompt, hash, address, key, text). All are looked for in one pass, by their first
 bytes."""

@@ -1,30 +1,30 @@
-"""observations: what routers believe of engines' caches, against what the engines' journals say.
+"""observations: the routers' beliefs about engines' caches, compared with the engines' journals.
 
 Operations in the history (workloads/observations.py writes them):
 
-  observations.chat   router              ok: replica; a prompt that nobody else ever sends. Its op is its id, as text
+  observations.chat   router              ok: replica; a unique prompt. Its op is its id, as text
   observations.learn  op, router          seen: {replica: [last asked in vain, first believed]}, in s; it ends when the
-                                          router believes it of the replica that answered, or nobody waits any more
+                                          router believes the prompt at the replica that answered, or the wait is over
   observations.read   router, ops         ok: beliefs {op: {replica: tokens}}, listed: [replicas that were weighed]
 
 Rules:
 
-  invented  a prompt is believed to be somewhere before anybody sent it
-  phantom   it is believed to be at an engine that it never reached. While the engine, or the router that sent it, is
+  invented  a prompt is believed to be somewhere before any client sent it
+  phantom   a prompt is believed at an engine that it never reached. While the engine, or the router that sent it, is
             disturbed, it may have been sent there and lost on its way: a choice counts at once, until its ttl ends
-  lost      at rest a router weighs the engine that answered a prompt and believes that it holds nothing of it; but for
-            ttl, what the cache took in since, a restart, knowledge that died with the only router that had it, and what a
-            router that was not ready yet had of an engine that had begun less than NEW_S before (docs/jepsen-lite.md)
-  tokens    a router believes MORE times as many tokens as its prompt has, or at rest, of what it must not have lost, MORE
-            times fewer. It counts bytes, and engines count tokens
+  lost      at rest a router weighs the engine that answered a prompt and believes that it has nothing of it. Excuses:
+            the ttl, later content of the cache, a restart, knowledge that died with the only router that had it, and
+            knowledge of an unready router about an engine that began less than NEW_S before (docs/jepsen-lite.md)
+  tokens    a router believes MORE times as many tokens as its prompt has; or at rest, for a prompt that it must not
+            have lost, MORE times fewer. It counts bytes, and engines count tokens
   misnamed  an answer names an engine that never had its prompt
-  late      after partitions between routers healed, more than one in a hundred of the waits until a router knew what was
-            taught meanwhile, and more than one in all, lasted longer than observation_s. A wait counts if nothing but partitions was there from
-            aftermath_s before the prompt on (or what was at other engines alone), no process ended, and the way between that
-            router and the engine was well. One that is given up counts where it had already lasted longer
-  silent    at rest a router that lives does not say what it believes
-  blind     at a calm rest no router was asked
-"""
+  late      after partitions between routers healed, more than one in a hundred of the waits for knowledge from that
+            time, and more than one in all, lasted longer than observation_s. A wait counts if only partitions were
+            there from aftermath_s before the prompt on (or faults at other engines alone), no process ended, and the
+            way between that router and the engine was well. A wait that is given up counts if it had already lasted
+            longer
+  silent    at rest a living router does not report its beliefs
+  blind     at a calm rest no router was asked"""
 
 from checkers.caches import Caches
 from checkers.latency import by_group, faults_between, percentile
@@ -35,7 +35,7 @@ from history import Anomaly
 LIMITS = {
     "ttl_s": 3600,            # docs/routing.md: ttl
     "generation_s": 8,        # its grain
-    "cache_tokens": 400000,   # of each engine; the older half of a full one may be gone
+    "cache_tokens": 400000,   # size of each engine; the older half of a full one may be gone
     "fence_s": 6,             # checkers/fences.py: until then a router may book a request on the cache that is gone
     "aftermath_s": 8,         # connections that a fault broke are still found broken
     "observation_s": 2,       # until a router knows what was taught during a partition that is over, p99
@@ -88,7 +88,7 @@ class Judge:
         if engine == taught.engine:
             self.known.setdefault(op, []).append((t, router))
         if not self.caches.has_journal(engine):
-            return  # one of the workload membership's: a choice counts until it has said that it has no such model
+            return  # a replica of the workload membership: a choice counts until the engine denies the model
         if self.caches.arrivals(op, engine) and not self.caches.never_held(op, engine, t):
             return
         end = min(taught.end, t) + self.limits["aftermath_s"]
@@ -159,14 +159,14 @@ class Judge:
         return self.died_with_its_router(op, taught, arrived, t) or self.before_it_knew(taught, arrived)
 
     def before_it_knew(self, taught, arrived):
-        """Whether its router did not know yet when the engine had begun, a moment ago."""
+        """True if its router did not know yet that the engine had begun a moment ago."""
         def last(process, f):
             return max((e.t for e in self.history.events(process, f) if e.t <= arrived), default=0)
         unready = self.history.meta.get("watched") and last(taught.router, "ready") < last(taught.router, "start")
         return bool(unready) and arrived - last(taught.engine, "begin") < NEW_S
 
     def died_with_its_router(self, op, taught, arrived, t):
-        """Whether its router ended before any other that lives on was seen to know."""
+        """True if its router ended before any surviving router was seen to know."""
         def lives(router, since):
             return not any(since <= at <= t for at in self.exits.get(router, []))
         if lives(taught.router, arrived):
@@ -212,13 +212,13 @@ class Judge:
         return out
 
     def elsewhere(self, fault, engine):
-        """Whether it is at other engines alone: no router is the wiser or slower for it."""
+        """True if the fault is at other engines only: no router is wiser or slower for it."""
         machines = {m for link in fault.get("links") or () for m in link} or set(fault.get("hosts", ()))
         return bool(machines) and machines <= set(self.caches.names.values()) - {engine}
 
     @staticmethod
     def parted_only(faults, pair):
-        """Whether all are partitions, and none of them between these two."""
+        """True if all are partitions, and none of them is between these two."""
         return all(v.get("fault", "").startswith("partition") for v in faults) and \
             not any(pair <= set(link) for v in faults for link in v.get("links") or ())
 
@@ -247,7 +247,7 @@ def check(history):
 
 
 class Learned:
-    """How long one router took to believe one prompt of the engine that answered."""
+    """The time that one router took to believe one prompt at the engine that answered."""
 
     def __init__(self, e, taught, caches):
         seen = {caches.engine(r): times for r, times in (e.ended.value if e.ended else {}).get("seen", {}).items()}
@@ -257,8 +257,8 @@ class Learned:
 
 
 def healed(faults, since, known):
-    """(fault, when it was over) of the fault that kept it from being known: the last one that ended before, if none
-    was there after it."""
+    """(fault, end) of the fault that delayed the knowledge: the last one that ended before, if none was there after
+    that."""
     over = [(end, begin, value) for begin, end, value in faults if begin <= known and end > since]
     if not over or any(end >= known for end, _, _ in over):
         return None

@@ -1,11 +1,10 @@
-"""Processes that ended although nobody ended them, or that did not end when they were told; and what they said that no
-program should: a failed CHECK, a sanitizer's report. Belongs to no workload; every run is judged by it. Pure.
+"""Processes that ended unexpectedly, or did not end when asked to; and output that no program may write: a failed CHECK, a
+sanitizer's report. Belongs to no workload; every run is judged by it. Pure.
 
-    crash    a router, an engine or the balancer ended by itself, or by a signal that nobody sent, or a router with a bad
-             status after SIGTERM; but for one that a fault took memory from
-    stays    a router had to be killed STAYS_S after it was told to end, or at the end of the run
-    said     a router's log has a line that is no log line; another proxy (`--command`) logs as it likes
-"""
+    crash    a router, an engine or the balancer ended by itself, or by a signal that nobody sent, or a router with a
+             bad status after SIGTERM; except for one that a fault deprived of memory
+    stays    a router had to be killed STAYS_S after it was asked to end, or at the end of the run
+    said     a router's log has a line that is no log line; another proxy (`--command`) logs as it likes"""
 
 import signal
 

@@ -1,7 +1,7 @@
-"""A router that starts is ready in time, also where a firewall lets through but one protocol of gossip. Belongs to no
-workload. Pure.
+"""A router that starts is ready in time, even if a firewall passes only one of gossip's protocols. Belongs to no workload.
+Pure.
 
-    unready    READY_S after its start, and after the end of all that touched a router meanwhile (but for faults BORNE), it
+    unready    READY_S after its start, and after the end of all faults at a router meanwhile (except faults BORNE), it
                was not ready
     blind      no life of a router was ever seen to be ready
 

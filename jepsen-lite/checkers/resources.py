@@ -1,14 +1,13 @@
-"""What routers hold of their machines when all is at rest. Belongs to no workload; every run is judged by it. Pure.
+"""Resources that routers use on their machines at rest. Belongs to no workload; every run is judged by it. Pure.
 
-The lab writes at each rest, of each router: event `holds`: `descriptors`, how many it has open; `sockets`, how many TCP
-sockets its machine has.
+The lab writes at each rest, for each router, event `holds`: `descriptors`, its number of open ones; `sockets`, the
+number of TCP sockets on its machine.
 
     descriptors    it has more open than sockets, a few files and LIMIT
     growing        that number grew at GROWS rests one after another, by GROWN in all
     blind          at a calm rest nobody looked
-    sockets        its machine has more than SOCKETS, which is several times what clients, engines, the balancer and other
-                   routers have to do with it at rest (25)
-"""
+    sockets        its machine has more than SOCKETS, which is several times the need of clients, engines, the balancer
+                   and other routers at rest (25)"""
 
 from checkers.lives import unread
 from checkers.naming import lately
@@ -21,7 +20,7 @@ LIES = 80  # node/cluster/lie.c
 
 
 def told(faults, t):
-    """So many names a member told that nobody runs: each is tried, now and then."""
+    """Names that a lying member announced and nobody runs: each is tried now and then."""
     return LIES if any(v["fault"] == "member-lies" for v in lately(faults, t, t)) else 0
 
 
@@ -48,7 +47,7 @@ def check(history):
         out.append(Anomaly("growing", "the machine of %s has ever more sockets at rest: %s" % (router, some), t=t))
     routers = [r["name"] for r in history.meta.get("routers", [])]
     if history.meta.get("proxy"):
-        return out  # nobody asks what another one holds
+        return out  # the resources of another proxy are not checked
     return out + unread(history, routers, [e for e in history.events(f="holds") if "descriptors" in e.value])
 
 

@@ -1,49 +1,48 @@
 """Each request has exactly one answer or an honest failure. Pure.
 
-What each rule forbids:
+Each rule forbids:
 
-    bytes          a client takes an answer for whole that no engine sent so, byte for byte, for that request; or has tokens
-                   that no engine began to send
+    bytes          a client accepts an answer as whole that no engine sent like that, byte for byte, for that request;
+                   or has tokens that no engine began to send
     stale answer   it is the answer to another request
     misnamed       an answer names an engine that never had the request
-    one answer     bytes came that nobody asked for
-    malformed      what came is no HTTP
+    one answer     unrequested bytes came
+    malformed      the bytes are no HTTP
     unfinished     a stream of events ends like a whole one and lacks the last event of its API
-    refused        a request that is right got a 4xx, and no fault or habit of the engine that gave it explains that
-    rejections     of an engine that refuses what its peers accept, more than a few reach clients
-    twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice, or more engines
-                   had it than there are retries, but for those that drain and said so: that is no retry; or one had it
-                   when its client had tokens, or when another had answered whole and nothing was between that and a router
-    still running  an engine works for a client that left, at a request that was answered, or that went elsewhere; or begins
-                   to when that is over
-    avoidable      a request failed, nothing of it had gone to its client, and an engine was well and within reach
-    waited         a router waits for an engine that says nothing, or for a client that reads nothing, for longer than
-                   its option allows
-    needless cut   an answer was cut, and no engine that had it was touched by a fault
-    no answer      for IDLE_S no engine has anything to do with a request, and it has no end
+    refused        a valid request got a 4xx, and no fault or habit of the engine that gave it explains that
+    rejections     an engine refuses requests that its peers accept, and more than a few refusals reach clients
+    twice          a deed (a POST that is no computation) ran twice; or one engine had a request twice; or more engines
+                   had it than the retries allow, not counting draining ones that refused; or one had it when its client
+                   had tokens, or when another had answered whole and no fault was between that engine and a router
+    still running  an engine works for a client that left, at a request that was answered, or that went elsewhere; or
+                   begins to after that
+    avoidable      a request failed, no byte of an answer had gone to its client, and an engine was well and within
+                   reach
+    waited         a router waits for a silent engine, or for a client that does not read, for longer than its option
+                   allows
+    needless cut   an answer was cut, and no engine that had the request was touched by a fault
+    no answer      for IDLE_S no engine has any work for a request, and the request has no end
 
-A failure is excused for these reasons alone, each for as long as it says:
+A failure is excused for these reasons alone, each for the time given:
 
-    way        a fault touched the client, the router that it asked, or the way between them; START_S longer. Of a
-               request by the balancer: the balancer or any router; but a router that is not there excuses it for
-               START_S alone, until its check has failed, and not an answer that says what is wrong: that one is of
-               another. A router that drains ends what it has begun, and behind the balancer nobody sees it
-    none well  every engine was touched, WELL_S longer (DENIED_S if it denied the model that it lists), or has a context that
-               is too short for the request
-    many       more engines than there are retries were touched, WELL_S longer, and the router tried some: an engine had
-               the request, or the answer says so
-    begun      tokens were with the client, and an engine that had the request was touched, and did not only pause (but for
-               limits of time, and the client's own patience)
-    no repeat  it is no computation, and an engine was touched
-    suspect    the answer says `suspect` or `poison`, and two engines were touched, or one alone was well
-    budget     the answer says `retry_budget`, and an engine was touched and had the request, or was START_S before
+    way        a fault touched the client, the router that it asked, or the way between them; START_S longer. For a
+               request by the balancer: the balancer or any router. A router that is down excuses it for START_S alone,
+               until its check has failed, and excuses no answer that names an error: that answer is from another
+               router. A draining router finishes its requests, and behind the balancer nobody sees the drain
+    none well  every engine was touched, WELL_S longer (DENIED_S if it denied a model in its list), or has a context
+               that is too short for the request
+    many       more engines were touched than the retries allow, WELL_S longer, and the router tried some: an engine had
+               the request, or the answer reports that
+    begun      the client had tokens, and an engine with the request was touched, and not only paused (except for time
+               limits, and the client's own patience)
+    no repeat  the request is no computation, and an engine was touched
+    suspect    the answer names `suspect` or `poison`, and two engines were touched, or only one was well
+    budget     the answer names `retry_budget`, and an engine was touched and had the request, or was START_S before
     limit      the answer names a setting (`x-grapevine-limit`), and an engine was touched
     asleep     the client read nothing for longer than `client-write-timeout`
-    blame      two engines said 500 to it
+    blame      two engines answered 500 to it
     slow       the client's patience ended while an engine had the request that a fault makes slow
-    idle       a connection that was kept closed before a byte of an answer came, and no engine had the request; clients
-               ask again
-"""
+    idle       a kept connection closed before a byte of an answer came, and no engine had the request; clients retry"""
 
 from checkers.journal import addresses, by_op, engines
 from checkers.options import seconds
@@ -52,17 +51,17 @@ from history import Anomaly
 
 START_S = 3.0   # until a router that was touched serves as ever
 WELL_S = 8.0    # until an engine that was touched counts as well
-GONE_S = 1.5    # until an engine knows that nobody wants a request any more: a second, and half of one for the machine
+GONE_S = 1.5    # until an engine knows that a request is no longer needed: a second, and half of one for the machine
 CLOCK_S = 0.05  # between what a client and an engine say of the same moment
-OVERTAKEN_S = 0.01  # what was sent so shortly before a reset may never arrive
+OVERTAKEN_S = 0.01  # bytes sent so shortly before a reset may never arrive
 LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
 HELD = 350000   # bytes of an answer that are not with its client, and that sockets do not hold either
 CUT_S = 1.5     # beyond its limit, until a router has cut off a client that reads nothing
 WAITED_S = 5.0  # beyond the limit: the next engine may have to wait for a moment in which it is alone
 RETRIES = 2     # retries-max
-SEEN, SEEN_OF = 6, 20  # of an engine that refuses, clients may see so many, and one in so many of those that it had
-PROMPT_TOKENS = 1000   # of no prompt here there are more
+SEEN, SEEN_OF = 6, 20  # refusals of such an engine that clients may see, and their share in its requests
+PROMPT_TOKENS = 1000   # maximum of a prompt here
 DENIED_S = 62.0  # a router does not ask for a model that was listed and denied twice for 60 s (node/replica/model.h)
 MODELS = "/v1/models"
 COMPUTE = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate", "/v1/embeddings")
@@ -114,7 +113,7 @@ class Service:
                                       operation.t if t is None else t))
 
     def asked(self, o):
-        """Which routers can have had it."""
+        """Routers that may have had the request."""
         return [o.value["at"]] if o.value.get("at") in self.routers else self.routers
 
     def check(self):
@@ -135,8 +134,8 @@ class Service:
     # --- what came ---
 
     def silence(self, o):
-        """It ends when nothing is done for it any more. A fault on its way holds it up, and as long again after its
-        end: so long a TCP connection may wait until it sends again."""
+        """Ends when no work is done for the request any more. A fault on its way delays this, and for as long again
+        after its end: a TCP connection may wait so long before it sends again."""
         mine = self.runs.get(o.id, [])
         end = self.history.end if o.ended is None else o.ended.t
         since = max([o.t] + [self.history.end if r.end is None else r.end for r in mine])
@@ -185,8 +184,8 @@ class Service:
             t.cut(r, e, t0 - WELL_S, t1) for r in self.asked(o))}
 
     def rejected(self, o, v):
-        """Whether it is the answer of an engine that is set up otherwise. Of a fault so many are allowed, where its peers
-        were well; where they were not, nobody could be asked."""
+        """True if the answer is from an engine with another configuration. A fault may cause so many, if its peers were
+        well; otherwise no peer could be asked."""
         ill, short = self.ill_at(o), self.short_for(o)
         for r in self.runs.get(o.id, []):
             fault = self.trouble.rejecting(r.engine, r.t) if r.status == v["status"] else None
@@ -218,7 +217,8 @@ class Service:
                 told(o), engine, self.runs.get(o.id) or "none had it"))
 
     def knows_no_deeds(self, o, v):
-        """Whether an engine said so: one of another workload, which has no journal, or one whose journal says it."""
+        """True if an engine reported this: an engine of another workload, without a journal, or one with this in its
+        journal."""
         return is_deed(o.value["path"]) and (v.get("replica") and self.engine(v) is None or any(
             r.status == v["status"] for r in self.runs.get(o.id, [])))
 
@@ -241,8 +241,8 @@ class Service:
 
     @staticmethod
     def sent(r, bodies, o):
-        """Whether the run sent one of these bodies. A stream may break behind its last event. An event of usage that
-        the router asked for it takes out again."""
+        """True if the run sent one of these bodies. A stream may break behind its last event. The router removes an
+        event of usage that it asked for."""
         if r.how != "whole" and not (r.how in ("failed", "left") and o.ended.value.get("last")):
             return False
         hashes = [(r.bytes, r.hash)]
@@ -291,15 +291,15 @@ class Service:
         return any(self.trouble.slow([router, engine], t0 - 1, t1) for router in self.asked(o))
 
     def drains(self, r):
-        """Whether it was refused by an engine that was told to drain."""
+        """True if a draining engine refused the request."""
         return r.how == "refused" and any(
             r.engine in v.get("hosts", ()) and (v.get("wish") or {}).get("mode") == "draining"
             for v in self.trouble.during(r.t, r.end))
 
     @staticmethod
     def vanished(r, streamed):
-        """Whether its connection was gone soon, and nothing of an answer had come by it. (An engine may have begun to
-        compute an answer of which nothing is sent before its end; a reset overtakes what was sent just before it.)"""
+        """True if its connection closed soon, without a byte of an answer. (An engine may have begun to compute an
+        answer of which nothing is sent before its end; a reset overtakes bytes sent just before it.)"""
         silent = r.first is None or not streamed if r.how == "died" else r.bytes == 0
         silent = silent or (r.how != "died" and r.first is not None and r.end - r.first < OVERTAKEN_S)
         return r.how in ("failed", "died", "left") and silent and r.end - r.t < 0.5
@@ -307,7 +307,7 @@ class Service:
     def lasting(self, o):
         mine = self.runs.get(o.id, [])
         for i, r in enumerate(mine):
-            # Nobody wants it once its operation is over, or another engine has it.
+            # The request is no longer needed once its operation is over, or another engine has it.
             since = max(min([o.ended.t] + [n.t for n in mine[i + 1:]]), r.t)
             end = self.history.end if r.end is None else r.end
             if self.beyond(r.t, o, r, o.ended.t, GONE_S):
@@ -319,7 +319,8 @@ class Service:
                     told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
 
     def beyond(self, t, o, r, since, seconds):
-        """Whether the engine must know at t what was so since then: so many seconds later, or when faults let it."""
+        """True if the engine must know at t a fact that is true since then: so many seconds later, or when faults
+        allow."""
         limit = since + seconds
         if t <= limit:
             return False
@@ -331,7 +332,7 @@ class Service:
         return t > limit
 
     def patient(self, o):
-        """With a limit of its own choice a router gives up an engine that says nothing, and its client hears of it."""
+        """With a limit of its own a router gives up a silent engine, and its client is informed."""
         option = "upstream-first-token-timeout" if o.value.get("stream") else "upstream-whole-answer-timeout"
         limit = seconds(self.history.meta.get("options", {}).get(option, ""))
         mine = self.runs.get(o.id, [])
@@ -374,7 +375,8 @@ class Service:
             told(o), what(v), o.ended.t - o.t, v.get("tokens", 0), met or "no engine had it"))
 
     def way_is_ill(self, o, routers, direct):
-        """Whether a fault was on it. A router that drains ends what it has begun, as if its client checked its health."""
+        """True if a fault was on the way. A draining router finishes its requests, as if its client checked its
+        health."""
         t, since, end = self.trouble, o.t - START_S, o.ended.t
         begun = o.ended.value.get("status", 0) != 0
         if direct:

@@ -1,21 +1,21 @@
-"""Answers that engines keep are found from every router, and sessions keep their replica. Pure.
+"""Every router finds the answers that engines keep, and sessions keep their replica. Pure.
 
-The maker of an id is the engine whose journal has the answer that named it; what a process kept is gone with it.
+The maker of an id is the engine with the answer that named it in its journal; a process's stored answers end with it.
 
-    lost        a router said 404 to an id whose maker lives and was within reach
-    avoidable   a request for such an id failed, and its maker was well and within reach; or it was told that it is wrong,
-                and its maker did not say so; or one that needs no id failed, and checkers/service.py knows no excuse
+    lost        a router answered 404 for an id with a maker that lives and was within reach
+    avoidable   a request for such an id failed, and its maker was well and within reach; or the answer called it wrong,
+                and its maker did not; or a request without an id failed, and checkers/service.py has no excuse
     another     an answer to an id came whole, and not from its maker
-    changed     an answer that was read is not the one that was made, or an answer came whole that no engine sent so
+    changed     an answer that was read differs from the one that was made, or no engine sent an answer that came whole
     twice       a cancel, which is a deed, ran twice
-    session     two routers at rest would send a session to different replicas; or, of clients, a session moved while
-                for CALM_S nothing was wrong anywhere. Both with the policy `session` alone. Or a router at rest does not go
-                by that policy, and was told to
+    session     two routers at rest would send a session to different replicas; or, for clients, a session moved while
+                all was well everywhere for CALM_S. Both with the policy `session` alone. Or a router at rest does not
+                use that policy, although it is configured
 
-A 404 that the maker itself gave is none of the router's: an answer that is still queued cannot be continued. What else
-excuses is what excuses in checkers/service.py: the way to the router, START_S longer; and that the maker, or the
-way from the router to it, was touched, WELL_S longer. Another engine's trouble is an excuse for a failure (not for a
-404) while it lasts and WELL_S longer: a router that does not know the maker asks one replica after the other."""
+A 404 from the maker itself is not the router's: an answer that is still queued cannot be continued. Other excuses are
+those of checkers/service.py: the way to the router, START_S longer; and a fault at the maker, or on the way from the
+router to it, WELL_S longer. Another engine's trouble excuses a failure (not a 404) while it lasts and WELL_S longer: a
+router that does not know the maker asks one replica after the other."""
 
 from checkers.journal import engines
 from checkers.service import START_S, WELL_S, Service, failed, left, told, told_off, what, whole
@@ -32,7 +32,7 @@ class Answer:
     def __init__(self, operation, run):
         self.op, self.t, self.engine, self.life = operation, operation.ended.t, run.engine, run.life
         self.gone = None    # when the maker's process ended
-        self.output = None  # of the first time that it was over
+        self.output = None  # at the first time that it was over
 
 
 class Stored:
@@ -64,7 +64,7 @@ class Stored:
         return self.anomalies + self.service.anomalies
 
     def learn(self, o):
-        """Who made it."""
+        """Records the maker."""
         v = o.ended.value
         if o.f not in ("stored.make", "stored.continue") or not whole(v) or not v.get("id"):
             return
@@ -103,7 +103,7 @@ class Stored:
     def judge(self, o, v):
         a = self.kept.get(o.value.get("of"))
         if a is None:
-            return  # the process was killed before it said who made it
+            return  # the process was killed before it reported the maker
         self.asked += 1
         mine = self.mine(o)
         if o.f == "stored.cancel" and len([r for r in mine if r.method == "POST"]) > 1:

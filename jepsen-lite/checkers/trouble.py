@@ -1,17 +1,16 @@
-"""What was wrong when, and where: the faults of a history, asked by machine and by way. Pure.
+"""Disturbances by time and place: the faults of a history, by machine and by way. Pure.
 
-A fault says which machines it touches (`hosts`). It may say more:
+A fault names the machines that it touches (`hosts`). It may have more fields:
 
     links       pairs of machines: only the ways between them are touched, the machines themselves are well
-    harmless    true: it slows or repeats, and breaks nothing; no failure is excused by it
-    excuses     false: it excuses nothing at all. What processes do that end and start says itself
+    harmless    true: it slows or repeats, and breaks nothing; it excuses no failure
+    excuses     false: it excuses nothing at all. Processes that end and start are recorded themselves
     serves      true: a machine that it touches still serves by slow or strange ways (it hangs, crawls, lies),
                 so that a client may have to wait for it
-    pauses      true: a machine that it touches goes on where it stood; an answer that has begun there is not cut
-    rejects     true: a machine that it touches refuses what its peers accept; clients hardly see it
+    pauses      true: a machine that it touches continues afterwards; an answer that has begun there is not cut
+    rejects     true: a machine that it touches refuses requests that its peers accept; clients hardly see it
 
-A process that is not there is trouble by itself, whatever the faults say.
-"""
+A process that is down is trouble by itself, whatever the faults."""
 
 from checkers.naming import LIAR
 
@@ -20,8 +19,8 @@ LAG_S = 0.5     # the lab sees the end of a process later than its clients do, o
 
 
 class Down:
-    """A process that is not there, from its end to its next start. `drained`: it was asked by SIGTERM and ended well.
-    `checked`: for those who go by its health check its end alone is trouble, and only if it did not drain before."""
+    """A process that is down, from its end to its next start. `drained`: it ended well after SIGTERM. `checked`: to
+    users of its health check only its end is trouble, and only if it did not drain before."""
 
     def __init__(self, process, begin, end, drained):
         self.process, self.begin, self.end, self.drained = process, begin, end, drained
@@ -36,7 +35,7 @@ def downs(history):
     out, away = [], {}
     for e in history.events():
         if e.process == LIAR:
-            continue  # nobody asks it for anything
+            continue  # unused by anything
         if e.f == "start" and "life" in e.value:
             begin, drained = away.pop(e.process, (0, False))
             out.append(Down(e.process, begin, e.t, drained))
@@ -51,8 +50,8 @@ def faults(history):
 
 
 def touches(fault, machines):
-    """Whether it is at one of these machines, or on the way between two of them. A fault that names links leaves
-    machines alone; one that found nobody to hurt touches nobody."""
+    """True if the fault is at one of these machines, or on the way between two of them. A fault that names links spares
+    machines; one without victims touches nothing."""
     if fault.get("links"):
         return any(set(pair) <= set(machines) for pair in fault["links"])
     return bool(set(fault.get("hosts", ())) & set(machines))
@@ -68,11 +67,11 @@ class Trouble:
                 if begin <= t1 and end >= t0 and (harmless or not v.get("harmless"))]
 
     def anything(self, t0, t1):
-        """Whether any fault was there, or any process was not."""
+        """True if any fault was active, or any process was down."""
         return bool(self.during(t0, t1, harmless=True)) or any(d.touches(t0, t1) for d in self.downs)
 
     def ill(self, host, t0, t1, harmless=False, checked=False):
-        """Whether the machine itself is touched."""
+        """True if the machine itself is touched."""
         if any(d.process == host and d.touches(t0, t1, checked) for d in self.downs):
             return True
         return self.touched(host, t0, t1, harmless)
@@ -85,16 +84,16 @@ class Trouble:
         return any(d.process == process and t0 <= d.end <= t1 + LAG_S for d in self.downs)
 
     def cut(self, a, b, t0, t1, harmless=False):
-        """Whether the way between the two is touched."""
+        """True if the way between the two is touched."""
         return any({a, b} == set(pair) for v in self.during(t0, t1, harmless) for pair in v.get("links") or ())
 
     def way(self, machines, t0, t1, harmless=False):
-        """Whether any of them, or any way between two neighbours in that list, is touched."""
+        """True if any of them, or any way between two neighbours in that list, is touched."""
         return any(self.ill(m, t0, t1, harmless) for m in machines) or \
             any(self.cut(a, b, t0, t1, harmless) for a, b in zip(machines, machines[1:]))
 
     def slow(self, machines, t0, t1):
-        """Whether what goes from one to the next may be late: a fault touches one, or a way, if only a poor one."""
+        """True if messages from one to the next may be late: a fault touches one, or a way, even a slow one."""
         return self.way(machines, t0, t1) or \
             any(self.cut(a, b, t0, t1, harmless=True) for a, b in zip(machines, machines[1:]))
 
@@ -115,7 +114,7 @@ class Trouble:
         return max([last] + [d.end for d in self.downs if d.process in machines and d.touches(t0, t1)])
 
     def only(self, key, host, t0, t1):
-        """Whether what touches the machine is of faults that say so alone."""
+        """True if all faults that touch the machine have this property."""
         return not any(d.process == host and d.touches(t0, t1) for d in self.downs) and \
             all(v.get(key) for v in self.during(t0, t1) if touches(v, [host]) or any(host in p for p in v.get("links") or ()))
 
@@ -124,5 +123,5 @@ class Trouble:
         return next((v for v in self.during(t, t) if v.get("rejects") and host in v.get("hosts", ())), None)
 
     def serves(self, host, t0, t1):
-        """Whether the machine is one that answers by slow or strange ways."""
+        """True if the machine answers by slow or strange ways."""
         return any(host in v.get("hosts", ()) and v.get("serves") for v in self.during(t0, t1))

@@ -57,7 +57,7 @@ class Recorder:
         return Operation(self, id, process, f)
 
     def event(self, process, f, value=None, t=None):
-        """`t`: when it happened, if somebody else's clock told; now otherwise."""
+        """`t`: the time by another clock, if known; otherwise now."""
         self.write("event", process, f, value, t=t)
 
     def close(self):
@@ -75,8 +75,8 @@ class Entry:
 
 
 class Anomaly:
-    """What must not be. `rule`: its name in docs/jepsen-lite.md; `ids`: the operations that show it.
-    `checker`: whose rule it is; who calls the checkers sets it."""
+    """A violation. `rule`: its name in docs/jepsen-lite.md; `ids`: the operations that show it. `checker`: the rule's
+    checker, set by the caller of the checkers."""
 
     checker = ""
 
@@ -121,7 +121,7 @@ class History:
         return [e for e in self.entries if e.type == "event" and process in (None, e.process) and f in (None, e.f)]
 
     def operations(self, prefix=""):
-        """Those whose f begins so, by the time of their invoke."""
+        """Operations with an f that begins so, by the time of their invoke."""
         return [e for e in self.entries if e.type == "invoke" and e.f.startswith(prefix)]
 
     @property

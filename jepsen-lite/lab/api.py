@@ -1,4 +1,4 @@
-"""What the events of each API mean: which is the last one, which carries tokens, which says that it went wrong.
+"""Meaning of each API's events: the last event, events with tokens, events that report a failure.
 
 An event is what stands behind `data:`. Pure."""
 
@@ -25,7 +25,7 @@ def is_last(event):
 
 
 def is_error(event):
-    """Whether the event, or a body as a whole, says that the answer failed."""
+    """True if the event, or a whole body, reports that the answer failed."""
     if event.get("error") or event.get("type") in ("error", "response.failed"):
         return True
     finish = (event.get("meta_info") or {}).get("finish_reason")
@@ -35,7 +35,7 @@ def is_error(event):
 
 
 def has_token(event):
-    """Whether a client sees something of the answer in it."""
+    """True if the event shows a client some part of the answer."""
     kind = event.get("type", "")
     if kind.startswith("response."):
         return kind.endswith(".delta")

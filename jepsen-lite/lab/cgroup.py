@@ -1,7 +1,8 @@
 """The memory group (cgroup) of a run: its name has the number of the process outside all namespaces, which removes it.
 
-Version 1 has a tree for memory alone. Version 2, of Debian 12, has one for all, in which only a group whose parent hands memory
-on has a limit, and none but the root both hands on and has processes: the group is below the nearest ancestor that does."""
+Version 1 has a tree for memory alone. Version 2, of Debian 12, has one tree for all. In that, only a group below a
+parent that delegates memory has a limit, and only the root both delegates and has processes. So the group is below the
+nearest ancestor that delegates."""
 
 import contextlib
 import os
@@ -13,7 +14,7 @@ GONE_S = 2  # until the kernel has let go of a run's last process
 
 
 class Memory:
-    """Where a group may be made: below `parent`. `home`: the group of this process. `limit`: the file with the limit."""
+    """A place for a group: below `parent`. `home`: the group of this process. `limit`: the file with the limit."""
 
     def __init__(self, home, parent, limit):
         self.home, self.parent, self.limit = home, parent, limit
@@ -35,7 +36,7 @@ class Memory:
             write(os.path.join(self.home, "cgroup.procs"), pid)
 
     def remove(self, number):
-        """Whether it is gone."""
+        """Returns true if the group is gone."""
         with contextlib.suppress(OSError):
             os.rmdir(self.folder(number))
         return not os.path.exists(self.folder(number))
@@ -83,7 +84,7 @@ def find(root=ROOT, mine="/proc/self/cgroup"):
 
 
 def clean(number, memory=None, wait_s=GONE_S):
-    """After a run, by whoever handed the number in: its group, and those of runs that were killed."""
+    """Cleans up after a run, by process number: its group, and those of killed runs."""
     memory = memory or find()
     if memory is None:
         return

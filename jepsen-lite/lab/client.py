@@ -1,10 +1,10 @@
-"""A client that asks one request and writes down exactly what came: no retry, no redirect, no repair.
+"""A client that sends one request and records exactly the bytes that came: no retry, no redirect, no repair.
 
     answer = ask(host, "10.0.0.1", 8080, "POST", "/v1/completions", {"x-jepsen-op": "7"}, body, timeout=30)
 
-An answer is *framed* when its framing ended (the last chunk, the length, or the end of the connection where nothing
+An answer is *framed* when its framing ended (the last chunk, the length, or the end of the connection if nothing
 else ends it). It is *finished* when it is framed and, if it is a stream of events, the last event of its API came;
-a stream whose connection breaks behind that event has lost nothing and is finished too."""
+if the connection breaks behind that event, the stream has lost nothing and is finished too."""
 
 import contextlib
 import re
@@ -37,7 +37,7 @@ class Answer:
         self.error, self.text = None, ""
         self.sent = self.reused = False
         self.first_s = self.token_s = self.end_s = None
-        self.extra = b""       # what came behind its end, asked for by nobody
+        self.extra = b""       # unrequested bytes behind its end
         self.tokens = 0        # events that carry some
         self.told_error = False
 
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def failed(self):
-        """Whether it says so itself, in an event or in its body."""
+        """True if the answer itself reports a failure, in an event or in its body."""
         return self.told_error if self.streamed else self.body[:1] == b"{" and api.is_error(api.parse(self.body))
 
 
@@ -199,7 +199,7 @@ class _Exchange:
                 self.answer.sent = True
                 view = view[n:]
         except Gone as e:
-            # A server may answer before it has read all of it, and close.
+            # A server may answer before it has read the whole request, and close.
             if str(e) != "reset" or self.answer.reused:
                 raise
 
@@ -220,7 +220,7 @@ class _Exchange:
         return line
 
     def read(self, method):
-        """Whether the connection may be asked on again."""
+        """True if the connection may be used again."""
         a = self.answer
         while True:
             a.status, minor, a.headers = parse_head(self.line(b"\r\n\r\n"))
@@ -302,7 +302,7 @@ class _Exchange:
             raise Gone("left")
 
     def look_behind(self):
-        """Bytes that nobody asked for."""
+        """Finds bytes that nobody asked for."""
         self.answer.extra, self.c.rest = self.c.rest, b""
         self.c.sock.setblocking(False)
         try:

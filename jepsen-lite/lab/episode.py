@@ -1,4 +1,4 @@
-"""An episode on a service: its faults begin, last and are mended, each in a thread of its own."""
+"""An episode on a service: its faults begin, last and are mended, each in its own thread."""
 
 import itertools
 import random
@@ -9,7 +9,7 @@ STOP_S = 60  # a fault that takes longer to mend is a fault of the harness
 
 
 class Stage:
-    """Where faults are played."""
+    """The place where faults are played."""
 
     def __init__(self, service, recorder, nemeses):
         self.service, self.recorder, self.nemeses = service, recorder, {n.name: n for n in nemeses}
@@ -54,7 +54,7 @@ class Stage:
         self.errors.append("%s.%s(): %s" % (f.name, what, traceback.format_exc()))
 
     def bring_back(self):
-        """Whoever is down although nobody holds it down any more is started again."""
+        """Restarts each process that is down although no fault keeps it down any more."""
         for p in self.service.processes:
             if not p.alive:
                 p.start()

@@ -25,7 +25,7 @@ def workloads():
 
 
 def about(cls):
-    """What it does: the first sentence of its class, or of its file."""
+    """A description: the first sentence of its class, or of its file."""
     text = " ".join((cls.__doc__ or sys.modules[cls.__module__].__doc__ or "").split())
     return re.split(r"(?<=\.) ", text)[0]
 

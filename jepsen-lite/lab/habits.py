@@ -1,14 +1,14 @@
-"""What an engine is like all the time: as real ones are, and a simulator easily is not. Drawn from the seed. Pure.
+"""Permanent habits of an engine: those of real engines that a simulator easily lacks. Drawn from the seed. Pure.
 
 Pauses, rejections and lists that change are faults (nemeses/engine.py): they begin and end."""
 
 import random
 
-SHARE = 0.5                     # of engines have any,
+SHARE = 0.5                     # share of engines with any,
 MOST = 2                        # so many kinds of them
 CONTEXT = 3000                  # tokens of one that has less than its peers: some requests here do not fit
-SILENCE_S = 0.3, 6.0            # that a stream holds its text back, as a parser of tool calls does
-SILENCE_LIMITED_S = 0.3, 1.5    # where routers have limits of time: the least that a control sets is 3 s
+SILENCE_S = 0.3, 6.0            # a stream's text is delayed, as by a parser of tool calls
+SILENCE_LIMITED_S = 0.3, 1.5    # if routers have time limits: the minimum that a control sets is 3 s
 MISSING = ("vllm:iteration_tokens_total", "vllm:generation_tokens_total", "vllm:prompt_tokens_total",
            "vllm:iteration_tokens_total,vllm:generation_tokens_total")
 FRAMINGS = ("crlf", "no-space", "giant", "identity")
@@ -54,6 +54,6 @@ def draw(seed, names, limited=False):
 
 
 def as_args(habits, address):
-    """Of engine-sim, at this address."""
+    """Arguments of engine-sim, at this address."""
     values = dict(habits, **({"host-name": address} if "host-name" in habits else {}))
     return ["--%s=%s" % option for option in values.items()]

@@ -23,7 +23,7 @@ def own_namespace():
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
-HOME = own_namespace()  # of whoever is inside no machine
+HOME = own_namespace()  # of callers inside no machine
 
 
 class Host:

@@ -1,4 +1,4 @@
-"""What a history is worth: the checkers' anomalies and figures, and the page that shows them.
+"""The verdict on a history: the checkers' anomalies and figures, and the page that shows them.
 
 Old folders can be judged again, with the checkers as they are now."""
 
@@ -66,7 +66,7 @@ class Judgement:
 
 
     def say_faults(self):
-        """Which of the faults that were wished for came, and which pairs of families stood together."""
+        """Prints which of the requested faults came, and which pairs of families overlapped."""
         names = self.history.meta.get("nemeses", [])
         came = [(b, e, v["fault"]) for b, e, v in self.history.faults() if v.get("fault") in names]
         families = {plan.family(n) for n in names}

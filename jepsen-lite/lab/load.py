@@ -7,14 +7,14 @@ import traceback
 
 
 class Gate:
-    """Steps pass it one by one. Closed, it lets those that are inside end, and nobody in."""
+    """Steps pass the gate one by one. A closed gate lets steps inside end, and none enter."""
 
     def __init__(self):
         self.condition = threading.Condition()
         self.open, self.over, self.inside = False, False, 0
 
     def enter(self):
-        """Whether there is more to do."""
+        """Returns true if there is more to do."""
         with self.condition:
             self.condition.wait_for(lambda: self.open or self.over)
             self.inside += not self.over
@@ -31,7 +31,7 @@ class Gate:
             self.condition.notify_all()
 
     def empty(self, seconds):
-        """Whether all are out by then."""
+        """Returns true if all are out by then."""
         with self.condition:
             return self.condition.wait_for(lambda: self.inside == 0, seconds)
 
@@ -39,7 +39,7 @@ class Gate:
 class Loads:
     def __init__(self, service, recorder, classes, seed):
         self.gate = Gate()
-        self.errors = []  # of workloads themselves: the run is worth nothing then
+        self.errors = []  # errors of workloads themselves: the run is worth nothing then
         self.workloads, self.threads, free = [], [], list(service.clients)
         for cls in classes:
             mine, free = free[:cls.clients], free[cls.clients:]
@@ -69,7 +69,7 @@ class Loads:
         self.gate.set(open=True)
 
     def pause(self, seconds):
-        """Whether all steps have ended by then."""
+        """Returns true if all steps have ended by then."""
         self.gate.set()
         return self.gate.empty(seconds)
 

@@ -74,7 +74,7 @@ def chosen(parser, what, text, known):
 
 
 def lacking(o):
-    """What this machine does not have for a run, as a line; None: nothing."""
+    """Requirements of a run that this machine lacks, as a line; None: nothing."""
     programs = [c for c in ("unshare", "ip", "nft") if shutil.which(c) is None]
     if shutil.which("haproxy") is None and not os.access("/usr/sbin/haproxy", os.X_OK):
         programs.append("haproxy")
@@ -96,7 +96,7 @@ def lacking(o):
 
 
 def in_a_room(script, argv):
-    """Runs it again inside namespaces of its own, and passes on what it is told. If this process dies, so does all."""
+    """Runs this program again inside its own namespaces, with the same arguments. If this process dies, so does all."""
     libc = ctypes.CDLL(None)
 
     def dies_with_parent():

@@ -93,7 +93,7 @@ class Wire:
 
 
 class Layer:
-    """What one fault does. `a` and `b` are names of machines, or lists of such."""
+    """The effect of one fault. `a` and `b` are names of machines, or lists of such."""
 
     def __init__(self, wire):
         self.wire = wire
@@ -106,7 +106,7 @@ class Layer:
         return out if one_way else out + [(y, x) for x, y in out]
 
     def link(self, a, b, one_way=False, **settings):
-        """Of a setting that is not named it leaves what this layer had."""
+        """Settings that are not named keep their value in this layer."""
         pairs = self.pairs(a, b, one_way)
         with self.wire.lock:
             for pair in pairs:
@@ -131,14 +131,14 @@ class Layer:
 
     @property
     def names(self):
-        """Of all machines."""
+        """Names of all machines."""
         return list(self.wire.names)
 
     def capture(self, path, began=0, everything=False):
         self.wire.capture(path, began, everything)
 
     def inject(self, name, packet):
-        """The machine gets this IPv4 packet, whoever sent it."""
+        """Delivers this IPv4 packet to the machine, whatever its source."""
         self.wire.inject(name, packet)
 
     def flush(self):

@@ -1,4 +1,4 @@
-"""Another proxy in Grapevine's place: whatever `--command` starts. It listens and passes requests to engines."""
+"""Another proxy in Grapevine's place, started by `--command`. It listens and passes requests to engines."""
 
 import os
 import shlex
@@ -56,7 +56,7 @@ class Other(Process):
             return True
 
     def admin(self, method, path, body=None, timeout=5):
-        """It has no admin port: whether it is ready is whether it listens."""
+        """Without an admin port: the proxy is ready once it listens."""
         if path != "/readyz":
             raise OSError("%s has no %s" % (self.name, path))
         with self.host.inside():
@@ -64,7 +64,7 @@ class Other(Process):
         return 200, ""
 
     def holds(self):
-        """How many files a proxy may have open is its own business."""
+        """A proxy may open as many files as it likes."""
         return {}
 
     def why_not_calm(self):

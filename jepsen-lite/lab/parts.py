@@ -54,7 +54,7 @@ class Router(Process):
         super().start()
 
     def holds(self):
-        """How many descriptors it has open, and how many TCP sockets its machine has; {}: it does not run."""
+        """Its number of open descriptors, and its machine's number of TCP sockets; {}: not running."""
         sockets = 0
         try:
             descriptors = len(os.listdir("/proc/%d/fd" % self.pid))

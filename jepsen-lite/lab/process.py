@@ -8,7 +8,7 @@ ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SI
 
 
 class Process:
-    """`build` (a folder), `args`, `env` and `wrap` (what stands before the command) count from the next start."""
+    """`build` (a folder), `args`, `env` and `wrap` (a prefix of the command) apply from the next start."""
 
     program = ""  # its path in a build folder
 
@@ -43,7 +43,7 @@ class Process:
         return self.popen.pid if self.popen is not None else None
 
     def about(self):
-        """What the history has to say of its start."""
+        """The history's record of its start."""
         return {"life": self.life, "address": "%s:%d" % (self.address, self.port)}
 
     def start(self):
@@ -73,7 +73,7 @@ class Process:
         ended.set()
 
     def signal(self, number):
-        """Whether there was a process to get it."""
+        """Returns true if a process got the signal."""
         with self.lock:
             if not self.alive:
                 return False

@@ -4,7 +4,7 @@ import threading
 import time
 
 EVERY_S = 0.1
-ANSWER_S = 0.5  # one that stands still holds the others up no longer
+ANSWER_S = 0.5  # a stopped one no longer delays the others
 
 
 class Watch(threading.Thread):

@@ -18,7 +18,7 @@ def json_of(router, path, kind=dict):
 
 
 def why_not_calm_at(router, routers, engines):
-    """What this router knows that is not as it is when all is at rest; None: nothing."""
+    """A value of this router that differs from its value at rest; None: none."""
     body, why = json_of(router, "/members")
     if why:
         return why
@@ -58,7 +58,7 @@ def why_not_calm(service, pool):
 
 
 def wait_calm(service, seconds):
-    """(whether it is at rest, seconds that took, what is not as it should be)"""
+    """(calm or not, seconds that took, the difference)"""
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(len(service.routers)) as pool:
         while True:

@@ -170,7 +170,7 @@ class Run:
             self.recorder.event("nemesis", "stop", value, t=end)
 
     def forget_keys(self):
-        """What an interrupted run must not leave in its folder."""
+        """Removes secrets that an interrupted run must not leave in its folder."""
         for path in glob.glob(os.path.join(glob.escape(self.folder), "cluster.key*")):
             os.unlink(path)
 

@@ -1,4 +1,4 @@
-"""A whole service on machines of its own, and what faults and workloads do with it."""
+"""A whole service on its own machines, with its operations for faults and workloads."""
 
 import copy
 import os
@@ -22,18 +22,18 @@ def address(room, number):
 
 
 class Options:
-    """What a service is made of. All have defaults."""
+    """The parts of a service. All have defaults."""
 
     def __init__(self, **given):
         self.build = "build"
         self.routers, self.engines, self.clients = 3, 4, 1
         self.seed = 1
         self.bug = ""
-        self.command = ""       # of another proxy that stands in the routers' place
+        self.command = ""       # another proxy in the routers' place
         self.stop_signal = signal.SIGTERM
         self.router_args = []
         self.engine_args = ["--speed-up", "10"]
-        self.habits = {}        # of engines, by name (habits.py)
+        self.habits = {}        # engines' habits, by name (habits.py)
         self.__dict__.update(given)
 
 

@@ -8,7 +8,7 @@ from .base import Nemesis, shared
 
 
 class Addresses:
-    """Those that nothing had so far."""
+    """Addresses that were unused so far."""
 
     def __init__(self):
         self.numbers = itertools.count(1)
@@ -46,7 +46,7 @@ class MoveRouter(Nemesis):
 
 
 def told(service, method, replica, limit_s=10):
-    """Says it to the first router that takes it."""
+    """Sends it to the first router that accepts it."""
     limit = time.monotonic() + limit_s
     while time.monotonic() < limit:
         for r in service.routers:

@@ -1,4 +1,4 @@
-"""What all faults share: whom they hold, and a list of mends that stop() runs, however far start() came."""
+"""Shared by all faults: their victims, and a list of mends that stop() runs, however far start() came."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ _shared, _lock = weakref.WeakKeyDictionary(), threading.RLock()
 
 
 def shared(service, make, *args):
-    """What all faults of one service have together, one of each class. There may be several views of a service."""
+    """State shared by all faults of one service, one object of each class. There may be several views of a service."""
     with _lock:
         table = _shared.setdefault(service.recorder, {})
         if make not in table:
@@ -80,7 +80,7 @@ class Nemesis:
         self.mends.append((mend, args))
 
     def some(self, service, rng, kind, most=None):
-        """Processes to hurt: routers or engines, held until stop(). `most`: half of them if it is not said."""
+        """Processes to hurt: routers or engines, reserved until stop(). `most`: half of them by default."""
         processes = {p.name: p for p in getattr(service, kind)}
         held = shared(service, Held)
         self.later(held.drop, self)

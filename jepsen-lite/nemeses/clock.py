@@ -11,7 +11,7 @@ from .base import Nemesis, compiled, names, plural, preload, shared
 
 
 class Clocks:
-    """How far the wall clock of each router is off, in ms, what several faults want being added up; and at which time it stands."""
+    """The wall clock's error of each router in ms, summed over faults; and the time at which it is stopped."""
 
     def __init__(self, service):
         self.folder = os.path.join(service.folder, "clocks")
@@ -114,7 +114,7 @@ class Jump(_Clock):
 
 
 class Frozen(_Clock):
-    """The wall clock of some or all routers stands, to the millisecond; at the end it jumps to the time that it is."""
+    """The wall clock of some or all routers stops, to the millisecond; at the end it jumps to the present time."""
     name = "clock-frozen"
 
     def start(self, service, rng):

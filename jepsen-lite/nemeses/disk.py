@@ -58,7 +58,7 @@ class DiskFull(Nemesis):
 
 
 class Frozen:
-    """Which logs hang: a byte for each router. The last router logs each request, so that there is something to lose."""
+    """Logs that hang: a byte for each router. The last router logs each request, so that lines can be lost."""
 
     def __init__(self, service):
         self.folder = os.path.join(service.folder, "frozen")
@@ -96,7 +96,7 @@ class DiskFrozen(Nemesis):
     """The disk with the logs of some or all routers hangs: a write returns at the end. Or the log of one overflows meanwhile."""
     name = "disk-frozen"
     seconds = (3, 12)
-    LINES = 5000  # of 400 bytes: the log holds 1 MiB (node/io/log_sink.h)
+    LINES = 5000  # 400 bytes each: the log's buffer has 1 MiB (node/io/log_sink.h)
 
     @staticmethod
     def missing():

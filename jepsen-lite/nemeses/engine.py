@@ -7,7 +7,7 @@ class _Engine(Nemesis):
     seconds = (2, 10)
     serves = True  # it takes requests, and may never answer
     most = None  # engines at a time: half of them if it is not said
-    more = {}  # that its start says of it
+    more = {}  # more fields of its start event
     wishes = ()  # (what people read, the wish for /sim/fail)
 
     def start(self, service, rng):
@@ -36,7 +36,7 @@ class Hang(_Engine):
 
 
 class Mute(_Engine):
-    """Engines answer nothing, probes included: nobody's patience may end there."""
+    """Engines answer nothing, probes included: no client's patience may end there."""
     name = "engine-mute"
     serves = False
     wishes = (("takes requests and answers none, probes included", {"mode": "hang", "health": True}),
@@ -101,7 +101,7 @@ class Fail(_Engine):
 
 
 class Lie(_Engine):
-    """What engines say is not so: garbage, answers that end too early, probes that say the opposite."""
+    """Engines lie: garbage, answers that end too early, probes that report the opposite."""
     name = "engine-lie"
     wishes = (("answers what is no HTTP", {"mode": "garbage"}),
               ("sends garbage after two pieces of an answer", {"mode": "garbage", "after_chunks": 2}),
@@ -122,7 +122,7 @@ class Pause(_Engine):
 class Reject(_Engine):
     """An engine begins to reject what its peers accept: another key, no chat template, another context length."""
     name = "engine-reject"
-    most = 1  # where more do, it is what is asked
+    most = 1  # if more do, the request is the cause
     more = {"rejects": True}
     wishes = (("answers 401: its key is another", {"mode": "status_401"}), ("answers 403", {"mode": "status_403"}),
               ("answers 404 for the model that it lists", {"mode": "status_404"}), ("answers 422", {"mode": "status_422"}),

@@ -44,9 +44,9 @@ class Udp(_Gossip):
 
 
 class Join(_Gossip):
-    """A router starts on a machine whose gossip port takes UDP alone: it serves all the same.
+    """A router starts on a machine with a gossip port open for UDP only: it serves all the same.
 
-    What it does until it is ready excuses; that it is ready in time is a rule of the checker `ready`."""
+    The time until it is ready excuses failures; the checker `ready` requires that it is ready in time."""
     name, protocol = "gossip-join", "tcp"
     seconds = (17, 20)
 

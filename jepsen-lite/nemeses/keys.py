@@ -15,7 +15,7 @@ def ids_in(text):
 
 
 def has_read(lines, ids):
-    """Whether a router's log says that it has these keys, and no others."""
+    """True if a router's log reports these keys, and no others."""
     for line in lines:
         try:
             row = json.loads(line)

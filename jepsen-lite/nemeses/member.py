@@ -7,7 +7,7 @@ from .base import Nemesis, names, plural, shared
 from .process import built
 
 AGAIN_S = LIES_S + 15  # its names have to go before they are announced again
-NAMES = ["10.77.251.%d" % i for i in range(1, 256)]  # of node/cluster/lie.c
+NAMES = ["10.77.251.%d" % i for i in range(1, 256)]  # the names of node/cluster/lie.c
 
 
 class Liar(Router):
@@ -25,7 +25,7 @@ def liar(service):
 
 
 class Lies(Nemesis):
-    """A member joins that tells names of replicas that are none or that nobody runs, and loads that nobody has, and dies."""
+    """A member joins, announces names that are no replicas or that nobody runs, and false loads, and dies."""
     name = "member-lies"
     seconds = (5, 12)
     died = 0

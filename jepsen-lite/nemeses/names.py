@@ -13,7 +13,7 @@ sys.path.append(os.path.join(TOP, "tests", "e2e"))
 from lib_dns import Dns, read_question  # noqa: E402
 
 ENGINES, ROUTERS = "engines.jepsen", "routers.jepsen"
-SPARES = ("spare1.jepsen", "spare2.jepsen")  # of engines and of routers that are not there yet: names without addresses
+SPARES = ("spare1.jepsen", "spare2.jepsen")  # engines and routers that do not exist yet: names without addresses
 NOBODY = "10.77.250.250"
 EVERY = "500ms"
 
@@ -77,7 +77,7 @@ class _Names(Nemesis):
         shared(service, Names, service)
 
     def server(self, service):
-        """The server, or None if another fault of its kind has it."""
+        """The server, or None if another fault of this kind uses it."""
         server = shared(service, Names, service)
         if server.mode or server.left_out or server.more or server.delay_s or server.silent:
             return None
@@ -148,7 +148,7 @@ class Silent(_Names):
             router.signal(signal.SIGKILL)
             router.wait(10)
             router.start()
-        # Who has no seeds is called by the others: that takes a moment.
+        # A router without seeds is called by the others: that takes a moment.
         seeds = ROUTERS in server.silent
         return {"hosts": ["ns"] + names(chosen), "excuses": seeds, "harmless": seeds, "text": "the name server answers nothing for names %s%s" % (
             said, "; %s is killed, and starts so" % plural(names(chosen)) if chosen else "")}

@@ -90,7 +90,7 @@ NETLINK_NETFILTER, CTNETLINK_DELETE, REQUEST_ACK = 12, (1 << 8) | 2, 1 | 4
 
 
 def flush_connections(host):
-    """What `conntrack -F` does: the kernel of that machine forgets all connections."""
+    """As `conntrack -F`: the kernel of that machine forgets all connections."""
     with host.inside():
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as s:
             s.settimeout(5)

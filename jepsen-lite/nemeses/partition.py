@@ -70,7 +70,7 @@ class Ring(_Partition):
 
 
 class OneWay(_Partition):
-    """What a router says is lost and what it hears arrives, or the other way round."""
+    """A router's outgoing packets are lost and incoming ones arrive, or the other way round."""
     name = "partition-one-way"
     one_way = True
 

@@ -1,4 +1,4 @@
-"""Processes that die, end or stand still."""
+"""Processes that die, end or are stopped."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ class PauseEngine(_Pause):
 
 
 class Stutter(Nemesis):
-    """Routers and an engine stand still for moments, again and again, like machines without a processor."""
+    """Routers and an engine are stopped for moments, again and again, like machines without a processor."""
     name = "stutter"
     seconds = (3, 10)
 
@@ -122,7 +122,7 @@ class Stutter(Nemesis):
 
 
 def stands(pid):
-    """Whether a process is stopped by a signal."""
+    """True if a signal has stopped a process."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rpartition(")")[2].split()[0] == "T"

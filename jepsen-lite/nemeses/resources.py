@@ -63,7 +63,7 @@ class Memory(_Limit):
 
 
 class MemoryGroup(Nemesis):
-    """A container that is too small: the kernel kills a router that wants more."""
+    """A container that is too small: the kernel kills a router that needs more."""
     name = "memory-group"
     seconds = (2, 10)
 

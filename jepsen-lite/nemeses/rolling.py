@@ -36,7 +36,7 @@ class _Rolling(Nemesis):
             self.over.wait(pause_s)
 
     def again(self, p, kind, change):
-        """`change`: what is done to it between its end and its start."""
+        """`change`: runs between its end and its start."""
         p.signal(signal.SIGTERM)
         p.wait(60)
         if p.alive:

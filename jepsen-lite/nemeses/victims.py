@@ -5,8 +5,8 @@ import threading
 
 
 def choose(rng, names, held, most, spare=1):
-    """Up to `most` of the names, at least one. None of those held; `spare` remain that nobody holds. [] if that cannot
-    be."""
+    """Up to `most` of the names, at least one, none of them already taken; `spare` names remain free. [] if that is
+    impossible."""
     free = [n for n in names if n not in held]
     count = min(most, len(free) - spare)
     return sorted(rng.sample(free, rng.randint(1, count))) if count > 0 else []
@@ -36,7 +36,7 @@ def ring(rng, names):
 
 
 class Held:
-    """Who is unwell, by whose doing. Two faults at once so never share a victim of one kind."""
+    """Victims by fault. So two simultaneous faults never share a victim of one kind."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -52,7 +52,7 @@ class Held:
         return chosen
 
     def take_this(self, owner, name, names, spare=1):
-        """Whether this one could be had."""
+        """Returns true if this one was free."""
         with self.lock:
             held = self.all()
             if name in held or len([n for n in names if n not in held]) <= spare:

@@ -1,20 +1,19 @@
-"""Which faults, when, for how long: from a seed and nothing else.
+"""Choice, time and length of faults: from a seed and nothing else.
 
 Faults come alone and together. Each comes before any comes twice, and each pair of families before any pair does
-(partition-ring and partition-halves are one family; who of it comes is drawn). Where there is time for each to come
-alone, they do that first; in a shorter run they come in pairs at once. Where there is no time for each pair, three stand
-together, which are three pairs. They last as long as there is time for, and rests are so many that there is time for all.
-"""
+(partition-ring and partition-halves are one family; its member is drawn). If there is time for each to come alone, they
+do that first; in a shorter run they come in pairs at once. If there is no time for each pair, three overlap, which are
+three pairs. Faults last as long as the time allows, and the number of rests fits the time too."""
 
 import math
 import random
 
 LASTS = (1.0, 4.0)   # seconds of a fault that does not say
 GAP_S = 1.0          # at most, before a fault of an episode begins
-REST_S = 18.0        # what a rest takes, about, with what workloads read then
-REST_SHARE = 0.5     # of the episodes end with a rest;
+REST_S = 18.0        # approximate length of a rest, including the reads of workloads
+REST_SHARE = 0.5     # share of the episodes that end with a rest;
 REST_SHARE_LONG = (0.1, 0.3)  # at least and at most, where there is time for each fault to come alone
-MEND_S = 3.0         # what an episode takes beside its faults: they begin, the longest is waited for, they are mended
+MEND_S = 3.0         # time of an episode beside its faults: beginning, waiting for the longest, mending
 THREES = 0.45        # episodes with three faults for each pair of families, about
 
 
@@ -45,21 +44,21 @@ def family(name):
 
 
 def longest_s(of, size):
-    """What the longest of `size` faults takes on average, of all that may be drawn."""
+    """Average length of the longest of `size` faults, of all that may be drawn."""
     of = sorted(of)
     size = max(1, min(size, len(of)))
     return sum(s * math.comb(i, size - 1) for i, s in enumerate(of)) / max(1, math.comb(len(of), size))
 
 
 def total_s(sizes, lasts, share, rests):
-    """What episodes take with their share of rests, about. `sizes`: (faults at a time, how many such episodes);
-    `share`: how far faults last beyond their least."""
+    """Approximate length of episodes with their share of rests. `sizes`: (faults at a time, number of such episodes);
+    `share`: length of faults beyond their minimum."""
     of = [least + share * (most - least) for least, most in lasts.values()]
     return sum(count * (longest_s(of, size) + GAP_S / 2 + MEND_S + rests * REST_S) for size, count in sizes)
 
 
 def pairs_of(names, apart, rng):
-    """One of each two families that may stand together."""
+    """One fault of each two families that may overlap."""
     families, out = {}, []
     for n in names:
         families.setdefault(family(n), []).append(n)
@@ -94,7 +93,7 @@ def threes_of(pairs, names, apart, rng):
 
 
 def matched(names, apart):
-    """All names in as few pairs as may stand together; who is left stands alone."""
+    """All names in as few allowed pairs as possible; a remaining one is alone."""
     left, out = list(names), []
     while left:
         a = left.pop(0)
@@ -117,13 +116,13 @@ def rounds(names, apart, rng, short, threes):
 
 
 def room(sizes, lasts, rests, seconds):
-    """How far faults may last beyond their least, so that there is time for these episodes: from 0 to 1."""
+    """Possible length of faults beyond their minimum, in the time for these episodes: from 0 to 1."""
     least, most = (total_s(sizes, lasts, share, rests) for share in (0, 1))
     return min(1.0, max(0.0, (seconds - least) / (most - least))) if most > least else 1.0
 
 
 def share_of_rests(sizes, lasts, seconds):
-    """How many of the episodes of a long run end with a rest."""
+    """Share of the episodes of a long run that end with a rest."""
     least, most = REST_SHARE_LONG
     over = seconds - total_s(sizes, lasts, 0, 0)
     return min(most, max(least, over / (max(1, sum(n for _, n in sizes)) * REST_S)))
@@ -158,8 +157,8 @@ def episodes(seed, names, seconds, lasts=None, apart=()):
         for n in chosen:
             least, most = lasts[n]
             long = rng.uniform(least, least + share * (most - least))
-            after = rng.uniform(0, GAP_S) if long > GAP_S else GAP_S  # a short one comes while the others stand
+            after = rng.uniform(0, GAP_S) if long > GAP_S else GAP_S  # a short one comes during the others
             faults.append(Fault(n, after, long, rng.getrandbits(32)))
-        # Of two episodes of a short run one ends with a rest, and it is not always the second.
+        # One of two episodes of a short run ends with a rest, and not always the second.
         rest = not rest if short and number % 2 == 0 else rng.random() < rests
         yield Episode(number, faults, rest)

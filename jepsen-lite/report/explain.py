@@ -6,8 +6,8 @@ import re
 from .markup import count, h, many, short, table, text
 from .timeline import stamp
 
-WHOLE = 30          # anomalies told in full, shared out over rules
-LISTED = 200        # and in a line each
+WHOLE = 30          # anomalies shown in full, shared out over rules
+LISTED = 200        # and with one line each
 AROUND = 3.0        # seconds before and after
 
 
@@ -17,7 +17,7 @@ def rule(anomaly):
 
 
 class Room:
-    """What one anomaly may show: the more of them there are, the less."""
+    """Room for one anomaly: the more anomalies, the less."""
 
     def __init__(self, told):
         def of(total, least, most):
@@ -28,7 +28,7 @@ class Room:
 
 
 def window(facts, anomaly):
-    """From and to, its operations, and when it happened."""
+    """From and to, its operations, and its time."""
     ops = [facts.history.by_id[i] for i in anomaly.ids if i in facts.history.by_id]
     times = [e.t for e in ops] + [e.ended.t for e in ops if e.ended is not None]
     at = anomaly.t if anomaly.t is not None else max(times, default=None)
@@ -39,7 +39,7 @@ def window(facts, anomaly):
 
 
 def chosen(anomalies):
-    """Numbers of those told in full: first one of each rule, then a second of each, and so on."""
+    """Numbers of those shown in full: first one of each rule, then a second of each, and so on."""
     by_rule = {}
     for i, a in enumerate(anomalies):
         by_rule.setdefault(rule(a), []).append(i)

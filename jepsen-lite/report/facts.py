@@ -1,4 +1,4 @@
-"""What a report shows of a history, found in one pass: windows of time, counts, latencies, faults, lives."""
+"""Facts of a history for a report, found in one pass: windows of time, counts, latencies, faults, lives."""
 
 import bisect
 import math
@@ -6,12 +6,12 @@ import re
 
 WIDTHS = (0.5, 1, 2, 3, 5, 10, 15, 30, 60, 120, 300)
 BINS_MAX = 1800  # windows of time in a picture: longer runs have wider ones
-CELLS_MAX = 800  # of them, over all workloads, in which something failed: each is a link
-KINDS = ("ok", "fail", "info", "own")  # own: the client left, or was told by a whole answer that its request is wrong
+CELLS_MAX = 800  # cells with failures, over all workloads: each is a link
+KINDS = ("ok", "fail", "info", "own")  # own: the client left, or a whole answer reported that its request is wrong
 
 
 def kind_of(e):
-    """How an operation ended, for people."""
+    """The result of an operation, for people."""
     if e.ended is None:
         return "info"
     v = e.ended.value
@@ -28,7 +28,7 @@ def percentile(ordered, share):
 
 
 class Bin:
-    """What ended in one window of time."""
+    """Operations that ended in one window of time."""
 
     __slots__ = ("ok", "fail", "info", "own", "took")
 
@@ -114,7 +114,7 @@ class Facts:
         return min(self.bins - 1, max(0, int(t / self.width)))
 
     def _by_fault(self):
-        """What was invoked while a fault lasted, by the names of faults; "" is: while none did, in no rest."""
+        """Operations invoked during a fault, by the names of faults; "" is: during none, in no rest."""
         edges = sorted({f.began for f in self.faults} | {f.ended for f in self.faults})
         under = [set() for _ in range(len(edges) + 1)]
         for f in self.faults:
@@ -139,7 +139,7 @@ class Facts:
         return self.lines[bisect.bisect_left(self.line_times, a):bisect.bisect_right(self.line_times, b)]
 
     def names(self, key):
-        """Of meta: routers and engines are lists of names, or of objects with one."""
+        """Names in meta: routers and engines are lists of names, or of objects with one."""
         listed = self.meta.get(key)
         if not isinstance(listed, list):
             return []

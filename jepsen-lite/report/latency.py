@@ -1,4 +1,4 @@
-"""How long good answers took: p50 and p99 of each window of time, on a scale of powers of ten."""
+"""Latency of good answers: p50 and p99 of each window of time, on a scale of powers of ten."""
 
 import math
 
@@ -22,7 +22,7 @@ def points(facts, workload):
 
 
 def path(series, y):
-    """A line through the middles of bins; a bin that stands alone is a dot."""
+    """A line through the middles of bins; a bin without neighbours is a dot."""
     parts, last = [], None
     for i, value in series:
         parts.append("%s%.1f %.1f" % ("L" if last == i - 1 else "M", i + 0.5, y(value)))

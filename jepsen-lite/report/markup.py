@@ -43,7 +43,7 @@ def short(value, most=160):
 
 
 def table(head, rows, caption=None, cls=None, numbers=()):
-    """`head`: names of columns; the first cell of a row is its header. `numbers`: columns that stand to the right."""
+    """`head`: names of columns; the first cell of a row is its header. `numbers`: columns aligned to the right."""
     def cell(tag, i, value, **more):
         return h(tag, value, cls="n" if i in numbers else None, **more)
     return h("div", h("table",

@@ -1,4 +1,4 @@
-"""What several runs came to, as tables in Markdown: by workload, and by fault. jepsen-lite/results.md has such tables.
+"""Results of several runs, as tables in Markdown: by workload, and by fault. jepsen-lite/results.md has such tables.
 
     jepsen-lite/run --results FOLDER...
 """

@@ -8,7 +8,7 @@ from .timeline import FAULTS, stamp
 
 FAILURES = 500   # listed, at least one of each window while there is room
 OWN = "left, or told off"  # facts.py: own
-KINDS_MAX = 40   # of failures
+KINDS_MAX = 40   # kinds of failures
 
 
 def workloads(facts, anomalies, figures):
@@ -25,7 +25,7 @@ def workloads(facts, anomalies, figures):
 
 
 def faults(facts, anomalies):
-    """What was asked while a fault lasted: by its name, and all faults one by one."""
+    """Operations asked during a fault: by its name, and all faults one by one."""
     sums = {}
     for f in facts.faults:
         s = sums.setdefault(f.name, [0, 0.0])
@@ -144,7 +144,7 @@ def kind(type_):
 
 
 def figures(all_of):
-    """Of each checker: numbers in a table; tables of tables in tables of their own."""
+    """Each checker's figures: numbers in a table; tables of tables in tables of their own."""
     if not all_of:
         return h("p", "The checkers gave none.")
     return h("div", *(h("section", h("h3", name), shown(value)) for name, value in all_of.items()), cls="figures")
@@ -184,7 +184,7 @@ def rows_of(v):
 
 
 def setting(facts):
-    """How the service was set up."""
+    """The setup of the service."""
     meta = facts.meta
     out = []
     for key in ("limits", "options", "machine"):

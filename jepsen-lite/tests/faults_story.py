@@ -62,7 +62,7 @@ def family(pid):
 
 
 class Signs:
-    """What shows that a fault is there, at a router: one for each fault, by its name."""
+    """The sign of each fault at a router, by the fault's name."""
 
     def __init__(self, service):
         self.service = service

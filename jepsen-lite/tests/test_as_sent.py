@@ -1,4 +1,4 @@
-"""What an engine may have sent, where a router may change it."""
+"""Bodies that an engine may have sent, if a router may change them."""
 
 import os
 import sys
@@ -41,7 +41,7 @@ class AsSent(unittest.TestCase):
         self.assertEqual(as_sent(CHAT, event("a", 1, TOKEN) + event("b", 2, TOKEN) + DONE), [])
 
     def test_three_engines(self):
-        """The third one is not what any engine sent, whatever the first event is called."""
+        """The third one is no engine's answer, whatever the name of the first event."""
         body = event("a", 1, ROLE) + event("b", 2, TOKEN) + event("c", 2, TOKEN) + DONE
         sent = event("b", 2, ROLE) + event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE
         self.assertNotIn(digest(sent)["hash"], [g["hash"] for g in as_sent(CHAT, body)])

@@ -1,4 +1,4 @@
-"""Memory groups on trees of files that stand for the kernel's: of version 1, of version 2, and of neither."""
+"""Memory groups on trees of files in place of the kernel's: of version 1, of version 2, and of neither."""
 
 import os
 import sys

@@ -108,7 +108,7 @@ class Client(unittest.TestCase):
         self.assertIn(self.get(reset).error, ("reset", "closed"))
 
     def test_refused(self):
-        with socket.socket() as s:  # bound, and not listening: nobody else gets the port
+        with socket.socket() as s:  # bound, and not listening: no other process gets the port
             s.bind(("127.0.0.1", 0))
             a = ask(None, "127.0.0.1", s.getsockname()[1], "GET", "/", timeout=10)
         self.assertEqual((a.error, a.sent, a.status), ("refused", False, 0))
@@ -156,7 +156,7 @@ class Client(unittest.TestCase):
         self.fail("the server did not see its clients leave")
 
     def test_two_requests_at_once(self):
-        """The second one's answer may come with the first one's, and stays for whoever reads it."""
+        """The second one's answer may come with the first one's, and stays for its reader."""
         one, two = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none", b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo"
         server = self.serve(one + two)
         c = Connection(None, "127.0.0.1", server.port)
@@ -174,7 +174,7 @@ class Client(unittest.TestCase):
         self.assertEqual((b.status, b.error, b.reused), (0, "closed", True))
 
     def test_reads_nothing_for_a_while(self):
-        """What was sent meanwhile comes then."""
+        """Bytes sent meanwhile come then."""
         a = self.get(CHUNKED + TOKEN * 3 + DONE + END, sleep_s=1)
         self.assertTrue(a.finished)
         self.assertEqual(a.tokens, 3)

@@ -99,7 +99,8 @@ class Confidentiality(unittest.TestCase):
         self.expect(t, "clear", "clear")
 
     def test_one_hash_alone_may_be_chance(self):
-        """Of tens of thousands of six bytes in a quarter of a gigabyte, one is found by chance in one of many hours."""
+        """Among tens of thousands of six bytes in a quarter of a gigabyte, one is found by chance in one of many
+        hours."""
         t = Told()
         t.searched(10, "aa")
         t.searched(20, "bb")
@@ -280,7 +281,7 @@ class Confidentiality(unittest.TestCase):
 
 
 class Hellos(unittest.TestCase):
-    """Which hellos the intruder keeps: those that arrived, for they were answered."""
+    """The intruder keeps hellos that arrived, because they were answered."""
 
     def setUp(self):
         self.workload = Workload.__new__(Workload)

@@ -70,7 +70,7 @@ class Fences(unittest.TestCase):
         self.expect(t)
 
     def test_a_restart_that_the_engine_alone_tells_of(self):
-        """POST /sim/restart: the process lives on, its journal has it."""
+        """POST /sim/restart: the process lives on, and its journal has the restart."""
         t = self.known()
         t.event(10, "e1", "restart")
         t.read(20, "r2", "1", "e1", before=20)
@@ -129,7 +129,7 @@ class Fences(unittest.TestCase):
         self.expect(t, "late")
 
     def test_an_engine_that_is_down_is_not_weighed(self):
-        """Until 40 nobody can know whether it has lost anything; what was not weighed is no belief."""
+        """Until 40 nobody can know if it has lost anything; an engine that was not weighed proves no belief."""
         t = self.known()
         t.restart(10, "e1", down=30)
         t.read(10.5, "r2", "1", before=10.4, listed=["e2"])

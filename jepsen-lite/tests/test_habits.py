@@ -1,4 +1,4 @@
-"""What engines are like all the time."""
+"""Permanent habits of engines."""
 
 import os
 import sys

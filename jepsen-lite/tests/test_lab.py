@@ -76,7 +76,7 @@ class Lab(unittest.TestCase):
         self.assertEqual(told.returncode, 0, told.stdout)
 
     def test_faults_are_there_and_then_they_are_not(self):
-        """Those that need real processes, files and clocks."""
+        """Faults that need real processes, files and clocks begin and end."""
         if os.path.basename(BUILD) == "asan":
             self.skipTest("once is enough, in the ordinary build: what is under test is Python, and no sanitizer is preloaded")
         told = subprocess.run(main.ROOM + [sys.executable, os.path.join(HERE, "faults_story.py"), BUILD,
@@ -149,7 +149,7 @@ class Lab(unittest.TestCase):
         done = subprocess.run([sys.executable, RUN, "--workload", "service", "--nemesis", "none", "--routers", "2", "--engines",
                                "2", "--seconds", "5", "--build", BUILD, "--out", out, "--stop-signal", "USR1", "--command",
                                command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
-        self.assertNotEqual(done.returncode, 2, done.stdout)  # what its clients saw is not ours to answer for
+        self.assertNotEqual(done.returncode, 2, done.stdout)  # its clients' results are not tested here
         history = History.read(os.path.join(out, "history.jsonl"))
         answered = [o for o in history.operations("service.chat") if o.ended is not None and o.ended.type == "ok"]
         self.assertTrue(answered, done.stdout)

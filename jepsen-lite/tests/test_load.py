@@ -12,7 +12,7 @@ class Told(Story):
         self.round, self.requests = 0, 0
 
     def stream(self, t, end, router="r1", engine="e1", how="left", told=None):
-        """A request under way from t to end, or for ever; `told`: when the client's operation ended."""
+        """A request under way from t to end, or for ever; `told`: the end of the client's operation."""
         self.requests += 1
         id = self.operation(t - 0.01, told or end or t + 1, "stream", {"router": router}, "ok" if end or told else None)
         self.event(t, engine, "request", op=str(id), request=self.requests, method="POST", path="/v1/chat/completions")

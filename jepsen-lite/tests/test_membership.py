@@ -521,7 +521,7 @@ class Wishes(unittest.TestCase):
 
 class Lies(unittest.TestCase):
     def told(self, *looks, start=None):
-        """A member that told names until 20 s: who lists them at which time."""
+        """A member that announced names until 20 s: lists of each router by time."""
         t = Told()
         t.fault(10, 20, "member-lies", "liar", harmless=True, more=["10.77.251.5"])
         if start:

@@ -21,11 +21,11 @@ from nemeses.names import by_name  # noqa: E402
 from nemeses.victims import Held, across, choose, halves, ring  # noqa: E402
 
 NAMES = ["r1", "r2", "r3", "r4", "r5"]
-# Those that work on real processes, files and sockets: faults_story.py has them.
+# Those on real processes, files and sockets are in faults_story.py.
 REAL = ("clock-", "descriptors", "disk-", "dns-", "member-", "memory", "rotate-keys")
 
 
-REAL_SLEEP = time.sleep  # that of others takes no time here
+REAL_SLEEP = time.sleep  # other sleeps take no time here
 
 
 class Victims(unittest.TestCase):
@@ -110,7 +110,7 @@ class Tired(Exception):
 
 
 class World:
-    """What can be done to machines, counted. `left`: how many harms it takes yet; None: any number."""
+    """Counted operations on machines. `left`: harms still possible; None: any number."""
 
     left, harms = None, 0
 
@@ -275,7 +275,7 @@ class Stopped(unittest.TestCase):
                         service.world.left = None
                     try:
                         nemesis.stop(service)
-                    except Tired:  # of a thread that it had started
+                    except Tired:  # raised by its own thread
                         pass
                     self.assertEqual(service.state(), before, (name, left))
 
@@ -289,7 +289,7 @@ class Stopped(unittest.TestCase):
                 self.assertEqual((about["serves"], about["wish"].get("health") in (True, "hang")), (serves, not serves))
 
     def test_an_engine_chokes_in_two_steps(self):
-        """It is down when it goes silent: what is known of it then must not stay so when it is well again."""
+        """The engine is down when it goes silent: that state must not remain when it is well again."""
         service, nemesis = Service(), found.nemeses()["engine-choke"]()
         nemesis.NO_S = 0
         chosen = nemesis.start(service, random.Random(1))["hosts"]

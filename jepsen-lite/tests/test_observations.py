@@ -53,7 +53,7 @@ class Observations(unittest.TestCase):
         self.expect(t, "invented")
 
     def test_belief_while_the_request_is_on_its_way(self):
-        """A choice counts at once: it is believed before the engine has it."""
+        """A choice counts at once: the prompt is believed cached before the engine has it."""
         t = Told()
         t.chat(1, "1")
         t.learn(1, "1", "r1", "e1", 1.005)
@@ -77,7 +77,7 @@ class Observations(unittest.TestCase):
         self.expect(t, "lost", "phantom")
 
     def test_an_attempt_that_a_fault_swallowed(self):
-        """r1 chose e2, which nobody could reach, and then e1: r2 heard of both."""
+        """r1 chose e2, which was unreachable, and then e1: r2 learned of both."""
         t = Told()
         t.fault(0.5, 9, "partition", "e2")
         t.chat(1, "1", engine="e1")
@@ -233,7 +233,7 @@ class Observations(unittest.TestCase):
         self.expect(t, "lost")
 
     def test_booked_on_a_cache_that_was_gone(self):
-        """e1 restarted at 5.5, and r1 had not read that when it sent prompt 1; when it did, it forgot that too."""
+        """e1 restarted at 5.5, and r1 had not read that when it sent prompt 1; after reading it, r1 forgot that too."""
         t = Told()
         t.restart(5, "e1")
         t.chat(6, "1")
@@ -357,12 +357,12 @@ class Observations(unittest.TestCase):
         self.expect(self.healing(9, fault="pause"))
 
     def test_a_fault_at_another_engine_excuses_nothing(self):
-        """Nor does it count as the one that kept r2 from knowing, though it ends last."""
+        """Nor does it count as the delaying fault of r2, though it ends last."""
         for engine, expected in (("e1", []), ("e2", ["late"])):
             self.expect(self.healing(9, lambda t: t.fault(19, 28, "cache lost", engine)), *expected)
 
     def test_two_partitions_in_a_row(self):
-        """What the second one kept from r2 is no fault of the first one."""
+        """Knowledge that the second partition kept from r2 is not the first one's fault."""
         self.expect(self.healing(9, lambda t: t.fault(21, 26, "partition-ring", "r1", "r2", links=[["r2", "r3"]])))
         self.expect(self.healing(12, lambda t: t.fault(21, 26, "partition-ring", "r1", "r2", links=[["r2", "r3"]])), "late")
 

@@ -1,4 +1,4 @@
-"""Which faults come when: the same from the same seed, each before any comes twice."""
+"""The order of faults: the same from the same seed, each before any comes twice."""
 
 import itertools
 import os
@@ -102,7 +102,7 @@ class Plan(unittest.TestCase):
         self.assertLess(len(threes), len(set(pairs)))
 
     def test_a_third_that_may_not_stand_there_costs_no_pair(self):
-        """Where nobody could be the third, a pair of somebody who was not taken counted as had."""
+        """If no fault could be the third, a pair with an unused fault counted as done."""
         for seed in range(20):
             pairs = [("one", "two"), ("two", "three")]
             got = plan.threes_of(pairs, ["one", "two", "three"], {frozenset(("one", "three"))}, random.Random(seed))

@@ -1,4 +1,4 @@
-"""Who ended, and whether anybody had told it to."""
+"""Processes that ended, with or without being asked to."""
 
 import signal
 import unittest

@@ -1,4 +1,4 @@
-"""The report: that it shows what the history has, that nothing of a history is markup, and that its size is bounded."""
+"""The report shows the contents of the history, escapes its markup, and has a bounded size."""
 
 import contextlib
 import html.parser
@@ -101,7 +101,7 @@ class Story:
 
 
 def top_of(page):
-    """What stands above the time line."""
+    """The text above the time line."""
     return page.text.partition("What happened")[0]
 
 

@@ -1,4 +1,4 @@
-"""The checker of service, where routers were told how long to wait: for engines, and for clients."""
+"""The checker of service, if routers have limits for waiting: for engines, and for clients."""
 
 import unittest
 
@@ -6,7 +6,7 @@ from test_service import Case, Told, cut, nothing, whole
 
 
 class Patience(Case):
-    """A router that was told how long to wait for an engine."""
+    """A router with a limit for waiting for an engine."""
 
     def setUp(self):
         self.t = Told(options={"upstream-first-token-timeout": "3s"})

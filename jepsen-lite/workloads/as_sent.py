@@ -1,4 +1,4 @@
-"""What an engine may have sent where a router may change an answer in a way that its documentation names. Pure.
+"""Bodies that an engine may have sent, if a router may change an answer in a documented way. Pure.
 
 A checker compares these with the journals of engines; bodies themselves are not in the history."""
 
@@ -19,7 +19,7 @@ ENDS, DATA = (b"\r\n\r\n", b"\n\n"), (b"data: ", b"data:")
 
 
 def first_event(body):
-    """(what stands before its JSON, its JSON, its end, what is behind it) in whatever framing; None: there is none."""
+    """(bytes before its JSON, its JSON, its end, the rest) in any framing; None: no event."""
     ends = [e for e in ENDS if e in body]
     end = min(ends, key=body.index, default=None)
     data = next((d for d in DATA if body.startswith(d + b"{")), None)
@@ -30,9 +30,8 @@ def first_event(body):
 
 
 def renamed(body):
-    """After a sign of life another engine may have taken over: the first event is the first engine's, without a
-    token, and all others are the second's. Its own first event is the same but for its id and time, and its framing.
-    None: not so."""
+    """After a sign of life another engine may have taken over: the first event is the first engine's, without a token,
+    and all others are the second's. The second's first event differs only in its id, time and framing. None: not so."""
     one = first_event(body)
     other = one and first_event(one[3])
     if not other:

@@ -6,11 +6,11 @@ import json
 from lab import api, client as http
 
 PATIENCE = 20.0  # seconds that a client waits for an answer
-BLOCKS = 5       # of 256 bytes: what of a prompt is remembered by itself
+BLOCKS = 5       # blocks of 256 bytes: parts of a prompt with separate memory
 
 
 def text_of(op):
-    """Nobody else's prompt begins like this."""
+    """No other prompt begins like this."""
     seed, out = op, []
     while len(out) * 11 < BLOCKS * 256:
         seed = hashlib.sha256(seed.encode()).hexdigest()
@@ -40,7 +40,7 @@ def teach(recorder, operation, client, target, body):
 
 
 class Belief:
-    """What a router answers: `held` {replica: tokens} above 0, `listed`: the replicas that it weighed."""
+    """A router's answer: `held` {replica: tokens} above 0, `listed`: the replicas that it weighed."""
 
     def __init__(self, value):
         rows = value.get("replicas", [])
@@ -58,6 +58,6 @@ def explain(router, body, timeout=1.0):
         return None
     try:
         status, value = router.admin("POST", "/explain", body, timeout=timeout)
-    except Exception:  # whatever the way to it says: it does not answer
+    except Exception:  # whatever the state of the way: no answer
         return None
     return Belief(value) if status == 200 and isinstance(value, dict) else None

@@ -1,5 +1,5 @@
-"""Prompts, hashes and addresses are looked for in all that goes between routers; an intruder sends them again what it
-captured, altered and not, from its own address and from others', over UDP and TCP."""
+"""Searches all traffic between routers for prompts, hashes and addresses. An intruder sends the routers captured
+packets, altered and not, from its own address and from others', over UDP and TCP."""
 
 import collections
 import contextlib
@@ -20,7 +20,7 @@ from workloads.asked import each
 GOSSIP_PORT = 7490
 PORTS = (7490, 8000, 8080, 9090)
 PATIENCE = 20.0
-WORDS = 120            # of a prompt, 12 letters each
+WORDS = 120            # words of a prompt, 12 letters each
 KEPT = 400             # packets to each router, of calm times: what the intruder draws from
 EACH = 25              # packets of each way and kind at a rest; a fifth of it at another time
 LISTEN_S = 0.15        # for an answer
@@ -33,7 +33,7 @@ REFUSALS = ("refused_key", "hellos_held", "other_cluster", "refused_replay", "re
 
 
 def altered(data, rng):
-    """A bit is flipped, its end is missing, or something stands behind it. An empty one would not be counted."""
+    """One bit is flipped, or the end is missing, or bytes are added. An empty one would not be counted."""
     how = rng.randrange(4) if len(data) > 1 else 1
     if how == 0:
         return data[:rng.randrange(1, len(data))]
@@ -57,7 +57,7 @@ def with_data(raw, data):
 
 
 def memory_of(pid, most=64 << 20):
-    """What the process can write to."""
+    """The process's writable memory."""
     with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as memory:
         for line in maps:
             where, rights = line.split()[:2]
@@ -84,7 +84,7 @@ class Workload:
         self.answered = None  # the last prompt (body, words) that routers learned of: it was answered
         self.unhashed = collections.deque(maxlen=200)
         self.packets = {}   # name of a router -> those that it got in calm times
-        self.hellos = {}    # those that it answered, of any time
+        self.hellos = {}    # answered ones, of any time
         self.asked = {}     # (source, target) -> the last hello of that way
         self.calls = {}     # the beginnings of calls to it
         self.controlled = False
@@ -161,7 +161,7 @@ class Workload:
             "packets": packets, "bytes": size, "needles": self.needles.kinds(), "hits": hits[:50]})
 
     def keep_hello(self, p):
-        """One that was answered arrived: whoever sends it again sends nothing new."""
+        """An answered hello arrived: a repetition of it is not new."""
         if p.data[0] == HELLO:
             self.asked[p.source, p.target] = p
         elif p.data[0] == WELCOME:
@@ -190,7 +190,7 @@ class Workload:
         if ids:
             sought["hash"] = len(ids)
             with contextlib.suppress(Exception):
-                router.admin("POST", "/explain", body, timeout=5)  # hashes stand in its table in pieces, here whole
+                router.admin("POST", "/explain", body, timeout=5)  # hashes are in its table in pieces, here whole
             memory = b"\n".join(memory_of(router.pid))
             found["hash"] = sum(i in memory or i[::-1] in memory for i in ids)
         self.recorder.event(self.asker.name, "confidentiality.control", {"sought": sought, "found": found,
@@ -284,7 +284,7 @@ class Workload:
     # --- at rest
 
     def state(self, router, injection, moment):
-        """What an injection must not change."""
+        """State that an injection must not change."""
         operation = self.recorder.invoke("ask-" + router.name, "confidentiality.state",
                                          {"router": router.name, "injection": injection, "moment": moment})
         try:

@@ -1,4 +1,4 @@
-"""Some prompts are taught to each engine, and routers are asked about them for as long as possible, whatever happens to
+"""Teaches some prompts to each engine, and asks routers about them for as long as possible, during all disturbances of
 the engines. Now and then an engine loses its cache and its connections (POST /sim/restart); faults do the rest."""
 
 import collections
@@ -7,14 +7,14 @@ import time
 
 from workloads import beliefs
 
-PROMPTS, LIFE_PROMPTS = 9, 3   # of each engine, the newest ones; of each of its lives
+PROMPTS, LIFE_PROMPTS = 9, 3   # the newest of each engine; of each of its lives
 RESTART_S = (6.0, 15.0)        # between two
 OLD_S = 3                      # an engine is when its cache is lost: no model is loaded sooner
 ASK_S, ASK_HOT_S, HOT_S = 0.08, 0.04, 10.0
 
 
 class Prompt:
-    """`life`: how often its engine had been seen to lose its cache."""
+    """`life`: number of observed losses of its engine's cache."""
 
     def __init__(self, op, body, life):
         self.op, self.body, self.life = op, body, life

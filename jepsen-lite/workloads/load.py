@@ -1,5 +1,5 @@
-"""Requests of some seconds; routers are asked all along, by their admin ports, how many they count. At rest some
-requests are held open, so that there is something to count."""
+"""Requests of some seconds; the routers' gauges are read all along, by their admin ports. At rest some requests stay
+open, so that the gauges are not zero."""
 
 import contextlib
 import itertools
@@ -11,11 +11,11 @@ from lab import api, client as http
 from workloads.asked import Asker, each
 
 EVERY_S = 0.5            # a router is asked
-PATIENCE = 20.0          # of a client
-HELD_EACH = 2            # requests that are held open at each router
+PATIENCE = 20.0          # a client's
+HELD_EACH = 2            # requests kept open at each router
 BEGIN_S = 5.0            # until they have begun
-QUIET_S = 1.1            # before and after the gauges are read: twice what the checker wants, and a little
-LONG = 100000            # tokens that nobody waits for
+QUIET_S = 1.1            # before and after the gauges are read: twice the checker's need, and a little
+LONG = 100000            # tokens that no client waits for
 
 
 def body_of(op, tokens, stream, model):
@@ -24,7 +24,7 @@ def body_of(op, tokens, stream, model):
 
 
 def gauges_of(rows):
-    """What GET /replicas says of loads: those that are all zero are left out."""
+    """Loads in GET /replicas, without those that are all zero."""
     out = {}
     for row in rows:
         load = row["load"]
@@ -49,7 +49,7 @@ class Held:
                                                  body_of(op, LONG, True, model)))
 
     def began(self, until):
-        """Whether it has a token by then."""
+        """True if the stream has a token by then."""
         seen = b""
         with contextlib.suppress(OSError):
             while self.connection.open and b"\ndata: " not in seen and time.monotonic() < until:

@@ -12,10 +12,10 @@ import time
 from workloads.asked import Asker, each
 
 EVERY_S = 1.0       # a router is asked
-ANSWER_S = 3        # that a router has
+ANSWER_S = 3        # time for a router's answer
 ROUNDS, GAP_S = 12, 0.5  # at rest, until all agree
 NAMES = 3           # replicas that are changed, at a time
-CHANGES = 12        # of one of them; then another takes its place
+CHANGES = 12        # changes of one replica; then another takes its place
 PORT = 9100
 
 JOINS = "is joining the cluster"  # so the router refused it, and changed nothing
@@ -27,14 +27,14 @@ UNKNOWN = b'{"error":{"message":"The model does not exist.","type":"NotFoundErro
 
 
 def was_so(said):
-    """Whether the router had nothing to change: as it says itself, or in the words of gvctl (node/gvctl/change.c)."""
+    """True if the router had nothing to change: by its answer, or by the words of gvctl (node/gvctl/change.c)."""
     if isinstance(said, dict):
         return said.get("already") is True
     return str(said).endswith((" is among the replicas already", " was removed before"))
 
 
 class Nobody(http.server.BaseHTTPRequestHandler):
-    """What stands behind those replicas: it is well, and serves a model that nobody asks for."""
+    """The engine behind those replicas: well, and with a model that no request names."""
 
     def do_GET(self):
         answers = {"/health": b"", "/v1/models": b'{"object":"list","data":[{"id":"nobody","object":"model"}]}'}
@@ -127,7 +127,7 @@ class Workload:
 
     @staticmethod
     def by_admin(router, what, name):
-        """(whether it was taken; None: nobody knows, what was said)"""
+        """(accepted or not; None: unknown, the answer)"""
         method, path = CALLS[what]
         try:
             status, said = router.admin(method, "%s?replica=%s" % (path, name), timeout=ANSWER_S)
@@ -187,7 +187,7 @@ class Workload:
             time.sleep(GAP_S)
 
     def agreed(self, said):
-        """Whether it is worth no other round. The checker judges for itself."""
+        """True if no other round is worthwhile. The checker judges for itself."""
         living = {r.name for r in self.service.routers if r.alive}
         return len(said) == len(living) and all(
             s["equal"] and {n for n, state in s["members"].items() if state == "alive"} == living and

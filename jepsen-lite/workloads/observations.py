@@ -1,5 +1,5 @@
-"""Each request has a prompt of its own and so teaches one thing: which replica holds it. Every router is asked, by its
-admin port, until it knows; at rest all routers are asked about all that was taught."""
+"""Each request has its own prompt and so teaches one fact: the replica with that prompt. Every router is asked, by its
+admin port, until it knows; at rest all routers are asked about all prompts."""
 
 import collections
 import threading

@@ -23,7 +23,7 @@ class Packet:
 
 
 class Reader:
-    """What was added to the file since the last time."""
+    """Reads the packets added to the file since the last time."""
 
     def __init__(self, path):
         self.file, self.begun, self.rest = open(path, "rb"), False, b""

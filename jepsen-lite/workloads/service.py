@@ -14,9 +14,9 @@ WORDS = ("the router holds a stream open while engines compute tokens and caches
          "sessions share with each other over many turns").split()
 
 LENGTHS = (1, 16), (40, 200), (300, 700)  # tokens: some answers are under way when a fault begins
-LONG = 1000, 2000                         # of those whose client leaves: the engine would be at it for seconds
+LONG = 1000, 2000                         # with clients that leave: the engine would be busy for seconds
 SLEPT_AT = 2000, 3000                     # tokens of theirs
-SLEEP_S = 6.0                             # that some clients read nothing: more comes than sockets hold
+SLEEP_S = 6.0                             # some clients read nothing for so long: more comes than fits into sockets
 EMBEDDINGS, MODELS, DEED = "/v1/embeddings", "/v1/models", "/sim/deed"
 # (share, name, path, streamed)
 MIX = [(26, "chat", api.CHAT, True), (14, "chat", api.CHAT, False),
@@ -31,7 +31,7 @@ def words(rng, count):
 
 
 def body_of(path, stream, usage, text, tokens, model):
-    """`usage`: whether the client asks for it, or None: it says nothing, and a router may ask for itself."""
+    """`usage`: true if the client asks for usage, or None: unspecified, and a router may ask for itself."""
     if path == MODELS:
         return None
     if path == DEED:
@@ -54,7 +54,7 @@ def body_of(path, stream, usage, text, tokens, model):
 
 
 def seen(path, answer):
-    """What the history says of an answer."""
+    """The history's record of an answer."""
     out = {"status": answer.status, "finished": answer.finished, "framed": answer.framed, "last": answer.last,
            "streamed": answer.streamed, "failed": answer.failed, "tokens": answer.tokens, "sent": answer.sent,
            **digest(answer.body)}
@@ -77,7 +77,7 @@ def seen(path, answer):
 
 
 def end(operation, value):
-    """ok: the whole answer came; fail: nobody can have seen the request; info: all else."""
+    """ok: the whole answer came; fail: no engine can have seen the request; info: all else."""
     whole = value["finished"] and 200 <= value["status"] < 300 and not value["failed"]
     (operation.ok if whole else operation.info if value["sent"] else operation.fail)(value)
 

@@ -16,7 +16,7 @@ SESSIONS = 12
 
 
 def output_of(body):
-    """What stays the same however often it is read: the id, what was said, and whether it is over."""
+    """The parts that stay the same however often it is read: the id, the text, and the end."""
     value = api.parse(body)
     if "output" not in value:
         return {}
