@@ -1,14 +1,14 @@
-"""How programs decide whether to ask again: a table of facts, read out of the packages of these versions.
+"""The rules by which programs decide to retry: a table of facts, read out of the packages of these versions.
 
 `statuses`  HTTP statuses that the program repeats, as a pattern of the number
-`text`      patterns of which one in what the program sees of an error makes it repeat: `"STATUS MESSAGE"`, or the message
-            alone of an event in a stream
+`text`      patterns in the program's view of an error, one of which makes it repeat: `"STATUS MESSAGE"`, or only the
+            message of an event in a stream
 `event`     patterns of an event's JSON that do the same
-`overflow`  patterns by which it takes an error for a prompt that is too long: it shortens its history, which no error of ours
-            should lead to
+`overflow` patterns by which it takes an error for a prompt that is too long: it shortens its history, which no error of
+            the router should cause
 `header`    it obeys `x-should-retry: false`
 `apis`      the APIs that it speaks: of "openai" (chat), "responses", "anthropic"
-`exceptions` what no words can change, with the reason
+`exceptions` behaviour that no words can change, with the reason
 """
 
 import collections
@@ -60,7 +60,7 @@ OVERFLOW_LITELLM = [
     r"string too long\. expected a string with maximum length", r"input tokens exceed the configured limit",
     r"exceeds the available context size", r"exceeds the maximum number of tokens allowed", r"prompt is too long",
     r"current length is.*while limit is", r"maximum input length is.*tokens", r"input too long:.*input tokens, limit is"]
-# Of an event litellm has no status: all is an APIError, which aider repeats, but for these words.
+# litellm has no status for an event: all are an APIError, which aider repeats, except for these words.
 EVENT_LITELLM = [r"^(?!.*(invalid_request_error|model_not_found|content_policy_violation|invalid_encrypted_content|could not be verified))"]
 
 PROGRAMS = [
@@ -95,7 +95,7 @@ def message_of(body):
 
 
 def api_of(body, event):
-    """Of a body: Anthropic's is told by its outer type; chat's and responses' are the same."""
+    """The API of a body: Anthropic's has its outer type; chat's and responses' are the same."""
     if body.get("type") == "error":
         return "anthropic" if "error" in body else "responses"
     return "openai" if event else "openai responses"

@@ -1,5 +1,5 @@
-"""An engine that plays a script for agents: it calls their shell tool, reads the result, calls it again, and ends with a text.
-It speaks OpenAI's chat and responses and Anthropic's messages, keeps a prefix cache, and fails on demand."""
+"""A scripted engine for agents: it calls their shell tool, reads the result, calls it again, and ends with a text. The
+engine speaks OpenAI's chat and responses and Anthropic's messages, keeps a prefix cache, and fails on demand."""
 
 import http.server
 import json
@@ -12,17 +12,17 @@ import uuid
 BLOCK = 64  # characters of a prompt that are cached together
 CHARS_PER_TOKEN = 4
 TOOLS = ("Bash", "bash", "shell", "exec_command", "run_shell_command", "shell_command", "run_commands", "execute_command", "local_shell")
-CALLS = 2  # of the tool, before the final text
-ANSWER_S = 0.1  # of work before an answer: routers tell each other meanwhile what they know
+CALLS = 2  # tool calls before the final text
+ANSWER_S = 0.1  # work before an answer: routers share their knowledge meanwhile
 CACHE_BLOCKS = 100000  # far more than a run has
 
 
 class Script:
-    """What all engines of a run share: the order in which things are asked does not matter, only the conversation."""
+    """Shared by all engines of a run: the order of requests does not matter, only the conversation."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.results = []  # what the tool said, in the order of the final requests
+        self.results = []  # the tool's output, in the order of the final requests
         self.prompt_tokens = self.cached_tokens = 0
         self.faults = []  # (kind, after how many turns of the main conversation)
         self.faults_done = []
@@ -92,7 +92,7 @@ def pick_tool(body, command):
 
 
 class Turn:
-    """What the engine says to one request."""
+    """The engine's answer to one request."""
 
     def __init__(self, body):
         self.results = list(tool_results(body))
@@ -328,7 +328,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def plain(value):
-    """Of a prompt what an engine renders: not the marks of caching, nor ids of calls."""
+    """The part of a prompt that an engine renders: without marks of caching and ids of calls."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if k not in ("cache_control", "id")}
     return [plain(v) for v in value] if isinstance(value, list) else value
@@ -359,7 +359,7 @@ class Engine:
         self.server.server_close()
 
     def die(self):
-        """And comes back, with an empty cache."""
+        """Ends the engine, which comes back with an empty cache."""
         def back():
             self.stop()
             time.sleep(self.down_s)

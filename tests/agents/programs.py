@@ -9,7 +9,7 @@ PROMPT = "Use your shell tool to run `echo grape-1`, then `echo grape-2`, then t
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 # `packages`: of the registry `kind` ("npm" or "pip"). `run(home, base)` gives (command, environment); files may be written to `home`.
-# `tools`: it calls the shell tool. `interrupts`: it ends at SIGINT.
+# `tools`: calls the shell tool. `interrupts`: ends at SIGINT.
 Program = collections.namedtuple("Program", "name kind packages api tools run")
 
 

@@ -1,10 +1,11 @@
-"""Real agents and SDKs against scripted engines: directly, then through a balancer of connections, three routers and three engines.
+"""Real agents and SDKs against scripted engines: directly, then through a balancer of connections, three routers and three
+engines.
 
     tests/agents/run.py [--programs claude,codex] [--faults cut,cut-text,die,pause,500,503] [--no-interrupts]
 
-Each program runs without a terminal, in a folder and with a HOME of its own. What it prints, its exit code and what its tool
-said must be the same both ways, its prompts must be as well cached, it must recover from a failing engine wherever it does so
-directly, and Ctrl-C must free the engine. Programs are installed from the registries into $GRAPEVINE_AGENTS (default:
+Each program runs without a terminal, in its own folder and with its own HOME. Its output, its exit code and its tool's
+output must be the same both ways. Its prompts must be as well cached. It must recover from a failing engine wherever it
+does so directly, and Ctrl-C must free the engine. Programs are installed from the registries into $GRAPEVINE_AGENTS (default:
 $XDG_CACHE_HOME/grapevine/agents), in the versions of programs.py. Without a registry all is skipped, with a line that says so.
 """
 
@@ -31,9 +32,9 @@ import programs  # noqa: E402
 CACHE = os.environ.get("GRAPEVINE_AGENTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "grapevine", "agents")
 FAULTS = ("cut", "cut-text", "die", "pause", "500", "503")
-LIMIT_S = 240  # of one run of a program: agents back off for up to two minutes
+LIMIT_S = 240  # one run of a program: agents back off for up to two minutes
 PAUSE_S = float(os.environ.get("PAUSE_S", "15"))
-# What is not as it is directly, and why; docs/agents.md says so too.
+# Differences from the direct way, with reasons; docs/agents.md lists them too.
 KNOWN = {("cline", "cut-text"): "directly its runtime sends the request again and puts the second answer behind the half of the first"}
 SHARE_POINTS = 2.0  # by which the cached share may be less than with one engine
 
@@ -104,7 +105,7 @@ class Run:
         return self.process.returncode, out, err
 
     def end_rest(self):
-        """Some leave a daemon behind, in a session of its own: whatever has this home."""
+        """Ends everything with this home: some programs leave a daemon behind, in its own session."""
         mark = b"HOME=%s\0" % self.home.encode()
         for number in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -125,7 +126,7 @@ class Run:
 
 
 def said(out):
-    """Of what it printed: what the engine said last."""
+    """The engine's last text in the program's output."""
     found = re.findall(r"All is done: vine [a-z0-9 -]*\.", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", out))
     return found[-1] if found else None
 
@@ -181,7 +182,7 @@ class Direct:
         self.base = self.engines[0].url
 
     def handshakes(self):
-        """Of WebSocket, that its server refused."""
+        """WebSocket handshakes refused by the program's server."""
         return sum(path == "/v1/responses" for _, path in self.script.probes)
 
     def close(self):
@@ -231,7 +232,7 @@ def attempt(way_class, program, fault=None):
     way = way_class()
     try:
         if fault is not None:
-            kind = int(fault) if fault.isdigit() else fault.split("-")[0]  # where it calls a tool, but for "cut-text"
+            kind = int(fault) if fault.isdigit() else fault.split("-")[0]  # if it calls a tool, except for "cut-text"
             turn = engines.CALLS if fault == "cut-text" else 1
             way.script.faults = [(kind, turn if program.tools else 0)]
         run = Run(program, way.base)
@@ -258,7 +259,7 @@ def interrupt(program):
         run = Run(program, way.base)
         lib.wait_for(lambda: running(way) > 0 or run.process.poll() is not None, "a request at an engine", 60)
         lib.wait_for(lambda: sum(e.generated for e in way.engines) > 0 or run.process.poll() is not None, "the answer's beginning", 60)
-        for _ in range(3):  # one asks again, another one wants it twice
+        for _ in range(3):  # one retries, another one needs two failures
             run.signal(signal.SIGINT)
             try:
                 run.process.wait(1)
@@ -310,7 +311,7 @@ def faulty(report, program, fault):
     routed, r = attempt(Routed, program, fault)
     recovered = [w[0] == 0 and w[1] is not None for w in (direct, routed)]
     good = recovered[1] or not recovered[0]
-    if recovered == [True, True]:  # of a broken answer some call the tool once more
+    if recovered == [True, True]:  # after a broken answer some call the tool once more
         good = direct[:2] == routed[:2]
     text = "%s directly, %s routed, %.0f s / %.0f s" % tuple(["recovers" if w else "does not" for w in recovered] + [d["seconds"], r["seconds"]])
     if not good and (program.name, fault) in KNOWN:
