@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What each part of the routing rule is worth: the bench of routing quality with that part left out.
+"""The worth of each part of the routing rule: the bench of routing quality with that part left out.
 
-Each run without a part has a twin with all of them: the same clients, engines and seeds of the routers. What is printed
-is the mean over all cases of the logarithm of the ratio of both, in percent: positive, the part is of use. The interval
-(95 %) is over cases; the three seeds of a case are one. A part is worth less than its noise if its interval holds 0 for
+Each run without a part has a twin with all of them: the same clients, engines and seeds of the routers. The result
+is the mean over all cases of the logarithm of the ratio of both, in percent: positive if the part is useful. The interval
+(95 %) is over cases; the three seeds of a case are one. A part is worth less than its noise if its interval contains 0 for
 each of TTFT, time to the end and cached tokens.
     tests/bench/ablation.py                            all parts and pairs of them: an hour on two cores
     tests/bench/ablation.py --parts DUE,LATE+BEYOND    these; + leaves out both at once, FEW=0.5 halves a number
@@ -26,7 +26,7 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "
 BENCH = os.path.join(TOP, "build", "ablation", "tests", "bench", "quality-bench")
 # Parts that may do each other's work.
 PAIRS = ("QUEUE_FOREIGN+FOREIGN", "SIZE+SIZE_READ", "RATE_SHOWN+LATE", "SHRUNK+APART", "WHOLE+WHOLE_LATE", "CROWD+STEP_MORE")
-WORSE = 0.05  # of a case, that counts as worse
+WORSE = 0.05  # a case's loss that counts as worse
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 8: 2.31, 10: 2.23, 15: 2.13, 20: 2.09, 30: 2.04}
 
 
@@ -58,7 +58,7 @@ def interval(values):
 
 
 def worth(whole, less):
-    """Of each measure: the differences by case, the three seeds as one."""
+    """For each measure: the differences by case, with its three seeds as one."""
     of = {"TTFT": [], "end": [], "cached": []}
     for case, twins in sorted(whole.items()):
         pairs = list(zip(twins, less[case]))

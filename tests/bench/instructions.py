@@ -52,7 +52,7 @@ def self_costs(path):
             if key[0] == "f":
                 place = names[number]
         elif key == "calls":
-            calls = True  # the next line is the cost of what is called, which stands with itself too
+            calls = True  # the next line is the cost of the called function, which has its own line too
         elif line[0] in "0123456789+-*":
             costs[place] += 0 if calls else int(line.split()[1])
             calls = False

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What clients' keys cost a request of the whole router: two of them in front of the same backend, one with a file
+"""The cost of clients' keys per request of the whole router: two routers in front of the same backend, one with a file
 of 10,000 keys with limits, in turns; CPU time of each process per request.
 
 usage: tests/bench/keys.py [ROUNDS]    (after: make everything)
@@ -24,7 +24,7 @@ def start(log, *command):
 
 
 def said(path, pattern):
-    """What a process says in its log, as soon as it does."""
+    """Waits for a line of the process's log."""
     for _ in range(400):
         with open(path) as f:
             found = re.search(pattern, f.read())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well a router predicts what engines find in their caches, with and without KV-cache events.
+"""Accuracy of a router's predictions of engines' caches, with and without KV-cache events.
 
 Two simulated engines with small caches, or engines that run already, one router, and clients with conversations
 that begin alike. Each decision's predicted cached tokens are compared with those that the answer reported.
@@ -8,9 +8,9 @@ that begin alike. Each decision's predicted cached tokens are compared with thos
     tests/bench/kv_events.py --past 25               a quarter of the conversations past it
     tests/bench/kv_events.py --engines 18801,18802 --model tiny --scale 0.6 --requests 600 --clients 3
 
-With --ledger there is a reader beside it that knows the tokens of each prompt (it asks the engine) and every block that the
-engine publishes: the best that a prediction can be. Before each request it predicts what both engines would find, and at the end it
-says which checkpoints of the last prompts the router believes right. Wants zmq and msgspec, which a vLLM's own Python has.
+With --ledger another reader gets the tokens of each prompt from the engine, and every block that the engine publishes:
+the best possible prediction. Before each request this reader predicts both engines' cached tokens. At the end it counts
+the router's right beliefs about checkpoints of the last prompts. Needs zmq and msgspec, which a vLLM's own Python has.
 """
 import argparse
 import http.client
@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 
-TEXT = "/usr/share/common-licenses/GPL-3"  # of every Debian
+TEXT = "/usr/share/common-licenses/GPL-3"  # present on every Debian
 HOST = "127.0.0.1"
 
 
@@ -47,8 +47,9 @@ def wait(what, condition, limit=20):
 
 
 def settled(admin):
-    """What the router read and which answers it tied no longer change. Nothing says that an answer still waits for its blocks,
-    which it does for half a second (KV_TOLD_WAIT_MS). What is there is said again and again, so that is not looked at."""
+    """Waits until the router's read messages and tied answers no longer change. No figure shows that an answer still
+    waits for its blocks, which lasts half a second (KV_TOLD_WAIT_MS). Reports of present blocks repeat, so they are
+    ignored."""
     names = tuple(b"grapevine_replica_events_%s_total" % n for n in (b"messages", b"answers", b"tied", b"unmatched", b"unclear"))
     seen = {"figures": None, "since": 0}
 
@@ -66,7 +67,7 @@ class Programs:
         self.build, self.running = build, []
 
     def start(self, name, *args, says):
-        """Starts it, and returns the rest of the first line of its output that has `says`."""
+        """Starts the program, and returns the rest of the first line of its output that has `says`."""
         program = subprocess.Popen([os.path.join(self.build, name), *args], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
         self.running.append(program)
@@ -90,7 +91,7 @@ def free_port():
 
 
 class Ledger:
-    """What each engine holds, by its events and nothing else: chains of blocks of tokens."""
+    """Each engine's cache, by its events and nothing else: chains of blocks of tokens."""
 
     def __init__(self, ports, model):
         import msgspec
@@ -108,7 +109,7 @@ class Ledger:
             wait("subscription", lambda port=port: self.heard(port, model))
 
     def heard(self, port, model):
-        """A new prompt's blocks are told, once the subscription stands."""
+        """The events of a new prompt's blocks arrive, once the subscription is open."""
         prompt = " ".join("%06d" % random.randrange(1000000) for _ in range(200))
         status, got = ask(port, "POST", "/v1/completions", {"model": model, "prompt": prompt, "max_tokens": 1})
         if status != 200:
@@ -163,7 +164,7 @@ class Ledger:
         return len(found) * self.block
 
     def beliefs(self, admin, bodies):
-        """How many checkpoints of these prompts the router believes right, and of how many."""
+        """The number of right beliefs about checkpoints of these prompts, and the total."""
         right = all_ = 0
         for body in bodies:
             told = ask(admin, "POST", "/explain", body)[1]
@@ -283,7 +284,7 @@ def main():
             if events != "off":
                 wait("feed open", lambda: b"events_feeds %d\n" % len(engines) in ask(admin, "GET", "/metrics")[1])
             ledger = Ledger(engines, o.model) if o.ledger else None
-            for engine in engines if o.engines else []:  # wants VLLM_SERVER_DEV_MODE=1
+            for engine in engines if o.engines else []:  # needs VLLM_SERVER_DEV_MODE=1
                 if ask(engine, "POST", "/reset_prefix_cache")[0] != 200:
                     print("the cache of %d could not be reset: what it holds already is not known" % engine)
             play = Play(o, front, engines, ledger)

@@ -78,7 +78,7 @@ class Panel:
                 continue
             yield from self.line(kind, points)
             count, value = points[-1]
-            below = self.unit == "%"  # where the curves leave room
+            below = self.unit == "%"  # place where the curves leave room
             yield (f'<text class="{kind}" x="{self.x(count) + 4:.1f}" '
                    f'y="{self.y(value) + (18 if below else -9):.1f}" text-anchor="end">'
                    f'{value:.{1 if self.unit == "%" else 2}f} {self.unit}</text>')

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a router's memory is made of, for docs/sizing.md: `make bench SECTION=sizing`.
+"""The parts of a router's memory, for docs/sizing.md: `make bench SECTION=sizing`.
 
-Resident memory after the start by index-bytes; what a prompt adds to the index; what idle connections, open
-streams and replicas take. Counts no time.
+Resident memory after the start by index-bytes; a prompt's addition to the index; the memory of idle connections, open
+streams and replicas. Measures no time.
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What it costs a router that people look at it: CPU time of one of three routers under the same load, with 0, 1, 100 and
-0 viewers of /live, each read as it comes.
+"""A router's cost of viewers: CPU time of one of three routers under the same load, with 0, 1, 100 and 0 viewers of
+/live, each read as it comes.
 
 usage: viewers.py [SECONDS]       (BUILD=build)
 """

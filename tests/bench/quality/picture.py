@@ -156,7 +156,7 @@ def worst_table(rows, _):
 
 
 def blame(own, bound, best):
-    """Where regret comes from: the rule itself, or what the router does not know."""
+    """Sources of regret: the rule itself, or missing knowledge of the router."""
     regret, of_rule = own["ttft_s"] / best["ttft_s"] - 1, bound["ttft_s"] / best["ttft_s"] - 1
     if regret <= 0.05:
         return "none"
