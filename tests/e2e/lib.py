@@ -1,7 +1,7 @@
-"""What the end-to-end tests stand on: processes on free ports, a scriptable engine, a raw client.
+"""The base of the end-to-end tests: processes on free ports, a scriptable engine, a raw client.
 
 Nothing here sleeps for a guessed time: everything waits for a condition, with a limit (lib_wait). The limit
-is generous (LIMIT seconds), because it only bites where a test fails.
+is generous (LIMIT seconds), because only failing tests reach it.
 
 A test case gets its parts from Case: self.engine(), self.router(...), self.sim(...),
 self.client(router). They are stopped after the test (or after the class, if made in setUpClass with
@@ -59,10 +59,10 @@ claims = []
 
 
 def closed_port():
-    """A port on which nobody listens but whom a test has listen there. It is below those that the system
-    gives out by itself: one of these may belong to another test's engine before a test has its router
-    listen there. It is this process's until its end, among all that run these tests: each claims what
-    it chose with a name that only one of them can have."""
+    """A port without a listener, for a test to listen on. It is below those that the system gives out by itself: one of
+    these may belong to another test's engine before a test has its router listen there. The port belongs to this
+    process until its end, among all that run these tests: each claims its port with a name that only one of them can
+    have."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
         given_out = int(f.read().split()[0])
     while True:
@@ -206,7 +206,7 @@ class Engine:
                     return
         except (OSError, Cut):
             pass
-        except Exception as error:  # told by stop(): a handler must not fail in silence
+        except Exception as error:  # stop() reports this: a handler must not fail in silence
             self.errors.append(error)
         finally:
             with self.lock:
@@ -252,7 +252,7 @@ class Engine:
             self.requests = []
 
     def refuse(self):
-        """Nobody listens any more; open connections are reset."""
+        """Stops listening; open connections are reset."""
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -326,8 +326,8 @@ class Process:
 
 
 class Router(Process):
-    """A grapevine of this build, or another `program`. `expected` is the exit status that stop()
-    wants, `wrap` a command that execs the one behind it."""
+    """A grapevine of this build, or another `program`. stop() checks the exit status against `expected`; `wrap` is a
+    command that execs the one behind it."""
 
     def __init__(self, replicas, *args, env=None, wait_up=True, defaults=True, wrap=(), program=None):
         self.parsed, self.parsing = [], threading.Lock()  # an event for each line; None: it is none
@@ -359,7 +359,7 @@ class Router(Process):
             try:
                 self.wait_up(len([r for r in replicas if not isinstance(r, str)]))
             except BaseException:
-                self.stop()  # nobody else knows of it yet
+                self.stop()  # unknown to other threads yet
                 raise
 
     def events(self, name=None):
@@ -384,7 +384,7 @@ class Router(Process):
                         "a request for %s in the log" % path)
 
     def wait_up(self, n):
-        """n replicas are up and have told their models."""
+        """Waits until n replicas are up and have listed their models."""
         wait_for(lambda: len({e["replica"] for e in self.events_yet("replica_up")}) >= n,
                  "%d replicas up" % n)
         wanted = {m for r in self.replicas if isinstance(r, Engine) for m in r.models}
@@ -393,12 +393,13 @@ class Router(Process):
         wait_for(lambda: not self.lists_awaited() or time.monotonic() > since + 1, "their lists")
 
     def wait_listed(self, n):
-        """n replicas are up, and each has told its models: until then one may get no request that names a model."""
+        """Waits until n replicas are up and have listed their models: before that a replica may get no request that
+        names a model."""
         wait_for(lambda: sum(r["health"] == "up" and bool(r["models"]["names"]) for r in self.replicas_told()) == n,
                  "%d replicas and their models" % n)
 
     def replicas_told(self):
-        """As the admin port has them; empty where it listens elsewhere, speaks TLS or wants a token."""
+        """The admin port's replicas; empty if the port is elsewhere, speaks TLS or requires a token."""
         try:
             told = self.admin("GET", "/replicas")
             return told.json if told.status == 200 else []
@@ -470,12 +471,12 @@ class Router(Process):
             return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1)) * 1024
 
     def delays_its_end(self):
-        """It serves on for a time (drain-delay) after its signal, as a test set it to."""
+        """The router goes on serving for a time (drain-delay) after its signal, as set by a test."""
         draining = wait_for(lambda: self.events_yet("draining") or not self.running(), "that it drains")
         return self.running() and draining[0]["delay_ms"] > 0
 
     def stop(self):
-        """Ends it and judges how it lived."""
+        """Ends the process and checks its exit and output."""
         if self.stopped:
             return
         self.stopped = True
@@ -483,7 +484,7 @@ class Router(Process):
             self.signal(signal.SIGTERM)
             if self.delays_its_end():
                 self.signal(signal.SIGTERM)
-        status = self.wait()  # what does not end by itself is cut by drain-timeout, with another status
+        status = self.wait()  # drain-timeout cuts the rest, with another status
         text = "\n".join(self.lines)
         if any(word in text for word in BAD_WORDS) or status < 0 or status > 2:
             raise AssertionError("grapevine ended with %d:\n%s" % (status, text[-8000:]))

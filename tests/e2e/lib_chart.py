@@ -1,4 +1,4 @@
-"""The Helm chart rendered, its objects by kind and name, and what must fit whatever the values are."""
+"""The Helm chart rendered, its objects by kind and name, and the invariants for all values."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def template(*args, name="grapevine", chart=CHART, **how):
 
 
 def notes(*args):
-    """What `helm install` would print; it wants a cluster for that."""
+    """The output of `helm install`, which would need a cluster."""
     with tempfile.TemporaryDirectory() as folder:
         chart = os.path.join(folder, "grapevine")
         shutil.copytree(CHART, chart)
@@ -52,12 +52,12 @@ def notes(*args):
 
 
 def settings_file(o):
-    """Where the router reads its settings, and gvctl too."""
+    """The settings file of the router, and of gvctl."""
     return {e["name"]: e.get("value") for e in o.container["env"]}["GRAPEVINE_CONFIG"]
 
 
 class Objects:
-    """Of some files, by kind and name; and what is asked of them."""
+    """Objects of some files, by kind and name, with queries."""
 
     def __init__(self, case, docs):
         self.case = case
@@ -92,7 +92,7 @@ class Objects:
 
 
 def check(case, o, any_host="0.0.0.0"):
-    """What has to fit whatever the values are."""
+    """Checks the invariants for all values."""
     config, ports, labels = o.config, o.ports, o.pod["metadata"]["labels"]
     # The ports of the pod are those that the router listens on.
     listens = {"http": "listen", "admin": "admin-listen", "gossip": "gossip-listen", "gossip-tcp": "gossip-listen"}
@@ -103,7 +103,7 @@ def check(case, o, any_host="0.0.0.0"):
     case.assertEqual({n: "%s:%d" % (any_host, port) for n, (port, _) in ports.items()},
                      {n: config[setting] for n, setting in listens.items()})
     case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
-    # Whatever selects pods selects these.
+    # Every selector of pods selects these.
     selectors = [s["spec"]["selector"] for s in o.of("Service")]
     selectors += [o.one("Deployment")["spec"]["selector"]["matchLabels"]]
     selectors += [p["spec"]["selector"]["matchLabels"] for p in o.of("PodDisruptionBudget")]
@@ -125,7 +125,7 @@ def check(case, o, any_host="0.0.0.0"):
     case.assertEqual({(p["port"], p["protocol"]) for p in gossip["ports"]},
                      {(ports["gossip"][0], "UDP"), (ports["gossip"][0], "TCP")})
     case.assertEqual(config["join"], "grapevine-gossip:%d" % ports["gossip"][0])
-    # Nobody kills a router before its own limits have passed, and it serves until nobody sends it anything.
+    # No router is killed before its own limits have passed, and it serves until no more requests come.
     spec = o.pod["spec"]
     stop = o.container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     delay, limit = seconds(config["drain-delay"]), seconds(config["drain-timeout"])
@@ -140,7 +140,7 @@ def check(case, o, any_host="0.0.0.0"):
         get = o.container[kind]["httpGet"]
         case.assertEqual((get["port"], get.get("scheme", "HTTP")), (asked, "HTTP"))
         case.assertRegex(calls, r'GET, "%s", NULL, \w+, ADMIN_PROBED' % re.escape(get["path"]))
-    # The key is where the router looks for it, and its group can read it.
+    # The key is at the router's path, and its group can read it.
     mounts = {m["mountPath"]: m for m in o.container["volumeMounts"]}
     volumes = {v["name"]: v for v in spec["volumes"]}
     folder, entry = os.path.split(config["cluster-key-file"])
@@ -154,7 +154,7 @@ def check(case, o, any_host="0.0.0.0"):
     check_secrets(case, o, mounts, volumes)
     check_state(case, o, mounts, volumes)
     case.assertIs(spec["enableServiceLinks"], False)
-    # What a pod announces to the others leads to it: its name does not.
+    # A pod announces an address that leads to it; its name does not.
     own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
     case.assertEqual(own.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"),
                      None if "admin-advertise" in config else "status.podIP")
@@ -203,7 +203,7 @@ def check_state(case, o, mounts, volumes):
 
 
 def check_config(o, ok=True):
-    """What the router says of the settings of its pod, file and environment, with its volumes in a folder here."""
+    """The router's verdict on the settings of its pod, file and environment, with its volumes in a local folder."""
     with tempfile.TemporaryDirectory() as folder:
         at = lambda value: value.replace("/etc/grapevine", folder).replace("/var/lib/grapevine", folder + "/lib")
         env = {e["name"]: at(e["value"]) for e in o.container["env"] if "value" in e}
@@ -222,7 +222,7 @@ def check_config(o, ok=True):
 
 
 def policy(o):
-    """Who reaches which port: its name -> kinds of peers; None: everybody."""
+    """Peers that may reach each port: its name -> kinds of peers; None: everybody."""
     names = {number: name for name, (number, protocol) in o.ports.items() if protocol == "TCP"}
     peers = lambda r: None if "from" not in r else [json.dumps(p, sort_keys=True) for p in r["from"]]
     found = [(names.get(p["port"], p["port"]), peers(r)) for n in o.of("NetworkPolicy")
@@ -251,7 +251,7 @@ def check_rights(case, o):
             case.assertEqual(c["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                                     "capabilities": {"drop": ["ALL"]}})
         case.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"]))
-    # A namespace stands before the service, not in a label behind it: #model=meta-llama/Llama-3.
+    # A namespace comes before the service, not in a label behind it: #model=meta-llama/Llama-3.
     services = [s.partition("#")[0].removeprefix("https://") for s in o.config.get("replica-kubernetes", [])]
     engines = {s.partition("/")[0] if "/" in s else "grapevine" for s in services}
     slices = [r for r in o.of("Role") if r["metadata"]["name"] == "grapevine-grapevine-replicas"]

@@ -1,4 +1,4 @@
-"""What the tests of deploy/ share: YAML, and the tools that may be there or not (make deploy-tools)."""
+"""Shared by the tests of deploy/: YAML, and the tools that may be missing (make deploy-tools)."""
 
 import json
 import os
@@ -34,19 +34,19 @@ def documents(yaml_text):
 
 
 def tool(name):
-    """Where it is, or None."""
+    """The tool's path, or None."""
     return shutil.which(name, path=os.pathsep.join(
         [os.environ.get("PATH", ""), os.path.join(TOOLS, "bin"), os.path.join(TOOLS, "venv", "bin"), "/usr/sbin"]))
 
 
 def commands(heading):
-    """What docs/how-to/secure.md tells to type below a heading, as one script."""
+    """The commands below a heading of docs/how-to/secure.md, as one script."""
     part = re.search(r"(?ms)^### %s\n(.*?)^##" % re.escape(heading), text("docs", "how-to", "secure.md"))[1]
     return "".join(re.findall(r"(?ms)^```(?:sh|text)\n(.*?)^```", part))
 
 
 def anchors(page):
-    """Those of the headings of a page, as a forge makes them."""
+    """Anchors of a page's headings, as a forge makes them."""
     found = set()
     for line in text(*page.split("/")).splitlines():
         if line.startswith("#"):

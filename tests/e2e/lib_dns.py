@@ -1,14 +1,14 @@
-"""A DNS server for tests: A, AAAA and SRV by UDP and TCP, and all that may go wrong.
+"""A DNS server for tests: A, AAAA and SRV by UDP and TCP, with possible failures.
 
     dns = Dns({"engines.test": {"A": ["127.0.0.2"], "AAAA": ["::1"]},
                "_http._tcp.engines.test": {"SRV": [(8001, "e1.engines.test")]}})
     ... --dns-server dns.address
     dns.records["engines.test"]["A"].append("127.0.0.3")
-    dns.mode = "servfail"       # or "refused", "nxdomain", "empty", "silent"; None: as it should
-    dns.modes["AAAA"] = "servfail"   # for questions of that type alone
+    dns.mode = "servfail"       # or "refused", "nxdomain", "empty", "silent"; None: normal
+    dns.modes["AAAA"] = "servfail"   # for queries of that type alone
 
-A name without records gets NXDOMAIN. An answer of more than 512 bytes is cut and says so: whoever wants it
-all asks by TCP. `asked` is the list of (name, type, protocol).
+A name without records gets NXDOMAIN. An answer of more than 512 bytes is cut and marked so: a client
+gets all of it by TCP. `asked` is the list of (name, type, protocol).
 """
 
 import socket

@@ -8,7 +8,7 @@ A test file runs itself again within a namespace of its own (`Story`); there `Hu
     a.run("ip", "addr")              # as root on that host
     p = a.start("grapevine", ...)    # stopped with the hub
 
-Needs root, and ip, nft, nsenter and unshare; `missing()` says what is not there.
+Needs root, and ip, nft, nsenter and unshare; `missing()` names the missing ones.
 """
 
 import functools

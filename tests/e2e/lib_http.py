@@ -1,4 +1,4 @@
-"""HTTP as bytes: a raw client, and messages as they stand on the wire."""
+"""HTTP as bytes: a raw client, and messages as on the wire."""
 
 import http.client
 import json
@@ -8,8 +8,8 @@ import select
 import socket
 import struct
 
-# How much longer than on an idle machine anything may take: SLOW=3 for a busy or an emulated one, and
-# under sanitizers (tests/run.sh). Limits grow with it, and settings of routers that stand for "too long".
+# The factor on all times compared with an idle machine: SLOW=3 for a busy or an emulated one, and
+# under sanitizers (tests/run.sh). Limits grow with it, and settings of routers that mean "too long".
 SLOW = float(os.environ.get("SLOW", "1"))
 LIMIT = 20.0 * SLOW
 HOST = "127.0.0.1"
@@ -205,7 +205,7 @@ class Client:
         return True
 
     def is_open(self):
-        """Nothing came and the connection stands (for this instant)."""
+        """True if no byte came and the connection is open (at this instant)."""
         if self.reader.rest:
             return True
         ready, _, _ = select.select([self.sock], [], [], 0.05)

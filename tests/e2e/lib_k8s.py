@@ -1,13 +1,13 @@
 """A small Kubernetes API server: EndpointSlices, listed in pages and watched, over TLS with a CA of
-its own, for holders of a token. And the folder that Kubernetes mounts into a pod.
+its own, for holders of a token; and the folder that Kubernetes mounts into a pod.
 
     pod = Account(folder)                        # token, ca.crt, namespace
     api = Api(pod)
     api.put("vllm-a", [("127.0.0.1", READY)], port=8000)
     router = ...Router([], "--replica-kubernetes", "ns/vllm", env=api.env, ...)
 
-What goes wrong in real clusters can be made to go wrong: watches that are reset, versions that are
-too old, an API server that is away, hangs, forbids, or sends byte by byte.
+It can imitate failures of real clusters: watches that are reset, versions that are too old, an API server
+that is away, hangs, forbids, or sends byte by byte.
 """
 
 import http.server
@@ -74,7 +74,7 @@ class Account:
             write(self.path("ca.crt"), f.read())
 
     def rotate(self, token):
-        """The token in the file; the API server takes it when it is in api.tokens."""
+        """Replaces the token in the file; the API server accepts the tokens in api.tokens."""
         self.token = token
         write(self.path("token"), token)
 
@@ -83,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def setup(self):
-        # Here, in a thread of the connection: a client that does not go on holds up nobody.
+        # Here, in a thread of the connection: a client that stops delays no other.
         self.request.settimeout(30)
         self.request = self.server.api.tls.wrap_socket(self.request, server_side=True)
         super().setup()
@@ -183,7 +183,7 @@ class Api:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self):
-        """Away: nobody listens, connections are reset."""
+        """Stops listening, and resets connections."""
         if self.server is None:
             return
         self.server.shutdown()
@@ -258,7 +258,7 @@ class Api:
             "addressType": "", "endpoints": None, "ports": None}}
 
     def forget(self):
-        """Compaction: what was before is known no more."""
+        """Compaction: earlier versions are gone."""
         with self.lock:
             self.version += 1
             self.oldest = self.version

@@ -1,7 +1,7 @@
 """A bad network between routers, in user space: no privileges are needed.
 
 Each node has a *place*: an address (UDP and TCP on one port) which it advertises and under which
-alone the others see it. What a node sends to a place is handed on to the node that lives there,
+alone the others see it. Packets of a node to a place are forwarded to the node that lives there,
 from the sender's own place. So each ordered pair of nodes is a link that can be cut, delayed, made
 lossy:
 
@@ -11,8 +11,8 @@ lossy:
     net.cut("r1", "r2")            # both ways; one_way=True: only r1 -> r2
     net.heal()
 
-A cut is what a firewall's DROP is: no side sees an error. A datagram is lost, a connection stands still and
-goes on when the cut is healed. `capture` gets every payload, cut or not, if it is a list.
+A cut acts like a firewall's DROP: no side sees an error. A datagram is lost; a connection stops and
+continues when the cut is healed. `capture` gets every payload, cut or not, if it is a list.
 """
 
 import heapq
@@ -66,7 +66,7 @@ def udp_and_tcp():
 
 
 def owner_of(port, pids):
-    """Whose is the connection from this local port? One of pids, or None."""
+    """The owner, among pids, of the connection from this local port, or None."""
     with open("/proc/net/tcp") as f:
         rows = [line.split() for line in f.readlines()[1:]]
     inodes = {"socket:[%s]" % r[9] for r in rows if int(r[1].rpartition(":")[2], 16) == port}
@@ -126,7 +126,7 @@ class Net:
             self.link(b, a).cut = True
 
     def apart(self, *groups):
-        """Nobody of one group reaches anybody of another."""
+        """Cuts every link between the groups."""
         for i, group in enumerate(groups):
             for other in groups[i + 1:]:
                 for a in group:
@@ -202,7 +202,7 @@ class Net:
         try:
             out.sendto(data, (HOST, to))
         except OSError:
-            pass  # a full buffer or nobody there: lost, as on any network
+            pass  # a full buffer or no receiver: lost, as on any network
 
     # --- TCP -------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class Authority(Pair):
         return pair
 
     def context(self, version=None, alpn=("http/1.1",)):
-        """Of a client that trusts it; `version`: that one alone."""
+        """The context of a client that trusts the CA; `version`: only that one."""
         context = ssl.create_default_context(cafile=self.cert)
         if version is not None:
             context.minimum_version = context.maximum_version = version
@@ -85,7 +85,7 @@ class TlsClient(Client):
         self.reader.sock = self.sock
 
     def names(self):
-        """Those in the certificate that was shown."""
+        """Names in the presented certificate."""
         return [value for _, value in self.sock.getpeercert()["subjectAltName"]]
 
 
@@ -105,7 +105,7 @@ class TlsRouter(Router):
 
 
 class TlsEngine(Engine):
-    """An engine that speaks TLS with the pair, and, with `asks`, wants a certificate of that CA."""
+    """An engine that speaks TLS with the pair and, with `asks`, requires a certificate of that CA."""
 
     def __init__(self, pair, asks=None, **how):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -114,7 +114,7 @@ class TlsEngine(Engine):
             self.context.verify_mode = ssl.CERT_REQUIRED
             self.context.load_verify_locations(asks.cert)
         self.asked_names = []
-        self.handshakes = []  # whether each was resumed
+        self.handshakes = []  # True for each that was resumed
         self.context.sni_callback = lambda sock, name, context: self.asked_names.append(name)
         super().__init__(**how)
         self.url = "https://localhost:%d" % self.port
@@ -136,14 +136,14 @@ class TlsEngine(Engine):
 
 
 class Tap:
-    """Stands before a port and passes bytes on, until told to stop or to cut."""
+    """Sits before a port and passes bytes on, until asked to stop or to cut."""
 
     def __init__(self, port):
         self.to = port
         self.listener = socket.create_server((HOST, 0))
         self.port = self.listener.getsockname()[1]
         self.socks = []
-        self.seen = bytearray()  # what the server sent
+        self.seen = bytearray()  # the server's bytes
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):

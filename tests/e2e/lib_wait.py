@@ -1,7 +1,7 @@
 """Waiting. Tests wait for conditions, with wait_for().
 
-A few need time itself, and say what for: quiet_for() where something must not happen and nothing tells when it could have,
-work_for() in an engine of the test, pace() between the steps of what makes load, rate_of() for how often something happens.
+A few need time itself, and name the purpose: quiet_for() if something must not happen and no event shows when it could
+have, work_for() in an engine of the test, pace() between the steps of a load, rate_of() for a frequency.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from lib_http import LIMIT
 
 
 def wait_for(condition, what, limit=LIMIT, step=0.005):
-    """Polls until condition() is true; returns its value. The longer it has waited, the rarer it asks: it is at most a
-    twentieth late, and what takes seconds costs no processor that other tests want."""
+    """Polls until condition() is true; returns its value. Polls become rarer with time: the result is at most a
+    twentieth late, and long waits leave the processor to other tests."""
     begin = time.monotonic()
     while True:
         value = condition()
@@ -43,7 +43,7 @@ def pace(seconds):
 
 
 def rate_of(count, seconds=1):
-    """How much count() rises in a second, watched for so long."""
+    """The increase of count() per second, watched for so long."""
     before, began = count(), time.monotonic()
     time.sleep(seconds)
     return (count() - before) / (time.monotonic() - began)
@@ -51,7 +51,7 @@ def rate_of(count, seconds=1):
 
 @contextlib.contextmanager
 def stopped(process):
-    """The process (a child) stands still within the block: surely, not soon."""
+    """The process (a child) is stopped within the block: surely, not just soon."""
     process.signal(signal.SIGSTOP)
     try:
         wait_for(lambda: os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")

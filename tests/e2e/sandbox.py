@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a program as grapevine.service would have it run, without systemd: as nobody, without a capability, with
+"""Runs a program as grapevine.service would, without systemd: as user nobody, without a capability, with
 every file system read-only, and under a seccomp filter of the unit's SystemCallFilter, which ends the process
 at a call that the unit forbids (systemd would answer with an error: the router might get by with that).
 
 usage: sandbox.py UNIT COMMAND...    (as root)
 
-What a process may not create here stands in the unit: other families of sockets, memory that can be written and
-run. `why_not()` says what the machine lacks.
+The unit lists the objects that a process may not create: other families of sockets, memory that can be written and
+run. `why_not()` names the machine's missing features.
 """
 import ctypes
 import ctypes.util
@@ -94,7 +94,7 @@ def filter_calls(unit):
     def rule(action, call, *compares):
         number = seccomp.seccomp_syscall_resolve_name(call.encode())
         if number < 0:
-            return  # of another architecture
+            return  # another architecture
         array = (Compare * max(len(compares), 1))(*compares)
         if seccomp.seccomp_rule_add_array(context, ctypes.c_uint32(action), number, len(compares), array) != 0:
             sys.exit("sandbox: no rule for " + call)

@@ -1,5 +1,5 @@
-"""LoRA adapters: routers keep each where it is loaded, and try one that nobody lists where a replica
-is marked as loading on demand."""
+"""LoRA adapters: routers keep each where it is loaded, and try an unlisted one at a replica marked as loading on
+demand."""
 
 import json
 import random
@@ -54,7 +54,7 @@ class Adapters(Case):
         self.assertLessEqual(self.loads(engines), 2 * len(NAMES))
 
     def test_who_looks_at_load_alone_loads_over_and_over(self):
-        """What the test above would see if it saw nothing."""
+        """A policy that looks only at load reloads adapters again and again: the control of the test above."""
         engines = self.fleet()
         r = self.router([e.url for e in engines], "--policy", "round_robin")
         self.ready([r], NAMES[0])

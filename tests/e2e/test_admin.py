@@ -36,8 +36,8 @@ def has_ipv6():
 
 
 class AdminOffLoopback(Case):
-    """An admin port that other machines reach. One of this machine's own addresses stands for
-    them: a connection to it comes from it."""
+    """An admin port reachable from other machines. One of this machine's own addresses acts as another machine: a
+    connection to it comes from it."""
 
     CHANGES = (("POST", "/replicas?replica=10.0.0.9:80"), ("DELETE", "/replicas?replica=%s"),
                ("POST", "/drain?replica=%s"), ("POST", "/undrain?replica=%s"),

@@ -128,7 +128,7 @@ class Answers(Clustered):
         self.assertEqual(set(fields(json.loads(error))), set(fields(real["error"])))
 
     def test_the_words_of_the_page_are_fields(self):
-        """What its tables explain stands in the example above them."""
+        """Every word in the page's tables is a field of the example above."""
         for call, section in sections().items():
             example = re.search(r"```json\n(.*?)```", section, re.S)
             for row in re.findall(r"^\| ((?:`[\w.]+`(?:, )?)+) \|", section, re.M):

@@ -1,4 +1,4 @@
-"""The admin port's tokens, its port for probes, and a stranger who tries every call of it."""
+"""The admin port's tokens, its port for probes, and a stranger that tries every call."""
 
 import json
 import os
@@ -125,7 +125,7 @@ class Stranger(TokensCase):
     """Every path and method that GET / and gvctl know, without a token."""
 
     def paths(self, r, headers=()):
-        """Of GET / and of gvctl, which lists calls that have no better name by their path."""
+        """Paths in GET / and gvctl, which lists calls without a better name by their path."""
         index = r.admin("GET", "/", headers=headers).body.decode()
         found = set(re.findall(r"^\w+ +(/\S*)", index, re.M))
         self.assertGreater(len(found), 12)
@@ -135,7 +135,7 @@ class Stranger(TokensCase):
                                "/./drain?replica=10.0.0.9:80", "/explain?all=1", "/%72eplicas"})
 
     def state(self, r, headers=()):
-        """What a stranger must not change."""
+        """State that a stranger must not change."""
         rows = r.admin("GET", "/replicas", headers=headers).json
         return ([(x["name"], x["wish"]) for x in rows],
                 r.admin("GET", "/config", headers=headers).body)
@@ -152,7 +152,7 @@ class Stranger(TokensCase):
             return types.SimpleNamespace(status=int(head.split()[1]), body=body)
 
     def scan(self, r, host, paths, open_paths):
-        """What each call answers: {(method, path): answer}."""
+        """Each call's answer: {(method, path): answer}."""
         seen = {}
         for method in METHODS:
             for path in paths:
@@ -225,7 +225,7 @@ class Stranger(TokensCase):
             code, out, err = run("gvctl", "--admin", "http://%s:%d" % (outside, r.admin_port), "--token-file",
                                  self.files[1], "explain", f.name)
             self.assertEqual((code, err), (1, ""))
-            self.assertIn("no replica serves the model", out)  # of this router
+            self.assertIn("no replica serves the model", out)  # this router's answer
             self.assertEqual(r.events("admin_refused")[0]["path"], "/explain")
 
     def test_with_both_tokens_nothing_is_shown(self):

@@ -15,7 +15,7 @@ from agents import classifiers  # noqa: E402
 
 STORIES = os.path.join(ROOT, "tests/unit/proxy/stories")
 ROOMS = ("own", "exchange", "guard", "client")
-# What lasts though its status is 5xx: they say x-should-retry: false.
+# Lasting errors with status 5xx: they carry x-should-retry: false.
 LASTING = r"Engines died after this request\. It is not sent|The request (came back to this router|passed \d+ routers)|method is not|HTTP version|transfer coding"
 # The stories do not show these: their lines cut long bodies, and end-to-end tests try the rest. With the status that each has.
 AGAIN = " Provider returned error %d (server error): try again later."
@@ -46,7 +46,7 @@ def strings(text):
 
 
 def messages():
-    """What the source can say to a client: sentences."""
+    """The source's messages to clients: sentences."""
     for room in ROOMS:
         folder = os.path.join(ROOT, "node/proxy", room)
         for name in sorted(os.listdir(folder)):
@@ -59,7 +59,7 @@ def messages():
 
 
 def errors():
-    """Of all stories: (story, status or None of an event, body, x-should-retry)."""
+    """Errors of all stories: (story, status or None of an event, body, x-should-retry)."""
     for name in sorted(os.listdir(STORIES)):
         with open(os.path.join(STORIES, name), encoding="utf-8") as f:
             lines = f.read().splitlines()

@@ -85,7 +85,7 @@ class Bodies(Fakes):
         self.assertEqual(e.requests[0].body, form(b"whisper-large-v3"))
 
     def test_what_is_asked_of_engines_beside_it(self):
-        """Usage that the client does not ask for stands in front: both edits in one body."""
+        """The router asks engines for usage that the client did not request: both edits in one body."""
         e = self.of("llama-70b")
         r = self.router([e.url + "#engine=vllm"], ALIAS, "g=llama-70b")
         got = self.post(r, "g", stream=True)
@@ -176,7 +176,7 @@ class Fallbacks(Fakes):
         r = self.router([a, b], ALIAS, "x=a>b", *PROBES)
         self.assertEqual(self.told(self.post(r, "x")), (200, "a", None))
         a.refuse()
-        # The first ones meet it dead, and their bodies are written anew; then probes find it down.
+        # The first ones find it dead, and their bodies are written anew; then probes find it down.
         for path in (CHAT, "/v1/completions", "/v1/messages", "/v1/responses"):
             got = self.client(r).post(path, dict(chat("x"), prompt="x", input="x"))
             self.assertEqual(self.told(got), (200, "b", "true"), got)
@@ -211,7 +211,7 @@ class Fallbacks(Fakes):
                     self.assertEqual(self.told(got), (200, "a-much-longer-name", "true"), got)
                     self.assertEqual(b.requests[-1].body, frame % b'"a-much-longer-name"')
         got = self.client(r).ask("POST", "/v1/audio/transcriptions", form(b"x"), FORM)
-        if got.status == 200:  # what may be no computation is sent again only if it never arrived
+        if got.status == 200:  # a request that may be no computation is sent again only if it never arrived
             self.assertEqual(b.requests[-1].body, form(b"a-much-longer-name"))
         r.quiet()
 

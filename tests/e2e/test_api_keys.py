@@ -1,5 +1,5 @@
-"""In front of engines that want an API key: with the router's own key all is as without, and without
-one the models are learned from what clients ask with theirs."""
+"""Engines that require an API key: with the router's own key everything works as without a key; without one the router
+learns models from clients' requests."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class KeyCase(Case):
         with open(path + ".new", "w") as f:
             f.write(text)
         os.chmod(path + ".new", mode)
-        os.rename(path + ".new", path)  # nobody sees half of it
+        os.rename(path + ".new", path)  # no reader sees half of it
         return path
 
     def two(self, *args):
@@ -154,7 +154,7 @@ class WithoutAKey(KeyCase):
         r.quiet()
 
     def test_a_model_whose_replica_is_down_is_not_404(self):
-        """It may well exist: nobody answered, or nobody is asked."""
+        """The model may well exist: no replica answered, or none can be asked."""
         for when_all_down in ("try", "refuse"):
             self.model_down(when_all_down)
 
@@ -171,7 +171,7 @@ class WithoutAKey(KeyCase):
 
 
 class Held(KeyCase):
-    """The 404 that is held until it is judged, of scripted engines that refuse to list models."""
+    """The 404 that is kept until its verdict, of scripted engines that refuse to list models."""
 
     def refusing(self, n=1, models=()):
         engines = [self.engine(models=models) for _ in range(n)]

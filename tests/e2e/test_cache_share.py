@@ -42,7 +42,7 @@ class Share(Case):
         return (usage["prompt_tokens"], (usage["prompt_tokens_details"] or {})["cached_tokens"])
 
     def all_forms(self, r, model):
-        """Asks the same prompt in every form, twice; returns what was told of each answer."""
+        """Asks the same prompt in every form, twice; returns each answer's usage."""
         told = []
         for _ in range(2):
             got = self.ask(r, CHAT, chat([message("user", PROMPT)], model=model))
@@ -83,7 +83,7 @@ class Share(Case):
             self.assertGreater(told[-1][1], 0)  # there were hits
             for i, what in enumerate(("prompt", "cached")):
                 wanted[what][engine.name, model] = sum(t[i] for t in told)
-            # A stream that nobody asks for its usage tells nothing, and counts nowhere.
+            # A stream without a request for usage reports none, and counts nowhere.
             self.ask(r, CHAT, chat([message("user", PROMPT)], model=model, stream=True))
         r.quiet()
         got = {what: counted(r, what) for what in wanted}

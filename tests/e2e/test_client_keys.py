@@ -1,4 +1,4 @@
-"""Who may call: API keys of clients, what they may use and how much, and what engines see of them."""
+"""API keys of clients: permissions, limits, and the parts that engines see."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class KeysCase(Case):
         path = os.path.join(self.folder, name)
         with open(path + ".new", "w") as f:
             f.write(text)
-        os.rename(path + ".new", path)  # nobody sees half of it
+        os.rename(path + ".new", path)  # no reader sees half of it
         return path
 
     def read(self):
@@ -194,7 +194,7 @@ class TheFile(KeysCase):
         self.assertEqual(len(r.events("client_keys_refused")), 2)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 401)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 200)
-        self.write("keys", first)  # what was read once is new again
+        self.write("keys", first)  # a file that was read once is new again
         r.wait_event("client_keys_read", 4)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 401)
@@ -316,7 +316,7 @@ class TheFile(KeysCase):
         self.assertEqual(self.read(), before)
 
     def test_gvctl_takes_the_options_of_all_commands(self):
-        """Who has an alias with --admin and --token-file got `unrecognized option`."""
+        """An alias with --admin and --token-file got `unrecognized option`."""
         common = ("--admin", "https://nowhere:1", "--insecure", "--timeout", "3")
         code, out, err = run("gvctl", *common, "key", "new", "alice", "--in-flight", "4", "-o", "json")
         self.assertEqual((code, err), (0, ""))
@@ -412,7 +412,8 @@ class WhatTheyMay(KeysCase):
         self.assertEqual(r.metrics()[label], 36)
 
     def test_nothing_in_the_background(self):
-        """It is answered at once, and used tokens and a place at the engine that nobody counted."""
+        """Background requests are refused: the answer came at once, but the request used uncounted tokens and a place
+        at the engine."""
         e = self.engine_of({"id": "resp_1", "status": "queued", "usage": None})
         alice = self.new("alice", "--tokens-per-minute", "100")
         bob = self.new("bob", "--in-flight", "1")

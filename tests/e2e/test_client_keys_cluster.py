@@ -20,7 +20,7 @@ class OverAllRouters(Clustered):
         return out.strip()
 
     def test_requests_a_minute(self):
-        """What one router lets through the others count, and one that starts later learns it."""
+        """The others count the requests of each router, and a router that starts later learns the counts."""
         e = self.engine().replies(answer_json(ANSWER))
         key = self.new_client("alice", "--requests-per-minute", "30")
         first, second = self.cluster(2, [e], "--client-keys-file", self.keys)

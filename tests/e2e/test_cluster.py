@@ -47,8 +47,8 @@ class Members(Clustered):
                  (names, self.members(r)), step=0.02)
 
     def one_seed(self, listen, loopback):
-        """The README's lines made a star: the two that joined had no session with each other, and
-        when their seed went each held the other for dead."""
+        """The README's lines made a star: the two that joined had no session with each other, and when their seed left,
+        each believed the other dead."""
         sim = self.sim()
         first = self.node("r1", [sim], listen=listen)
         seed = "%s:%d" % (loopback, first.gossip_port)
@@ -126,7 +126,7 @@ class Members(Clustered):
         self.converge(nodes[0], 3)
 
     def test_convergence_says_what_is_amiss(self):
-        """It was equal with itself before it had joined anybody, and blamed the way for the dead."""
+        """A router was equal with itself before joining any other, and blamed the network for the dead."""
         e = self.engine()
         early = self.node("r0", [e], join="%s:%d" % (HOST, closed_port()), ready=False)
         status, out, err = gvctl("convergence", admin=early.admin_port)
@@ -155,7 +155,7 @@ class Members(Clustered):
         self.assertIn("not asked: r3 (dead)", out)
 
     def test_convergence_in_words(self):
-        """What lasts for moments in a cluster, by a router that says so for as long as it is asked."""
+        """Momentary states of a cluster, at a router that reports them for as long as it is asked."""
         fine = {"ready": True, "registry": "1", "whole_index": "2", "reports": "4", "index": []}
         other = dict(fine, index=[{"generation": 7, "digest": "5", "entries": 1}])
         joins = dict(fine, ready=False)
@@ -207,7 +207,8 @@ class Members(Clustered):
         self.converge(nodes[0], 3)
 
     def test_a_question_ends_with_who_dies_of_it(self):
-        """It has to come before r2 is held for dead, which takes a moment: where it does not, once more."""
+        """The request has to come before r2 is believed dead, which takes a moment: if not, the test tries once
+        more."""
         nodes, out = self.cluster(2, [self.engine()]), "not asked"
         for _ in range(10):
             self.wait_alive(nodes[0], ["r1", "r2"])

@@ -43,7 +43,7 @@ class Breakers(Clustered):
             for r in routers:
                 self.assertEqual(self.ask(r), 200)
         if time.monotonic() - began < 0.6:  # on a busy machine the first back-off may be over
-            self.assertEqual(len(bad.requests), asked)  # nobody tries while it runs
+            self.assertEqual(len(bad.requests), asked)  # no router tries while it runs
         end = time.monotonic() + 5
         while time.monotonic() < end:
             for r in routers:

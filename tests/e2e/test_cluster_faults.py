@@ -1,4 +1,4 @@
-"""What goes wrong around routers heals by itself: deaths, pauses, bad networks, wrong clocks.
+"""Faults around routers repair themselves: deaths, pauses, bad networks, wrong clocks.
 
 The same by hand, with the times seen: docs/faults.md. Nodes see each other through lib_net.Net.
 """
@@ -86,7 +86,7 @@ class Faulty(Clustered):
         return held[self.choice(r, talk)] or not any(held.values())
 
     def held(self, r, talk):
-        """Which are believed to hold something. (How many tokens a byte is, each learns for itself.)"""
+        """Replicas believed to cache something. (Each router learns for itself how many tokens a byte is.)"""
         return tuple((x["replica"], x["cached_tokens"] > 0) for x in self.explained(r, talk)["replicas"])
 
     def knows(self, r, talk, tokens=300):
@@ -225,7 +225,7 @@ class Deaths(Faulty):
             self.assertTrue(self.knows(r, talk, 600))
         before = len(talk.where)
         talk.ask(nodes[0])
-        self.assertGreater(talk.cached[before], 0)  # all of it, if the load lets it go there
+        self.assertGreater(talk.cached[before], 0)  # the whole prompt, if the load lets it go there
 
     def test_an_engine_restart_that_only_one_sees(self):
         sims = [self.sim(*FAST) for _ in range(2)]
@@ -367,7 +367,7 @@ class Networks(Faulty):
         self.agreed(nodes, talks)
 
     def test_seeds_that_come_up_later(self):
-        """By name; and one that is never there, and one whose name nobody knows."""
+        """Seeds by name; one that never comes up, and one with an unknown name."""
         sims = [self.sim(*FAST)]
         port, never = closed_port(), closed_port()
         nobody = Dns({})
@@ -444,8 +444,7 @@ class Clocks(Faulty):
 
 class Keys(Faulty):
     def test_a_key_is_rolled_node_by_node(self):
-        """Each has its own copy of the file; in every mixed state news goes around, and nobody is
-        suspected."""
+        """Each node has its own copy of the file; in every mixed state news spread, and no node is suspected."""
         sims = [self.sim(*FAST)]
         self.names = ["r1", "r2", "r3"]
         keys, text = {}, self.read_key()
@@ -481,8 +480,8 @@ class Keys(Faulty):
 
 class Sniffer(Faulty):
     def test_an_observer_learns_nothing(self):
-        """No prompt, no id of one, no name and no address stands in what goes over the wire; that
-        the ids looked for are the right ones is seen in the memory of the routers."""
+        """No prompt, no id of one, no name and no address is in the traffic; the routers' memory proves that the
+        searched ids are the right ones."""
         self.net.capture = []
         sims = [self.sim(*FAST) for _ in range(2)]
         nodes = self.bad_cluster(3, sims)
@@ -540,7 +539,7 @@ def socket_bytes(port):
 
 
 def memory_of(pid):
-    """What the process can write to, but for what is huge (shadow memory of a sanitizer)."""
+    """The process's writable memory, without huge areas (shadow memory of a sanitizer)."""
     out = []
     with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb", 0) as memory:
         for line in maps:

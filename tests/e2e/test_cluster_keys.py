@@ -111,7 +111,7 @@ class Keys(Clustered):
         """Each one is a sign of life, but the handshake has its time as a whole."""
         r = self.node("r1", [self.engine()])
         with socket.create_connection((HOST, r.gossip_port), LIMIT) as s:
-            s.sendall(struct.pack("<H", 4 + 32 + 16))  # how long its hello is
+            s.sendall(struct.pack("<H", 4 + 32 + 16))  # the length of its hello
 
             def closed():
                 if select.select([s], [], [], 0)[0]:
@@ -176,8 +176,8 @@ class Keys(Clustered):
         return os.path.join(folder, "key")
 
     def test_a_new_key_file_is_taken_without_a_signal(self):
-        """And a router that starts with a file that the others have not got yet, two steps ahead,
-        began sessions with a key that they did not have: it was alone, and said it was ready."""
+        """A router that starts with a file that the others do not have yet, two steps ahead, finds them too. It began
+        sessions with a key that they did not have: it was alone, and reported ready."""
         e = self.engine()
         texts = [self.read_key()]
         for option in ("--next", "--promote", "--finish"):

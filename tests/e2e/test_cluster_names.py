@@ -62,7 +62,7 @@ class Names(Clustered):
                      "it counts, and the other waits")
         wait_for(lambda: [e["waits"] for e in nodes[0].events("replicas_full")] == [sims[2].name],
                  "it is logged")
-        # What is removed gives its place to what waits.
+        # A removed name gives its place to a waiting one.
         change("remove", sims[1], nodes[0])
         for r in nodes:
             wait_for(lambda: names(r) == sorted([sims[0].name, sims[2].name]), "it is removed, and the other is in")

@@ -51,8 +51,8 @@ def run(*command, stdin=None):
 
 
 class Router:
-    """A process in a namespace of its own, cabled to the bridge before it begins. Its host name, by which others find
-    its admin port, is its address."""
+    """A process in its own namespace, cabled to the bridge before it begins. Its host name, by which others find its
+    admin port, is its address."""
 
     def __init__(self, i, folder, join, rules):
         self.name, self.address = "r%d" % i, address(i)
@@ -121,8 +121,8 @@ def until(what, done):
 
 
 def filtered(folder):
-    """The gossip port takes UDP alone. And each router's replica on its loopback is its own, also at
-    the first one, which learns only then that there are other machines."""
+    """The gossip port is open for UDP only. Each router's replica on its loopback is its own, also at the first one,
+    which learns only then that there are other machines."""
     hub()
     routers = []
     try:
@@ -148,7 +148,7 @@ def filtered(folder):
         with urllib.request.urlopen("http://%s:9090/metrics" % joiner.address, timeout=5) as f:
             if b"grapevine_cluster_members_tcp_filtered 1\n" not in f.read():
                 raise SystemExit("no metric says it")
-        # What fits into datagrams goes both ways.
+        # Everything that fits into datagrams goes both ways.
         want = {"127.0.0.1:9@r0", "127.0.0.1:9@r1"}
         until("both list both", lambda: all(set(r.replicas()) == want for r in routers))
         for r, other in (routers, reversed(routers)):
@@ -168,7 +168,7 @@ def filtered(folder):
                             (("127.0.0.1:9@r0",), "gvctl: Nothing was sent to `127.0.0.1:9@r0`: %s. (404)\n" % foreign)):
             if reset(*names) != (1, text):
                 raise SystemExit("reset-cache %s says %s" % (names, reset(*names)))
-        # What is listed can be drained and removed, and by the plain name at its own router.
+        # A listed replica can be drained and removed, and by the plain name at its own router.
         for command, name in (("drain", "127.0.0.1:9@r0"), ("remove", "127.0.0.1:9@r0"), ("drain", "127.0.0.1:9"), ("remove", "127.0.0.1:9")):
             run(*joiner.inside, binary("gvctl"), command, name)
         until("both are gone", lambda: all(r.replicas() == {} for r in routers))

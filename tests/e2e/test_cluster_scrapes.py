@@ -21,7 +21,7 @@ class Scrapes(Clustered):
     def setUp(self):
         super().setUp()
         self.running, self.awake, self.started = 3, 1, 1700000000
-        self.readers = []  # which router it was, each time
+        self.readers = []  # the reading router, each time
         self.e = self.engine()
 
         def metrics(asked):

@@ -1,4 +1,5 @@
-"""What routers share: prefixes, stored responses, and replicas that are drained, added and removed at run time."""
+"""State that routers share: prefixes, stored responses, and replicas that are drained, added and removed at run
+time."""
 
 import json
 import os
@@ -51,7 +52,7 @@ class Shared(Clustered):
             other = self.client(nodes[1]).ask("GET", "/v1/responses/" + got.json["id"])
             self.assertEqual((other.status, other.get("x-grapevine-replica")),
                              (200, got.get("x-grapevine-replica")))
-        for r in nodes:  # who has it was known: without that, all are asked in turn
+        for r in nodes:  # the holder was known: otherwise all are asked in turn
             self.assertEqual(r.metric("retries_total"), 0)
 
     def test_a_joiner_knows_before_it_is_ready(self):
@@ -195,7 +196,7 @@ class Shared(Clustered):
             head, *lines = out.splitlines()[:3]
             rows = {line.split()[0]: line.split()[head.split().index("FROM")] for line in lines}
             self.assertEqual([rows[s.name] for s in sims], where)
-        # What a router that left has named goes on: it answers. An operator ends it.
+        # A replica named by a router that left stays: it answers. An operator removes it.
         second.stop()
         wait_for(lambda: first.events("member_left"), "that r2 left")
         self.assertEqual(gvctl("remove", sims[1].name, admin=empty.admin_port)[0], 0)

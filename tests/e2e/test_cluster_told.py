@@ -1,4 +1,4 @@
-"""What a router says of its cluster: somebody who reads the log finds out what is wrong."""
+"""A router's reports about its cluster: a reader of the log finds the cause of a trouble."""
 
 import json
 import os
@@ -91,7 +91,7 @@ class Alone(Clustered):
         self.assertEqual((ready["from"], ready["alone"]), ("r1", False))
         self.assertEqual(first.wait_event("cluster_ready")["alone"], True)
         wrong = "%s:%d" % (HOST, closed_port())
-        self.missed(self.node("r1", [e], join=wrong), wrong)  # which takes as long as the others would wait
+        self.missed(self.node("r1", [e], join=wrong), wrong)  # takes as long as the others would wait
         for r in (first, second):
             self.assertEqual(r.events("join_unanswered"), [])
             self.assertEqual(r.events("gossip_refused_key"), [])
@@ -228,7 +228,7 @@ class Signals(Clustered):
         r = self.router(engines, "--health-interval", "100ms", "--health-timeout", slow_ms(1000),
                         "--health-failures", "1")
         r.wait_up(3)
-        checks = []  # that wait for their answers
+        checks = []  # checks that wait for their answers
         for e in engines:
             e.probes["/health"] = checks.append
 

@@ -115,7 +115,7 @@ CODE = {"error": {"message": "too long", "type": "invalid_request_error", "code"
 
 
 class Refused(Clustered):
-    """What the estimate cannot know: the short one says no, in the words of each engine and API."""
+    """Errors beyond the estimate: the replica with the shorter context refuses, in the words of each engine and API."""
 
     def engines(self, said, status=400):
         """The short one refuses all; the long one serves all."""
@@ -203,8 +203,8 @@ class Refused(Clustered):
         self.assertEqual((got.status, got.get("retry-after")), (503, "1"), got)
         r2 = self.router([short, long], "--when-all-down", "refuse", wait_up=False)
         wait_for(lambda: short.name in {e["replica"] for e in r2.events("replica_up")}, "the short one")
-        self.assertEqual(self.client(r2).post(CHAT, {"model": "m", "messages": []}).status, 400)  # how long the
-        # other one is it has never heard
+        self.assertEqual(self.client(r2).post(CHAT, {"model": "m", "messages": []}).status, 400)  # the other's
+        # context is unknown
 
 
 if __name__ == "__main__":

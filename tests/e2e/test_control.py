@@ -106,7 +106,7 @@ class All(Clustered):
         status, out, err = gvctl("reset-cache", "--model", "other", admin=routers[0].admin_port)
         self.assertEqual((status, out, err),
                          (1, "", "gvctl: No replica lists the model `other`. (404)\n"))
-        # A name that is empty is nobody's: a script's variable was not set.
+        # An empty name matches nothing: a script's variable was not set.
         before = [len(e.requests) for e in engines]
         for words, why in (([""], "No replica is given: want ?replica=HOST:PORT."),
                            (["--model", ""], "No model is given: want ?model=NAME.")):
@@ -118,7 +118,7 @@ class One(Case):
     def test_paths_bodies_and_whom_they_are_for(self):
         a, b = (steered(self.engine(models=(m,))) for m in ("m", "n"))
         dead = "http://127.0.0.1:%d" % closed_port()
-        r = self.router([a, b, dead], "--engine-control-paths", "all")  # two are up and have told their models
+        r = self.router([a, b, dead], "--engine-control-paths", "all")  # two are up and have listed their models
         c = self.client(r)
         got = c.ask("POST", "/sleep?level=1&mode=wait", b"")
         self.assertEqual((got.status, got.get("x-grapevine-reason")), (502, "bad_gateway"))

@@ -1,5 +1,5 @@
-"""Pages in browsers, from another origin: what the router answers itself says that they may read it, as engines' answers
-do; and preflights are answered, which have no key."""
+"""Pages in browsers, from another origin: the router's own answers allow reading, as engines' answers do; and
+preflights, which carry no key, are answered."""
 
 import os
 import tempfile
@@ -50,7 +50,7 @@ class Cors(Case):
     def test_an_engines_answer_says_it_once(self):
         got = self.client(self.r).ask("POST", CHAT, b'{"model": "m"}', [ORIGIN])
         self.assertEqual((got.status, got.all(ALLOW), got.get("access-control-expose-headers")), (200, ["*"], None))
-        self.e.replies(answer(500, b"{}"))  # and what it does not say is not added
+        self.e.replies(answer(500, b"{}"))  # and absent headers are not added
         self.assertEqual(self.client(self.r).ask("POST", CHAT, b'{"model": "m"}', [ORIGIN]).all(ALLOW), [])
 
     def test_preflights_are_answered(self):

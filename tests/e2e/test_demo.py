@@ -1,4 +1,4 @@
-"""`make demo` at a reduced length: what it prints is what the README promises, and it leaves nothing behind."""
+"""`make demo` at a reduced length: it prints the README's promises, and leaves nothing behind."""
 
 import os
 import re
@@ -15,7 +15,7 @@ POLICIES = ["round_robin", "session", "cache_aware"]
 
 
 def demo(**env):
-    """Its output. It is the leader of its session, whose processes are all that it started."""
+    """The demo's output. The demo leads its session, which has exactly the processes that it started."""
     p = subprocess.Popen(["tests/bench/demo.sh"], cwd=TOP, env={**os.environ, "BUILD": BUILD, "REQUESTS": "40", **env},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
@@ -65,7 +65,7 @@ class Demo(unittest.TestCase):
         self.assertGreater(int(turns[3][5]), 0, "router 1 knows what it sent in the first turn")
         self.assertEqual(len([line for line in self.part(out, "What router 1 knows") if " alive " in line]), 3)
         self.assertIn("\nequal: all 3 living routers", out)
-        # On a machine that stands still now and then an engine may be avoided for a moment.
+        # On a machine with occasional pauses an engine may be avoided for a moment.
         believed = self.part(out, "What router 1 believes")
         self.assertEqual(len([line for line in believed if re.search(r" (up|avoided) ", line)]), 4, believed)
 

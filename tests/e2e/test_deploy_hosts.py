@@ -90,7 +90,7 @@ class Fleet:
         return p.returncode, p.stdout, p.stderr
 
     def asked(self, address):
-        """What systemctl was asked for, but for whether it runs."""
+        """Requests to systemctl, except for is-active."""
         text = self.hosts[address].run("cat", "/etc/grapevine/asked", ok=False).stdout
         return [line for line in text.splitlines() if not line.startswith(("is-active", "enable", "show"))]
 
@@ -154,7 +154,7 @@ def story_rollout(fleet):
     expect([fleet.asked(a) for a in all_hosts], [["start grapevine", "restart grapevine"]] * 3, "each was restarted")
     times = re.findall(r"(r\d): (restarting|ready)", out)
     expect(times, [(r, what) for r in ("r1", "r2", "r3") for what in ("restarting", "ready")], "one after the other")
-    # What cannot be stops at the first host, before anything is changed.
+    # An impossible change stops at the first host, before anything is changed.
     write(fleet.at("bad"), fleet.config + "polcy: cache_aware\n")
     status, out, err = fleet.rollout(*all_hosts, config="bad")
     expect(status, 1, out)

@@ -315,7 +315,7 @@ class Helm(unittest.TestCase):
               for p in s["spec"]["ports"] if p["targetPort"] in (5557, "kv-events")}
         self.assertEqual(to, {"grapevine-kv-events": "ClusterIP"})
         self.assertEqual([p["port"] for p in o.one("Service", "grapevine-kv-events")["spec"]["ports"]], [5557])
-        # Nobody else reaches it, and they reach nothing else.
+        # No other pod reaches it, and the routers reach nothing else.
         self.assertEqual(policy(o), {**policy(plain), "kv-events": [of_namespace("inference")]})
         monitor = o.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
         self.assertFalse(monitor.items() <= o.one("Service", "grapevine-kv-events")["metadata"]["labels"].items())

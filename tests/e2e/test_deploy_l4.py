@@ -1,6 +1,5 @@
-"""The examples of deploy/l4 as they stand, each on machines of its own (network namespaces): requests reach all three
-routers, none fails while a router is stopped as an operator would, and a dead one is asked no more.
-"""
+"""The examples of deploy/l4 as written, each on its own machines (network namespaces): requests reach all three
+routers, none fails while a router is stopped as an operator would, and a dead one gets no more requests."""
 
 import json
 import os
@@ -63,7 +62,7 @@ class World:
         return None if p.returncode == 0 else p.stderr + p.stdout
 
     def troubles(self):
-        """What routers warned of, and requests that failed."""
+        """Warnings of routers, and failed requests."""
         lines = []
         for host in self.routers:
             with open(host.log) as f:
@@ -126,7 +125,7 @@ class Load(threading.Thread):
 
 
 def balanced(world, where):
-    """All get some; one that is stopped loses nobody's request; one that is dead is asked no more."""
+    """All get some; stopping one loses no request; a dead one gets no more."""
     wait_for(lambda: world.ask(where) is None and all(world.asked(r) for r in world.routers), "each is asked")
     load = Load(lambda: world.ask(where))
     first = world.routers[0]

@@ -1,5 +1,5 @@
-"""Three routers with TLS, keys and tokens on one machine, as docs/how-to/secure.md tells it: the commands as they stand, in a
-network of their own."""
+"""Three routers with TLS, keys and tokens on one machine, as in docs/how-to/secure.md: its commands as written, in
+their own network."""
 
 import os
 import subprocess

@@ -13,7 +13,7 @@ from lib import LIMIT
 from lib_deploy import TOP, anchors, documents, path, text, tool
 from test_demo import BUILD, left_of
 
-OTHERS = {"up"}  # of Prometheus itself
+OTHERS = {"up"}  # Prometheus's own
 RULES = ("recording.yaml", "alerts.yaml")
 ROW = re.compile(r"^\| `(grapevine_\w+)(?:\{([\w,]+)\})?` \| (\S+)", re.M)
 OWN = {"namespace", "job", "instance", "pod", "le", "model"}  # labels that a scrape adds, that of histograms, and that of models

@@ -13,7 +13,7 @@ from lib import HOST, LIMIT, Case, Client, answer, closed_port, wait_for
 from lib_dns import Dns
 from lib_cluster import Clustered, gvctl, run_grapevine
 
-SLOW_S = 0.02  # of an answer: some are always under way
+SLOW_S = 0.02  # time of an answer: some are always under way
 ADDRESSES = ["127.0.0.%d" % n for n in range(2, 60)]
 
 
@@ -113,7 +113,7 @@ class Found(Case):
         return self.replicas(r)[name]["sources"]
 
     def leave(self, engine):
-        """The pod ends as pods do: what it has is finished, then its port is closed."""
+        """The pod ends as pods do: it finishes its requests, then its port is closed."""
         busy = threading.Event()
         wait_for(lambda: all(a.body is not None for a in list(engine.requests)), "the last bodies")
         busy.wait(5 * SLOW_S)
@@ -184,7 +184,7 @@ class Files(Found):
         line, = [x for x in gvctl("replicas", "-o", "wide", admin=r.admin_port)[1].splitlines()
                  if x.startswith(b.name)]
         self.assertIn(" gone ", line)
-        # What an operator adds stands above the source.
+        # An operator's addition has priority over the source.
         self.assertEqual(gvctl("add", b.name, admin=r.admin_port)[0], 0)
         self.wait_replicas(r, a.name, b.name)
 
@@ -511,7 +511,7 @@ class Routers(Clustered, Found):
         asking.wait_used(b.name)
         self.write(b.url)
         self.wait_replicas(first, b.name)
-        # The other router has no list of its own: it hears that nobody names it any more.
+        # The other router has no list of its own: it learns that no router names the replica any more.
         wait_for(lambda: a.name not in self.replicas(second), "it is gone there")
         self.leave(a)
         asking.wait_used(b.name)

@@ -54,7 +54,7 @@ class Connections(TokensCase):
 
 
 class Bodies(TokensCase):
-    """Nobody without a key or a token has the router hold the body of a request."""
+    """Without a key or a token no client makes the router buffer the body of a request."""
 
     BODY = b'{"model":"m","messages":[{"role":"user","content":"%s"}]}' % (b"x" * 300000)
 
@@ -84,7 +84,7 @@ class Bodies(TokensCase):
         r.quiet()
 
     def test_the_admin_port_judges_heads(self):
-        """Who may not call hears so at once, however much is still to come, and may send it."""
+        """A client without permission gets its refusal at once, however long the body, and may send the rest."""
         e, r = self.router_with("--probe-listen", HOST + ":0")
         undrain = "/undrain?replica=" + e.name
         for port, path, token, status in (

@@ -1,5 +1,5 @@
-"""A router that stops is still served to by load balancers that have not noticed: it is not ready at
-once, and closes its port only `drain-delay` later."""
+"""A stopping router still gets connections from load balancers that have not noticed: it is unready at once, and closes
+its port only `drain-delay` later."""
 
 import itertools
 import select

@@ -48,7 +48,7 @@ class Restarted:
 
     def __init__(self, fleet_, name, seed):
         self.fleet, self.name, self.seed = fleet_, name, seed
-        self.now = name  # that serves in its place
+        self.now = name  # serves in its place
         self.port, self.admin = closed_port(), closed_port()
         self.gossip = closed_port()
         self.router = None
@@ -82,7 +82,7 @@ class RollingRestart(unittest.TestCase):
             self.nodes.append(Restarted(self.fleet, "r%d" % (i + 1), self.nodes[0].gossip if i else None))
             self.nodes[i].start()
             self.addCleanup(lambda n=self.nodes[i]: n.router.stop())
-        self.nodes[0].seed = self.nodes[1].gossip  # when it comes back, it joins
+        self.nodes[0].seed = self.nodes[1].gossip  # joins on its return
         for n in self.nodes:
             n.ready()
         self.port = closed_port()
@@ -109,7 +109,7 @@ class RollingRestart(unittest.TestCase):
         wait_for(connected, "the port of HAProxy")
 
     def is_used(self, name):
-        """Whether HAProxy sends to that router, by its own word."""
+        """True if HAProxy reports that it uses that router."""
         with socket.socket(socket.AF_UNIX) as s, s.makefile() as answer:
             s.connect(self.stats)
             s.sendall(b"show stat\n")

@@ -1,4 +1,4 @@
-"""How requests end: what is held until when, what is cut, and what the log and the counters say."""
+"""The end of requests: when buffers are freed, which answers are cut, and the log and counters."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def chat(content="hi", **more):
 
 class Held(Case):
     def test_a_prompt_is_let_go_when_its_answer_begins(self):
-        """Nobody needs it again from then on, however long the stream lasts."""
+        """The prompt is not needed from then on, however long the stream lasts."""
         e = self.engine()
         done = []
 
@@ -132,7 +132,7 @@ TOKEN = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
 
 
 class Streams(Case):
-    """A stream that does not end as its API says, and what client, breaker and metrics hear of it."""
+    """Streams that do not end as their API says: the results for client, breaker and metrics."""
 
     def start(self, *chunks, end=b"0\r\n\r\n", probed=slow_ms(3000)):
         """The engine ends, or resets its connection with end=None, when the client has all chunks: a reset overtakes them,

@@ -48,13 +48,13 @@ class Journal(SimCase):
         self.assertLess(rows[-1]["t"], time.monotonic())
 
     def test_without_usage(self):
-        """A router asks for usage where its client did not, and takes it out again."""
+        """A router asks for usage if its client did not, and removes it from the answer."""
         wanted = self.ask("with", stream=True, stream_options={"include_usage": True}).body
         cut = [e for e in wanted.split(b"\n\n") if b'"choices":[],"usage":' not in e]
         self.assertEqual(len(cut), wanted.count(b"\n\n"))
         fingerprint = b',"system_fingerprint":"vllm-0.32.0-39c297dc"'
         self.assertEqual(cut[-3][-2:], b"]}")
-        cut[-3] = cut[-3][:-1] + fingerprint + b"}"  # where the event of usage is not, the last one has it
+        cut[-3] = cut[-3][:-1] + fingerprint + b"}"  # without an event of usage, the last one has it
         cut = b"\n\n".join(cut)
         end = self.end("with")
         self.assertEqual(end["bytes"], len(wanted))

@@ -69,7 +69,7 @@ class Sources(SimCase):
         self.assertEqual(numbers(), [0, 0])
 
     def test_when_a_clear_is_published(self):
-        """SGLang says at once that its cache is empty, vLLM with what it computes next."""
+        """SGLang publishes at once that its cache is empty, vLLM with the next computed blocks."""
         for form, engine, path, begins in (("sglang-0.5.15", "sglang", "/flush_cache", 1),
                                            ("vllm-0.25", "vllm", "/reset_prefix_cache", 0)):
             one, c = self.engine(form, "--engine", engine)

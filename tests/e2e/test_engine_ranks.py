@@ -42,7 +42,7 @@ class Ranks(Case):
         return self.client(self.one).send(request("POST", CHAT, body, [JSON] + pin))
 
     def rank_of(self, path=CHAT, header=None, **more):
-        """Who serves it."""
+        """The rank that serves the request."""
         r = self.c.post(path, dict(ANSWERS[path], **more),
                         [] if header is None else [(HEADER, str(header))])
         self.assertEqual(r.status, 200, r)

@@ -28,7 +28,7 @@ class MeanCase(SimCase):
         return self.c.read(on_chunk=on_chunk)
 
     def sum(self, name):
-        """Of a metric's series."""
+        """The sum of a metric's series."""
         return sum(float(v) for k, v in self.metrics().items() if k == name or k.startswith(name + "{"))
 
 
@@ -183,7 +183,7 @@ class Rejections(MeanCase):
                 self.assertEqual(self.ask(stream=True).status, status, (kind, engine))
                 self.assertEqual(self.c.ask("GET", "/health").status, 200)
         r = self.c.post("/v1/completions", {"prompt": "Once", "max_tokens": 3})
-        self.assertEqual(r.status, 200)  # that one needs no template
+        self.assertEqual(r.status, 200)  # this one needs no template
 
     def test_on_demand_and_over(self):
         for mode, status in (("status_401", 401), ("status_403", 403), ("status_404", 404),
@@ -360,7 +360,7 @@ class Places(MeanCase):
 
 
 class Edges(MeanCase):
-    """What comes at the wrong time: ends of idle connections, statuses, 1xx heads."""
+    """Events at the wrong time: ends of idle connections, statuses, 1xx heads."""
     arguments = ("--model", "tiny", "--decode-base-ms", "1", "--idle-close-ms", "50", "--interim", "2")
 
     def raw(self, length=None):

@@ -1,4 +1,4 @@
-"""The engine simulator is steered as the real engines are: its cache is reset, it sleeps and wakes up."""
+"""The engine simulator is controlled like real engines: its cache is reset, it sleeps and wakes up."""
 
 import json
 

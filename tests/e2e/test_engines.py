@@ -1,5 +1,4 @@
-"""In front of simulated engines, which have real prefix caches: does the routing do its work, and
-is everything that was booked released, whatever happens?"""
+"""Simulated engines with real prefix caches: routing works, and every booking is released, in any case."""
 
 import json
 import random
@@ -12,7 +11,7 @@ from lib import Case, Client, Cut, pace, request, wait_for
 
 CHAT = "/v1/chat/completions"
 FAST = ("--speed-up", "50", "--output-tokens", "5")
-# What is cached saves more time than a busy machine makes uncertain: conversations stay where they are.
+# Cached prompts save more time than a busy machine makes uncertain: conversations stay at their engine.
 UNHURRIED = ("--speed-up", "2", "--output-tokens", "5")
 
 
@@ -26,7 +25,7 @@ def message(role, text):
 
 
 def chat(body):
-    """A raw request; real engines want the type."""
+    """A raw request; real engines require the type."""
     return request("POST", CHAT, json.dumps(body).encode(), [("Content-Type", "application/json")])
 
 
@@ -160,7 +159,7 @@ class Caches(Case):
             previous, where = got.json["id"], got.get("x-grapevine-replica")
             again = c.ask("GET", "/v1/responses/" + previous)
             self.assertEqual((again.status, again.get("x-grapevine-replica")), (200, where))
-        self.assertEqual(r.metric("retries_total"), 0)  # known: nobody was asked in turn
+        self.assertEqual(r.metric("retries_total"), 0)  # known: no engine was asked in turn
 
     def test_the_surfaces_of_both_engines_are_understood(self):
         for kind in ("vllm", "sglang"):
@@ -247,7 +246,7 @@ class Trouble(Case):
 
     def test_two_hundred_streams_at_once(self):
         r = self.ready(self.sims(3))
-        before = r.metric('responses_total{class="5xx"}')  # of the wait for models
+        before = r.metric('responses_total{class="5xx"}')  # counted before the wait for models
         results = self.run_all(r, [dict(tokens=40)] * 200)
         self.assertEqual(set(results), {"ok"})
         self.assertEqual(r.metric('responses_total{class="5xx"}'), before)

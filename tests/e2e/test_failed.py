@@ -44,7 +44,7 @@ class Told(Case):
         self.e.handler = obey
 
     def do(self, r, what, times=1, path=CHAT):
-        """Asks so often, to the end whatever it is."""
+        """Sends so many requests, each to its end."""
         for _ in range(times):
             c = self.client(r)
             try:
@@ -78,7 +78,7 @@ class Told(Case):
         return {n: x for n, x in by_metrics.items() if x}
 
     def results(self, r, n):
-        """Of all decisions, in their order."""
+        """Results of all decisions, in their order."""
         def all_ended():
             made = r.admin("GET", "/decisions?n=512").json["decisions"]
             return len(made) == n and all(d["outcome"] for d in made) and made
@@ -102,7 +102,7 @@ class Told(Case):
         r = self.router([self.e])
         self.do(r, "404", 2)
         self.do(r, "422")
-        self.do(r, "429")  # of the engine: a 4xx, not our queue
+        self.do(r, "429")  # the engine's: a 4xx, not the router's queue
         c = self.client(r)
         c.send(request("POST", CHAT, chat("silence", stream=True)))
         c.head()

@@ -12,7 +12,7 @@ import load  # noqa: E402
 import rows  # noqa: E402
 
 SECONDS, RATE = 3, 40
-ROWS = [("500", 1), ("drain", 1), ("kill", 3), ("health-slow", 1), ("resets", 3)]  # and how many routers
+ROWS = [("500", 1), ("drain", 1), ("kill", 3), ("health-slow", 1), ("resets", 3)]  # and the number of routers
 
 
 class Short(unittest.TestCase):
@@ -27,7 +27,7 @@ class Short(unittest.TestCase):
 
 
 class Judgement(unittest.TestCase):
-    """What the driver calls a failure."""
+    """The driver's definition of a failure."""
 
     def result(self, path, stream, data):
         r = load.Result(path, stream, 0, "")

@@ -87,7 +87,7 @@ class Fields(Case):
                          ['for=10.0.0.9, for=127.0.0.1;host="router.test";proto=http'])
 
     def test_forwarding_fields_of_clients_can_be_replaced(self):
-        """Where clients connect directly, what they say of themselves is worth nothing."""
+        """If clients connect directly, their own forwarding fields are worthless."""
         r = self.router([self.e], "--other-paths", "pass", "--forwarded-headers", "replace")
         self.client(r).ask("GET", "/a", None, [
             ("X-Forwarded-For", "10.0.0.9"), ("X-Forwarded-Proto", "https"),
@@ -189,7 +189,7 @@ class Addresses(Case):
 
 
 class HalfClosed(Case):
-    """A client that has sent its request and closes its half of the connection, as `nc -N` does."""
+    """A client that sends its request and closes its half of the connection, as `nc -N` does."""
 
     def answered(self, how, stream):
         e = self.engine()
@@ -212,7 +212,7 @@ class HalfClosed(Case):
                                         b'{"model":"m","prompt":"x","stream":%s}' % (b"true" if stream else b"false")))
         e.wait_request()
         c.sock.shutdown(socket.SHUT_WR)
-        for _ in range(2):  # what came before these has been read when they are answered
+        for _ in range(2):  # everything before these was read when they are answered
             self.assertEqual(r.admin("GET", "/healthz").status, 200)
         ended.set()
         got = b""

@@ -120,7 +120,7 @@ REFUSED_CHUNKS = {
 
 
 class Strict(Case):
-    """With --other-paths pass, so that nothing but HTTP itself stands in the way."""
+    """With --other-paths pass, so that only HTTP itself restricts requests."""
 
     @classmethod
     def set_up(cls):
@@ -289,7 +289,7 @@ class Order(Case):
             self.assertEqual(c.read().body, b"/%d %s" % (i, b"c" * i))
 
     def test_a_very_long_pipeline_is_answered_to_its_end(self):
-        """Longer than what is held for a pipeline: the rest waits in the kernel."""
+        """Longer than the buffer for a pipeline: the rest waits in the kernel."""
         n = 3000
         c = self.client(self.r)
         data = request("GET", "/health", headers=[("X-Pad", "p" * 60)])

@@ -1,5 +1,6 @@
-"""What the front door does to requests and answers, at each of three routers alike: host names, usage that was not asked
-for, paths, compression, browsers. The engines, a vLLM and an SGLang, answer to their names alone and compress what they like."""
+"""Changes to requests and answers at the front door, at each of three routers alike: host names, unrequested usage,
+paths, compression, browsers. The engines, a vLLM and an SGLang, answer only to their names and compress as they
+like."""
 
 import gzip
 import json
@@ -69,7 +70,7 @@ class FrontDoorOfThree(Clustered):
         key = ("Authorization", "Bearer " + out.strip())
         routers = self.cluster(3, engines, "--client-keys-file", keys, "--cors-allow-origin", ORIGIN[1])
         for r in routers:
-            for e in engines:  # its list has come, and its kind is known: usage is asked for
+            for e in engines:  # its list has come, and its kind is known: the router asks for usage
                 wait_for(lambda: self.client(r).ask("POST", CHAT, body_of(CHAT, model=e.models[0]), [key]).status == 200
                          and e.usage[-1], "a router that asks for usage")
         seen = [self.seen(r, engines, key) for r in routers]
@@ -81,7 +82,7 @@ class FrontDoorOfThree(Clustered):
                 self.assertEqual(self.client(r).ask("GET", "/v1/videos/" + made, None, [key]).status, 200)
 
     def seen(self, r, engines, key):
-        """What a client sees of each kind of request, checked as far as all routers could be wrong alike."""
+        """A client's view of each kind of request, checked as far as all routers could be wrong alike."""
         out = []
 
         def ask(method, path, body, status, *headers, keyed=True):

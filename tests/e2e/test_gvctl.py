@@ -1,5 +1,5 @@
-"""gvctl against a scripted admin port: what it asks, what it prints of each answer, and what it says when there is
-none: a port that refuses, hangs, closes, or talks of something else."""
+"""gvctl against a scripted admin port: its requests, its output for each answer, and its message if there is none: a
+port that refuses, hangs, closes, or speaks another protocol."""
 
 import json
 import os
@@ -127,8 +127,8 @@ TABLES = [c for c in SHOWN if c[0] in ("replicas", "sources", "queue", "explain"
 
 
 def read_yaml(text):
-    """What another reader makes of a document: grapevine reads no nested YAML, and Python has none built in, so this
-    reads the blocks that gvctl writes and leaves scalars to the rules of YAML 1.1."""
+    """Another reader's view of a document: grapevine reads no nested YAML, and Python has none built in. This reads the
+    blocks that gvctl writes and leaves scalars to the rules of YAML 1.1."""
     lines = text.rstrip("\n").split("\n")
     break_in_line = re.search("[\x85\u2028\u2029\ufeff]", text)
     assert not break_in_line, "YAML breaks lines there"
@@ -214,7 +214,7 @@ class Gvctl(Case):
             self.assertIn(word, err, (command, says))
 
     def asked(self):
-        """What a command asked last; those that change something look at the replicas before."""
+        """The command's last request; commands that change something look at the replicas first."""
         return [(a.method, a.target) for a in self.port.requests][-1]
 
     def test_each_command_asks_and_shows(self):
@@ -438,7 +438,7 @@ class Gvctl(Case):
             self.assertEqual(self.ask("drain", name), (1, "", "gvctl: `x`: the port is missing (400)\n       %s\n" % hint))
 
     def follows(self, command, answers):
-        """What it prints of one answer after another (None: none), and what it asked."""
+        """gvctl's output for one answer after another (None: none), and its requests."""
         asked = []
 
         def handler(request):
@@ -542,7 +542,7 @@ class Gvctl(Case):
                 self.assertIn("did not answer within 1 s\n       --timeout SECONDS waits longer.", err)
 
     def test_an_answer_that_ends_before_its_end_is_none(self):
-        """The first half of /metrics was shown with exit 0: who pipes it into a check believed it."""
+        """The first half of /metrics was shown with exit 0: a check behind a pipe believed it."""
         whole_answers = {c: answer_json(row[2]) for c, row in SHOWN.items()}
         whole_answers.update({c: answer(200, row[1]) for c, row in TEXTS.items()})
         for command, whole in whole_answers.items():

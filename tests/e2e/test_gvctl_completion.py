@@ -146,7 +146,7 @@ class Completion(Shells):
             self.assertEqual((p.stdout.split(), p.stderr), (["_" + program], ""))
 
     def test_zsh_completes(self):
-        """By the keys of a person: what stands on the line after Tab."""
+        """A person's keys: the line after Tab."""
         self.have("zsh")
         for line, completed in (("gvctl converg", "gvctl convergence "), ("gvctl drain --wa", "gvctl drain --wait"),
                                 ("gvctl replicas -o js", "gvctl replicas -o json"),
@@ -192,7 +192,7 @@ class Completion(Shells):
 
 
 class Secured(Shells):
-    """A router at https:// that wants a token: Tab offered nothing."""
+    """A router at https:// that requires a token: Tab offered nothing."""
 
     def setUp(self):
         super().setUp()
@@ -210,7 +210,7 @@ class Secured(Shells):
         asked.close()
 
     def ways(self):
-        """Ways to say the same, all before a command that wants a replica."""
+        """Equivalent forms, all before a command that requires a replica."""
         for ca in ("--ca-file ~/ca.pem", "--ca-file=%s/ca.pem" % self.folder.name, "--insecure"):
             for admin in ("--admin %s", "--admin=%s"):
                 yield "gvctl %s %s --token-file %s/token" % (admin % self.port.url, ca, self.folder.name)

@@ -11,7 +11,7 @@ from lib import binary
 from lib_cluster import gvctl
 
 PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "from-other-routers.md")
-# What the routers publish (docs/from-other-routers.md says where), without dashes.
+# The routers' published flags (docs/from-other-routers.md gives their sources), without dashes.
 FORK = """host port worker-urls policy prefill-policy decode-policy prefill decode worker-startup-timeout-secs
 worker-startup-check-interval cache-threshold balance-abs-threshold balance-rel-threshold max-tree-size max-payload-size
 enable-igw api-key log-dir log-level service-discovery selector service-discovery-port service-discovery-namespace
@@ -38,7 +38,7 @@ PUBLISHED = {
         vllm-discovery-address kv-connector enable-trace otlp-traces-endpoint otel-sampling-ratio otel-excluded-paths
         backend runtime history-backend profile enable-program-scheduling program-scheduling-config-json
         api-key-validation-urls wasm-middleware wasm-middleware-sha256 wasm-middleware-route""",
-    "sglang-router": FORK + " " + GATEWAY,  # what one release lacks another has
+    "sglang-router": FORK + " " + GATEWAY,  # flags missing from one release are in another
     "smg": FORK + " " + GATEWAY,
     "production-stack": """host port service-discovery k8s-service-discovery-type static-backends static-models
         static-aliases static-model-types static-model-labels static-backend-health-checks k8s-port k8s-namespace
@@ -56,7 +56,7 @@ PUBLISHED = {
         enable-grpc-stream-metrics secure-serving metrics-endpoint-auth metrics-client-ca-file metrics-cert-dir
         config-file config-text allow-experimental-plugins v""",
 }
-# A value for each kind that a flag may want.
+# A value for each kind of flag.
 VALUES = {"worker-urls": ["http://10.0.0.1:8000", "http://10.0.0.2:8000"], "static-backends": ["http://10.0.0.1:8000"],
           "host": ["127.0.0.1"], "prometheus-host": ["127.0.0.1"], "policy": ["random"], "routing-logic": ["roundrobin"],
           "log-level": ["info"], "zap-log-level": ["info"], "log-format": ["json"], "health-check-endpoint": ["/healthz"],
@@ -83,7 +83,7 @@ def settings(text):
 
 
 def tables():
-    """{router: [(flag, its values in words, what becomes of it)]} of the page."""
+    """{router: [(flag, its values in words, its result)]} of the page."""
     found, routers, group = {}, [], ""
     with open(PAGE) as f:
         for line in f:
@@ -102,7 +102,7 @@ def tables():
 
 
 class Converts(unittest.TestCase):
-    """What gvctl convert makes of something passes --check-config."""
+    """The output of gvctl convert passes --check-config."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -119,7 +119,7 @@ class Converts(unittest.TestCase):
         self.assertEqual(status, exits, err)
         if exits < 2:
             given = out
-            if "#   --enable-mesh: make a key" in out:  # which is done here
+            if "#   --enable-mesh: make a key" in out:  # done here
                 key = os.path.join(self.folder.name, "cluster.key")
                 if not os.path.exists(key):
                     self.assertEqual(gvctl("keygen", "--out", key)[0], 0)
@@ -155,7 +155,7 @@ class Convert(Converts):
             self.assertEqual(sorted(set(flags.split()) - rows), [], router)
 
     def test_every_row_of_every_table(self):
-        """All at once, beside a worker: what it becomes stands there, or why it becomes nothing."""
+        """All at once, beside a worker: the result is in the output, or the reason for none."""
         for router, rows in tables().items():
             if router == "haproxy":
                 continue

@@ -320,7 +320,7 @@ class HAProxy(Converts):
         self.assertIn("server: verify none: certificates are always checked", out)
 
     def test_servers_out_of_service_get_no_prompts(self):
-        """Those under maintenance and backups were among the replicas."""
+        """Servers under maintenance and backups were among the replicas."""
         got, out, err = self.of("""backend b
   server new 10.0.0.7:8000 check cookie backup
   server old 10.0.0.9:8000 check disabled weight 3
@@ -420,7 +420,8 @@ backend e
             self.assertIn("#   timeout client: client-head-timeout limits the head", out)
 
     def test_nothing_is_passed_over(self):
-        """What no table knew of a bind line, behind an unknown word of a server, of resolvers, peers and balance."""
+        """Words missing from the tables for a bind line, behind an unknown word of a server, of resolvers, peers and
+        balance."""
         _, out, err = self.of("""foo bar
 listen l
   bind :80 new-word 3 v4v6

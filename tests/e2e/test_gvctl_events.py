@@ -23,7 +23,7 @@ class Events(Case):
 
     @staticmethod
     def saw(*events, since=1):
-        """What a router tells: (change, time) each."""
+        """A router's events: (change, time) each."""
         return {"since_ms": since, "changed": max([c for c, _ in events], default=0), "events": [
             {"id": c, "change": c, "last_ms": ms, "count": 1, "text": "t%d" % c} for c, ms in events]}
 

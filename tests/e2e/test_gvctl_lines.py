@@ -17,7 +17,7 @@ SENTENCE = "Replica %s is down: its port refuses connections, and it has been so
 
 
 def at_terminal(args, columns, stdin=None):
-    """What gvctl prints on a terminal of that width; with `stdin` it is also where it reads."""
+    """gvctl's output on a terminal of that width; with `stdin` the terminal is also its input."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     p = subprocess.Popen([binary("gvctl"), *args], stdin=theirs if stdin else subprocess.DEVNULL, stdout=theirs, stderr=theirs,

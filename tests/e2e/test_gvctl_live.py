@@ -107,7 +107,7 @@ class Live(Clustered):
         for form in ("json", "yaml"):
             status, out, err = gvctl("status", "-o", form, admin=nodes[0].admin_port)
             self.assertEqual((status, err), (0, ""))
-        def status_json():  # what was just learned may be on its way
+        def status_json():  # newly learned values may be on their way
             told = json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
             return told if told["state"] == "equal" else None
         told = wait_for(status_json, "equal")
@@ -161,7 +161,7 @@ class Live(Clustered):
         self.assertIsNone(shown.p.poll())
         status, out, err = gvctl("drain", slow.name, admin=nodes[0].admin_port)
         self.assertIn("2 requests are still under way there (1 of other routers)", out)
-        ended.append(True)  # of the router that is asked: the other's goes on
+        ended.append(True)  # the called router's; the other's goes on
         wait_for(lambda: shown.read().count("%s: 1 under way, 1 of them of other routers" % slow.name) >= 8, "looks")
         self.assertIsNone(shown.p.poll())
         ended.append(True)

@@ -1,5 +1,5 @@
-"""gvctl finds the router of its own machine by that one's settings: address, TLS, tokens, the port for probes; and the
-variables that stand in for its options."""
+"""gvctl finds the router of its own machine by that router's settings: address, TLS, tokens, the port for probes; and
+the variables that replace its options."""
 
 import os
 import unittest
@@ -14,7 +14,7 @@ class Local(TlsCase):
     def set_up(cls):
         super().set_up()
         cls.e = cls.shared(Engine())
-        # A name that nobody asks for here: the very certificate is what counts.
+        # A name that no request uses here: only the certificate itself counts.
         cls.pair_far = cls.ca.pair("far", "DNS:router-1.internal")
         cls.tokens = {}
         for name in ("admin", "read"):
@@ -86,7 +86,7 @@ class Local(TlsCase):
             self.assertEqual(run("gvctl", *args, "replicas", env={**env, **more})[0], 0)
 
     def test_another_certificate_is_not_believed(self):
-        """Nor is the token shown to whoever has taken the port; `alive` shows none, and asks for none."""
+        """Nor does a foreign process on the port get the token; `alive` sends none, and needs none."""
         other = self.ca.pair("other", "DNS:localhost")
         file = self.settings(cert=other.cert)
         status, out, err = run("gvctl", "--config", file, "replicas")
@@ -101,7 +101,8 @@ class Local(TlsCase):
                              "replicas")[0], 1)
 
     def test_a_file_that_was_spoilt(self):
-        """The router goes on with what it has read, and its health check goes on too; a file that is named is to be right."""
+        """The router goes on with the old contents, and its health check goes on too; a file named on the command line
+        must be valid."""
         file = self.settings("polcy: x")
         status, _, err = run("gvctl", "alive", env={"GRAPEVINE_CONFIG": file})
         self.assertEqual(status, 0)
@@ -131,7 +132,7 @@ class Local(TlsCase):
         wait_for(lambda: self.drain(env=env)[0] == 0, "a change")
         # An option goes before its variable.
         self.assertEqual(self.drain("--token-file", self.tokens["read"], env=env)[0], 1)
-        # What asks nobody reads no token, and neither does a probe.
+        # A command without a request reads no token, and neither does a probe.
         env["GRAPEVINE_ADMIN_TOKEN_FILE"] = "/nowhere.token"
         for command, status in (("alive", 0), ("help", 0), ("replicas", 2)):
             self.assertEqual(run("gvctl", command, env=env)[0], status, command)

@@ -1,4 +1,4 @@
-"""What gvctl status makes of several answers, at scripted admin ports."""
+"""The result of gvctl status from several answers, at scripted admin ports."""
 
 import json
 import unittest
@@ -12,8 +12,8 @@ def second(requests=0, cut=0, status_5xx=0, queue_full=0, **more):
 
 
 def admin_port(engine, name, members=None, sources=(), figures=(), attention=None, **more):
-    """The calls of that router's admin port that status asks. `figures` is None: an older one, without them; `more` stands
-    beside them. `attention`: its items; None: an older one."""
+    """The calls of that router's admin port that status makes. `figures` is None: an older router, without them; `more`
+    is added to them. `attention`: its items; None: an older router."""
     said = {"/readyz": answer_json({"ready": True, "router": name}), "/replicas": answer_json([]),
             "/members": answer_json({"self": name, "members": members}), "/sources": answer_json(list(sources)),
             "/convergence": answer_json({"equal": True, "nodes": {}}),

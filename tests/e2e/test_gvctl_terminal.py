@@ -1,5 +1,6 @@
-"""What clients, engines and routers wrote is shown by gvctl, and never obeyed by the operator's terminal. A request whose
-model was "\\x1b]0;..." set the title of the window in which `gvctl decisions -o wide` ran, and one could hide lines."""
+"""Text of clients, engines and routers is shown by gvctl, and never obeyed by the operator's terminal. A request with
+the model "\x1b]0;..." set the title of the window in which `gvctl decisions -o wide` ran, and another could hide
+lines."""
 
 import json
 import re
@@ -90,7 +91,7 @@ class Terminal(Case):
             self.check(out + err, form)
 
     def test_an_output_that_a_command_does_not_have_is_refused(self):
-        """top and keygen printed text with -o json, and what -o name of a queue got was "is it grapevine?"."""
+        """top and keygen printed text with -o json, and -o name of a queue got "is it grapevine?"."""
         names, texts = {"members", "replicas", "poison"}, {"top", "keygen", "completion", "help"}
         listed = set(re.findall(r"(?m)^  ([a-z]\S*)", gvctl("--help")[1]))
         self.assertGreater(len(listed), 20)

@@ -1,5 +1,5 @@
-"""To whom gvctl shows its token: to the router that it is told to ask, and to nobody whose address that router names.
-`gvctl status` sent it to whatever answered at the addresses of the members, before it knew who that was."""
+"""gvctl shows its token to the router named on the command line, and to no address that this router names. `gvctl
+status` sent it to any responder at the members' addresses, before verifying its identity."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Token(Case):
         port.handler = handler
 
     def status(self, said):
-        """What `gvctl status` counts where the other router's admin port answers so."""
+        """The counts of `gvctl status` if the other router's admin port answers so."""
         rows = [{"name": "r1", "self": True, "state": "alive", "ready": True},
                 {"name": "r2", "state": "alive", "ready": True, "session": True,
                  "admin": "%s:%d" % (HOST, self.named.port)}]

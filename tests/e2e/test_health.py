@@ -1,4 +1,4 @@
-"""Which engines are well: probes, names with several addresses, engines that come and go."""
+"""The health of engines: probes, names with several addresses, engines that come and go."""
 
 import json
 import socket
@@ -94,7 +94,7 @@ class Health(Case):
                 self.assertEqual(r.events("replica_down"), [])
                 self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
                 self.assertEqual(r.metric("upstream_connect_failures_total"), 0)
-                e.refuse()  # it is tried at each of its addresses, then the client hears of it
+                e.refuse()  # each of its addresses is tried, then the client gets the error
                 self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 503)
                 self.assertEqual(r.metric("upstream_connect_failures_total"), 1)
 

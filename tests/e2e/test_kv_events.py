@@ -1,4 +1,4 @@
-"""KV-cache events: a router finds an engine's feed by itself, reads it, and another router takes over."""
+"""KV-cache events: a router finds an engine's feed by itself and reads it, and another router takes over."""
 
 import itertools
 import json
@@ -172,11 +172,12 @@ class Events(Clustered):
         nodes.remove(first)
         wait_for(lambda: roles() == [(0, 1, 1), (1, 1, 1)] and of(second, "speaks", sim.name) == 1, "the next ones move up")
         wait_for(heard, "both know it")
-        self.assertEqual(of(second, "connects_total", sim.name), 1)  # it went on as it stood by
+        self.assertEqual(of(second, "connects_total", sim.name), 1)  # continued from its state as standby
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
 
     def test_one_that_knows_more_reads_on(self):
-        """Without a replay a router that restarts knows nothing of what is there. It stands by, also where it goes first by its hash."""
+        """Without a replay a restarted router knows nothing of the contents. It remains standby, even if its hash puts
+        it first."""
         sim = self.sim(*SPEED, "--kv-events", "vllm-0.25", "--block-tokens", "16")
         nodes = self.cluster(2, [sim])
 
@@ -213,7 +214,8 @@ class Events(Clustered):
         return got["replicas"][0]["cached_tokens"]
 
     def tie(self, nodes, sim, readers):
-        """A prompt that is held, and so many readers know its blocks. Times decide that: on a busy machine it takes more prompts."""
+        """Repeats a cached prompt until so many readers know its blocks. Times decide that: on a busy machine it takes
+        more prompts."""
         tried = itertools.count(1)
 
         def tied():
@@ -328,7 +330,7 @@ class Events(Clustered):
                  ("/v1/completions", {"model": "sim", "max_tokens": 1, "prompt": "prompt 2 has words, " * 300}),
                  ("/v1/completions", {"model": "sim", "max_tokens": 1, "stream": True, "prompt": "prompt 2 has words, " * 300})]
 
-        def ties():  # each router that reads finds them, the one that stands by too
+        def ties():  # each reading router finds them, the standby too
             return [of(r, "asked_total", sim.name) for r in nodes]
 
         def tied(path, request):
@@ -352,7 +354,7 @@ class Events(Clustered):
         self.assertEqual(len(theirs["prompt_token_ids"]), theirs["usage"]["prompt_tokens"])
 
     def test_a_system_text_that_was_there_before_the_router(self):
-        """Nothing says where it stands, nor what comes behind it, without a replay: an answer that is asked for its tokens does."""
+        """Without a replay no event shows its place, nor the blocks behind it: an answer with requested tokens does."""
         sim = self.sim(*SPEED, "--kv-events", "vllm-0.24", "--cache-tokens", "65536", "--block-tokens", "16")
         numbers = itertools.count()
 

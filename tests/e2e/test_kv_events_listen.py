@@ -113,7 +113,7 @@ class Listen(Clustered):
     def test_by_address_and_a_replay(self):
         port, again = closed_port(), closed_port()
         sim = self.publisher(port, "--kv-replay-port", str(again), "--block-tokens", "16")
-        Talk(self, 2).ask(self.router([sim.url]))  # while nobody listens
+        Talk(self, 2).ask(self.router([sim.url]))  # without a listener
         r = self.listener(port, [sim.url + "#kv-events=listen?replay=%d" % again])
         wait_for(lambda: publishers(r) == 1, "it connects")
         Talk(self, 3).ask(r)

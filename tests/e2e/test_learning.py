@@ -1,5 +1,5 @@
-"""What a router has learned of its engines, and says of it. Who gets the work is tried in virtual time
-(tests/unit/replica/fleet_test.c, tests/unit/route/due_test.c): real engines on a busy machine are as slow as it."""
+"""A router's learned figures of its engines, and its reports. Virtual time tests the distribution of work
+(tests/unit/replica/fleet_test.c, tests/unit/route/due_test.c): real engines are as slow as a busy machine."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ vllm:inter_token_latency_seconds_count {4}
 
 class Learning(Case):
     def test_absurd_metrics_are_no_figures(self):
-        """Whatever an engine says of itself, costs stay numbers: one that is none ends the router."""
+        """Whatever an engine reports about itself, costs stay numbers: any other value ends the router."""
         cases = (("1e308", "9" * 19, "0", "%de-300", "%d000"), ("9e15", "9" * 15, "%de306", "%de300", "%de306"),
                  ("5e-324", "9" * 19, "%de-300", "%d", "%d"))
         for case in cases:
@@ -42,8 +42,8 @@ class Learning(Case):
             router.stop()
 
     def test_explain_says_what_a_slow_replica_is_due(self):
-        """One client keeps the fast replica busy: whoever comes beside it would have to wait there, and the slow
-        one, which is free, has had less than its speed deserves."""
+        """One client keeps the fast replica busy. A new request would have to wait there, and the slow replica, which
+        is free, has had less than its speed deserves."""
         fast, slow = self.sim("--speed-up", "4"), self.sim("--speed-up", "4", "--prefill-rate", "1000")
         router = self.router([fast.url, slow.url])
         router.wait_up(2)

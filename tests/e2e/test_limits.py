@@ -229,7 +229,7 @@ class Limits(Case):
 
 
 class Files(Case):
-    """Descriptors: what is not there is known, and the admin port answers all the same."""
+    """Descriptors: the router knows the shortage, and the admin port still answers."""
 
     def setUp(self):
         super().setUp()

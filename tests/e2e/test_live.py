@@ -71,7 +71,7 @@ class Live(Case):
         self.assertNotIn(SECRET, v.text.decode())
 
     def test_more_replicas_than_a_snapshot_shows(self):
-        """The page said that all take requests, whatever those beyond the first 128 did."""
+        """The page reported that all take requests, whatever the state of those beyond the first 128."""
         sim = self.sim()
         away = ["http://127.1.0.%d:1" % (1 + i) for i in range(200)]
         r = self.router([sim], *[a for url in away for a in ("--replica", url)])

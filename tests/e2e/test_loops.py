@@ -62,8 +62,8 @@ class Wire:
 
 
 class Balancer(Engine):
-    """A proxy in front of routers, whose checks of health and models are its own affair: to the
-    router that probes it, it is an engine. Requests are handed on."""
+    """A proxy in front of routers with its own checks of health and models: to the router that probes it, it is an
+    engine. Requests are forwarded."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +81,7 @@ class Balancer(Engine):
 
 
 class Found(Case):
-    """Probes find it, before it gets a request."""
+    """Probes find it before its first request."""
 
     def replica(self, r, name):
         return [x for x in r.admin("GET", "/replicas").json if x["name"] == name][0]
@@ -157,7 +157,7 @@ class Found(Case):
         r.wait_event("replica_is_router")
         self.assertEqual(self.replica(r, engine.name)["probes_refused"], [])
         got = self.client(r).ask("GET", "/v1/models", headers=key)
-        self.assertEqual(got.status, 503)  # nobody has listed any
+        self.assertEqual(got.status, 503)  # none is listed
         self.assertEqual(set(seen), {None})
         # The next engine there refuses too: that is news.
         other.stop()
@@ -207,7 +207,7 @@ class Added(Clustered):
             for word in (name, "is a Grapevine router", who, "(409)"):
                 self.assertIn(word, err)
         wait_for(lambda: len(one.events("replica_refused")) == 3, "each in the log")
-        # What comes later reaches the other router: nothing before it did.
+        # Later requests reach the other router: none did before.
         later = self.engine()
         self.assertEqual(gvctl("add", later.name, admin=one.admin_port)[0], 0)
         wait_for(lambda: later.name in self.names(two), "the engine at the other router")
@@ -267,7 +267,7 @@ class Added(Clustered):
 
 
 class Looping(Case):
-    """What probes cannot see: a balancer that answers them itself, and leads back."""
+    """Loops invisible to probes: a balancer that answers them itself, and leads back."""
 
     def balanced(self, *args):
         b = self.keep(Balancer())

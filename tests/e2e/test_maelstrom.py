@@ -1,7 +1,7 @@
-"""The Maelstrom node (tests/maelstrom) in conversations of ours.
+"""The Maelstrom node (tests/maelstrom) in conversations of this test.
 
-A small network in this file stands in for Maelstrom: it carries JSON lines between three nodes with
-delays, losses, duplicates and partitions, and asks what Maelstrom's clients would ask.
+A small network in this file replaces Maelstrom: it carries JSON lines between three nodes with
+delays, losses, duplicates and partitions, and sends the requests of Maelstrom's clients.
 """
 import heapq
 import itertools

@@ -1,4 +1,4 @@
-"""/metrics of a router in a cluster, with traffic: is it Prometheus text, and does it have what the docs name?"""
+"""/metrics of a router in a cluster, with traffic: valid Prometheus text, with all metrics named in the docs."""
 
 import glob
 import os

@@ -1,5 +1,5 @@
-"""Lists of models are as old as they are: what an engine denies is asked of another, what nobody is known to
-serve is looked for, and what is scaled to zero is not unknown."""
+"""Lists of models can be outdated: the router asks another engine for a denied model, looks for an unlisted one, and
+does not report one scaled to zero as unknown."""
 
 import json
 import os
@@ -173,7 +173,7 @@ class Lists(Clustered):
         for r in routers:
             got = self.client(r).post(CHAT, {"model": "m9", "messages": []})
             self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
-        # What only that one serves: its answer teaches so, and lists are not looked at again.
+        # Only that engine serves the model: its answer shows this, and lists are not read again.
         a.replies(answer_json({"choices": []}))
         for r in routers:
             self.assertEqual(self.client(r).post(CHAT, {"model": "own", "messages": []}).status, 200)
@@ -181,7 +181,7 @@ class Lists(Clustered):
         for _ in range(3):
             for r in routers:
                 self.assertEqual(self.client(r).post(CHAT, {"model": "own", "messages": []}).status, 200)
-        self.assertLessEqual(b.lists, lists + n)  # those that are due now and then
+        self.assertLessEqual(b.lists, lists + n)  # periodic ones
         self.told(routers, a, status)
         if status == 404:
             self.replaced(routers, a, b)
@@ -199,10 +199,10 @@ class Lists(Clustered):
                 self.assertNotIn("lists no models", said)
 
     def replaced(self, routers, a, b):
-        """A page stands where the engine was that answered for a model: that no longer counts."""
+        """A page replaces the engine that answered for a model: the answer no longer counts."""
         a.replies(answer_json({"detail": "Not Found"}, 404))
         got = self.client(routers[0]).post(CHAT, {"model": "own", "messages": []})
-        self.assertEqual((got.status, got.json), (404, {"detail": "Not Found"}), got)  # nobody has it
+        self.assertEqual((got.status, got.json), (404, {"detail": "Not Found"}), got)  # no replica has it
         b.models.append("own")
         for r in routers:
             got = self.client(r).post(CHAT, {"model": "own", "messages": []})
@@ -283,12 +283,12 @@ class Zero(Clustered):
         self.assertEqual((got.status, got.get("retry-after"), got.get("x-grapevine-reason")),
                          (503, "1", "no_replica"), got)
         self.assertEqual(r.get("/v1/models/typo").status, 404)
-        self.assertEqual([m["id"] for m in r.get("/v1/models").json["data"]], ["m"])  # what engines list
+        self.assertEqual([m["id"] for m in r.get("/v1/models").json["data"]], ["m"])  # the engines' list
         self.assertEqual(self.ask(r, "typo").status, 404)
         self.assertEqual(self.ask(r, "m").status, 200)
 
     def test_an_sglang_beside_it(self):
-        """It serves whatever name it is asked for, but not what a label says is another one's."""
+        """The SGLang serves any name in a request, except one that a label gives to another replica."""
         e = self.engine(models=("m",))
         e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
             {"object": "list", "data": [{"id": "m", "owned_by": "sglang"}]}))

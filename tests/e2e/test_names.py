@@ -44,7 +44,7 @@ class Names(Clustered):
             server.mode = "silent"
 
     def system(self, conf="", hosts=""):
-        """What runs a program whose resolv.conf names the server, and two more that are silent."""
+        """Runs a program with a resolv.conf that names the server, and two more that are silent."""
         files = {"/etc/resolv.conf": "".join("nameserver %s\n" % s.host for s in self.servers) + conf + "\n",
                  "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n" + hosts}
         steps = []
@@ -125,7 +125,7 @@ class Names(Clustered):
         self.assertIn(b"gvctl: the look-up of %s had no answer within 1 s\n" % SILENT[0].encode(), p.stderr)
 
     def test_what_the_system_knows(self):
-        """/etc/hosts stands above DNS for a name, in all kinds of addresses; search domains; IPv6; what is no name."""
+        """/etc/hosts goes before DNS for a name, in all kinds of addresses; search domains; IPv6; invalid names."""
         engine, six = self.engine(), self.engine(host="::1")
         self.dns.records.update({"pinned.test": {"A": ["127.0.0.66"], "AAAA": ["::66"]}, "six.test": {"AAAA": ["::1"]},
                                  "short.zone.test": {"A": [HOST]}, "a.b.zone.test": {"A": [HOST]},

@@ -159,7 +159,7 @@ class Debian(Case):
                 f.write(content)
             os.chmod(at(name), mode)
         for name in ("grapevine", "gvctl"):
-            shutil.copy(binary(name), at("bin", name))  # where that user finds it
+            shutil.copy(binary(name), at("bin", name))  # a place where that user finds it
         for name in ("systemctl", "systemd-sysusers", "deb-systemd-helper"):
             put("bin/" + name, "#!/bin/sh\n", 0o755)
         put("bin/deb-systemd-invoke", '#!/bin/sh\necho "invoked: $*"\n', 0o755)
@@ -185,7 +185,7 @@ class Debian(Case):
             said = run("unshare", "-m", "sh", "-c", script, "sh", mode, cwd=at())
             self.assertEqual("restart grapevine.service" in said or "restarting" in said, restarts, said)
             self.assertEqual("/etc/grapevine/t" in said and "may not read" in said, not restarts, said)
-            # What root makes there is for the service, and nowhere else.
+            # Files that root makes there are for the service, and nowhere else.
             self.assertEqual(said.split("\n")[-5:-1], ["/etc/grapevine grapevine 755", "/etc/grapevine/k grapevine 640",
                                                       "/etc/grapevine/c grapevine 640", "/run/k root 600"])
 
@@ -194,7 +194,7 @@ class Debian(Case):
         run("lintian", "--fail-on", "error,warning", self.package)
 
     def test_every_setting_in_the_comments_is_one(self):
-        """What a newcomer uncomments must be right."""
+        """A setting that a newcomer uncomments must be valid."""
         settings = text(os.path.join(self.root, "etc/grapevine/grapevine.yaml"))
         known = set(re.findall(r"^\| `([a-z-]+)` \|", text("docs/options.md"), re.M))
         named = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", settings, re.M)
@@ -271,7 +271,8 @@ class Container(Case):
         self.health_check(folder, inside, engine)
 
     def health_check(self, folder, inside, engine):
-        """That of deploy/Containerfile, in the environment of the container, with TLS and tokens on the admin port."""
+        """The check of deploy/Containerfile, in the environment of the container, with TLS and tokens on the admin
+        port."""
         check = json.loads(re.search(r"HEALTHCHECK .* CMD (\[.*\])", text("deploy/Containerfile"))[1])
         etc = os.path.join(folder, "etc/grapevine")
         Authority(etc, "tls")

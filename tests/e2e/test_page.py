@@ -1,5 +1,5 @@
-"""The page for browsers, without one: its files, who may call what from it, and a stranger at the port. In a real
-browser it is tried by `make test-page`."""
+"""The page for browsers, without a browser: its files, permitted calls, and a stranger at the port. `make test-page`
+tests it in a real browser."""
 
 import html.parser
 import json
@@ -110,7 +110,7 @@ class Files(Case):
 
 
 class Access(Case):
-    """What a browser lets pages do, by the headers that it sends."""
+    """A browser's permissions for pages, by the headers that it sends."""
 
     def setUp(self):
         super().setUp()
@@ -176,7 +176,7 @@ class Access(Case):
             self.assertIn("web pages", form.json["error"]["message"])
 
     def test_the_page_changes_nothing(self):
-        """Whatever were to run in it: no token, no change."""
+        """Whatever ran in the page: no token, no change."""
         own = [("Origin", "http://" + self.own), ("Sec-Fetch-Site", "same-origin")]
         for method, path in (("POST", "/drain?replica=" + self.e.name), ("DELETE", "/replicas?replica=" + self.e.name),
                              ("POST", "/replicas?replica=10.0.0.9:80"), ("POST", "/log-level?level=debug")):

@@ -1,5 +1,5 @@
-"""What the page says and when it asks, by its own script run in Node.js with as much of a browser as it needs
-(tests/page/world.mjs). In a real one it is tried by `make test-page`."""
+"""The page's texts and requests, by its own script run in Node.js with a minimal browser (tests/page/world.mjs). `make
+test-page` tests it in a real one."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Which path goes where, and what the router answers itself."""
+"""The destination of each path, and the router's own answers."""
 
 import json
 import unittest
@@ -15,7 +15,7 @@ def echo(asked):
 
 
 class Control(Case):
-    """Paths that steer an engine are closed to clients, whatever they are disguised as."""
+    """Paths that control an engine are closed to clients, in any disguise."""
 
     PATHS = ("/sleep", "/wake_up", "/is_sleeping", "/pause", "/resume", "/reset_prefix_cache",
              "/reset_mm_cache", "/v1/load_lora_adapter", "/v1/unload_lora_adapter",

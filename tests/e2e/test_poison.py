@@ -19,7 +19,7 @@ def asks(n, tokens=40, stream=True):
 
 
 class Load:
-    """Clients that ask one request after another, until told to stop."""
+    """Clients that ask one request after another, until stopped."""
 
     def __init__(self, case, routers, clients=3, **how):
         self.stopping = threading.Event()
@@ -159,7 +159,7 @@ class ThreeRouters(Sims, Clustered):
         results = load.stop()
         self.left(sims, 1)
         self.assertLess(load.slowest, LIMIT)
-        # What was cut had begun at the engine that died.
+        # The cut answers had begun at the engine that died.
         lives = [s.name for s in sims if s.running()]
         cut_at = {e["replica"] for r in nodes for e in r.events("upstream_failed") if e["answering"]}
         self.assertFalse(cut_at & set(lives), results)

@@ -75,7 +75,7 @@ class Ranks(RanksCase):
         self.assertEqual(self.rows(r)[one.name]["chosen"], 0)
 
     def test_without_pins_it_is_left_to_chance(self):
-        """What the test above would see if nothing were pinned."""
+        """Without pinning the result is random: the control of the test above."""
         one = self.engine("--engine", "sglang")
         r = self.router([one.url + "#ranks=1"])
         self.talk([r], sessions=10)
@@ -90,7 +90,7 @@ class Ranks(RanksCase):
         self.assertGreater(self.cached_share(one), FOUND)
 
     def test_a_stored_response_is_continued_at_its_rank(self):
-        """Of SGLang. vLLM chooses the rank of each by itself, behind one address."""
+        """Of SGLang. vLLM chooses the rank of each request by itself, behind one address."""
         for engine, at in (("sglang", "@"), ("vllm", ":")):
             with self.subTest(engine):
                 one, other = (self.engine("--engine", engine) for _ in range(2))
@@ -191,7 +191,7 @@ class Ranks(RanksCase):
         self.talk([r], turns=1)
 
     def test_a_label_that_says_too_many(self):
-        """They are tried for ever, a detour each: whoever wrote the label has to hear of it."""
+        """The missing ranks are tried for ever, a detour each: the label's author must learn of it."""
         one = self.engine()
         r = self.router([one.url + "#ranks=5"], "--scrape-interval", "1s")
         said = r.wait_event("replica_ranks_differ")
@@ -297,7 +297,7 @@ class RanksOfACluster(RanksCase, Clustered):
         routers = self.cluster(3, [one.url])
         for r in routers:
             self.ready(r, one)
-        # Which rank a conversation begins at is the load's to decide, so drains decide it here: three at each.
+        # The load decides about a conversation's first rank, so drains decide it here: three at each.
         first, client = routers[0], self.client(routers[0])
         for s in range(9):
             others = ["%s@%d" % (one.name, i) for i in range(RANKS) if i != s % RANKS]

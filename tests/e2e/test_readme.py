@@ -1,11 +1,11 @@
 """README.md as a reader uses it: every ```sh block pasted into one shell, in order, from the top of
-a checkout; and before the last one, which stops all, those of "Try it" in docs/replication.md, but for
-their last one, which comes after it.
+a checkout. Before the last block, which stops everything, come those of "Try it" in docs/replication.md; their last
+one comes after it.
 
 The checkout is a copy with the programs of this build, so nothing is compiled and nothing is left
-here. The ports are those of the page, in a network namespace of their own where one can be made.
+here. The ports are those of the page, in a network namespace of their own if possible.
 Left out by rule: blocks of nothing but `make demo` and `make test`, which take minutes (and the
-second is what runs this). Blocks in other languages (text, yaml) are the reader's own network."""
+second runs this test). Blocks in other languages (text, yaml) are the reader's own network."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def commands(block):
 
 
 def namespace():
-    """What runs a command behind it with a network of its own, or nothing."""
+    """A prefix that runs a command with its own network, or nothing."""
     for flags in (["-n"], ["-rn"]):
         wrap = ["unshare", *flags, "python3", "-c", LOOPBACK]
         try:

@@ -18,7 +18,7 @@ from test_engines import CHAT, message, words
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.path.abspath(lib.BUILD)
 
-# Recipe -> file -> (what stands there, what it becomes) or the text of a new file.
+# Recipe -> file -> (the old text, the new text) or the text of a new file.
 RECIPES = {
     "policy": {
         "node/route/policy/last.c": """/* The last candidate. */
@@ -125,7 +125,7 @@ def build(tree):
     shutil.copy2(os.path.join(TOP, "Makefile"), tree)
     for path in glob.glob(os.path.join(BUILD, "*.a")) + [os.path.join(BUILD, "have-headers")]:
         shutil.copy2(path, os.path.join(tree, "build"))
-    # What is not touched stays as it is, whatever flags it was compiled with.
+    # Unchanged files stay as they are, whatever flags they were compiled with.
     with open(os.path.join(tree, "build", "flags"), "w") as f:
         f.write("as they are\n")
     os.utime(f.name, (0, 0))

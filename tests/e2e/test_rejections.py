@@ -1,9 +1,9 @@
-"""A replica that rejects (4xx) at once what its peers accept. It computes nothing, so it has room for
-everything, and must not get it. A 4xx counts against it only if a peer accepts the same bytes.
+"""A replica that rejects (4xx) at once requests that its peers accept. It computes nothing, so it has room for all
+requests, and must not get them. A 4xx counts against the replica only if a peer accepts the same bytes.
 
-How soon that is noticed, and at what price, depends on what is under way at that moment. Each decision is looked at in
-tests/unit/replica/reject_test.c, tests/unit/route/reject_test.c and the stories 260 to 269. Here it is waited for, and
-what follows is certain: only trials reach the replica, and no client sees one."""
+The time and price of the detection depend on the requests under way at that moment. Each decision is tested in
+tests/unit/replica/reject_test.c, tests/unit/route/reject_test.c and the stories 260 to 269. These tests wait for the
+detection. The result is certain: only trials reach the replica, and no client sees one."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from lib_cluster import Clustered, gvctl
 CHAT = "/v1/chat/completions"
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}
 STATUSES = (400, 401, 403, 404, 405, 413, 415, 422)
-WORK_S = 0.1  # of a good answer
+WORK_S = 0.1  # time of a good answer
 
 
 def body(n=0, **more):
@@ -156,7 +156,7 @@ class One(Rejecting):
         self.assertEqual((event["replica"], event["level"]), (bad.name, "warn"))
 
     def test_it_served_well_before(self):
-        """And then its key is another one. Its first rejections pass for the clients' fault."""
+        """Then the replica's key changes. Its first rejections pass for the clients' fault."""
         bad = self.good()
         r = self.router([bad, self.good(), self.good()])
         wait_for(lambda: self.load([r], 12, 12) and len(bad.requests) > 2, "it serves")
@@ -297,7 +297,7 @@ class Half(Rejecting):
 
 
 class Others(Rejecting):
-    """Nobody is to blame but the client, or all are alike."""
+    """Only the client is to blame, or all replicas are alike."""
 
     def test_a_bad_client(self):
         """Its requests are rejected everywhere, and go to one replica alone, by their session."""
@@ -313,7 +313,7 @@ class Others(Rejecting):
             self.assertEqual(self.of(r, "rejecting", e), 0)
 
     def test_a_bad_prompt_and_a_broken_replica(self):
-        """Of two programs behind one address, without keys, and by the same status."""
+        """Two programs behind one address, without keys, with the same status."""
         engines = [self.good() for _ in range(4)]
         for e in engines:
             self.rejects(e, 400, only="bad")

@@ -25,7 +25,7 @@ class Reloading(Case):
         self.file = os.path.join(self.folder, "grapevine.yaml")
 
     def write(self, *lines):
-        """As editors do: another file of the same name, so nobody reads half of it."""
+        """As editors do: another file of the same name, so no reader sees half of it."""
         with open(self.file + ".new", "w") as f:
             f.write("".join(line + "\n" for line in lines))
         os.rename(self.file + ".new", self.file)
@@ -74,7 +74,7 @@ class File(Reloading):
         self.assertEqual(self.policy(r), "random")
 
     def test_a_file_that_is_refused_is_seen_until_it_is_right(self):
-        """A log line and an event were all that told of it; monitoring did not know until a restart failed."""
+        """Only a log line and an event reported it; monitoring did not notice until a restart failed."""
         r = self.started([self.engine()], lines=["policy: round_robin"])
         r.wait_up(1)
         self.assertEqual(r.metric("config_refused"), 0)
@@ -215,7 +215,7 @@ class Effects(Reloading):
         client.send(request("POST", PATH, CHAT))
         e.wait_request()
         self.reloaded(r, "upstream-whole-answer-timeout: 100ms", "retries-max: 0")
-        self.assertEqual(client.read().status, 504)  # what it has waited counts
+        self.assertEqual(client.read().status, 504)  # its earlier waiting counts
 
     def test_what_the_kernel_was_told(self):
         """The client port's sockets have client-write-timeout from the kernel, too."""

@@ -168,7 +168,7 @@ def notes_in_chat(n, talk):
 
 
 def off(routers, asked):
-    """What is believed cached and is not, and the other way round, as shares of what is asked within."""
+    """Wrong beliefs about cached tokens, in both directions, as shares of the prompts."""
     def ended():
         return {(r, d["request"]): d for r in routers for d in
                 r.admin("GET", "/decisions?n=512&ended=1").json["decisions"]}
@@ -181,8 +181,8 @@ def off(routers, asked):
 
 
 class Rendering(Case):
-    """What is believed cached is, and the other way round. Where conversations go is the load's to decide; a router
-    that reads them as engines do finds them where they are."""
+    """Beliefs about cached tokens are right, in both directions. The load decides about the conversations' places; a
+    router that reads prompts as engines do finds them there."""
 
     def fleet(self, render, make, agent="strange-client/1.0", path=CHAT):
         router = self.router([self.keep(Renderer(render)) for _ in range(ENGINES)])
@@ -257,14 +257,14 @@ class Routers(Clustered):
             body = json.dumps(changing_line(1, fleet.talks[0])).encode()
             return {r.admin("POST", "/explain", body).json["rendering"]["text"] for r in routers}
         wait_for(lambda: texts() == {"the first line does not count"}, "all routers to read alike")
-        over, under = off(routers, lambda: fleet.talk_on(TURNS // 2))  # where they go is the load's to decide
+        over, under = off(routers, lambda: fleet.talk_on(TURNS // 2))  # the load decides about their places
         self.assertLess(over, 0.1)
         self.assertLess(under, 0.1)
         self.assertEqual(sum(r.metric("renderings_learned_total") +
                              r.metric("renderings_adopted_total") for r in routers), 3)
         # Another client of the same engines, whose later system messages they move.
         fleet = Fleet(self, routers, notes, "other-client/1.0", MESSAGES)
-        # How many turns it takes them depends on where these go.
+        # The number of turns depends on their places.
         wait_for(lambda: max(off(routers, lambda: fleet.talk_on(TURNS // 2))) < 0.1, "all routers to read the other's alike")
 
 

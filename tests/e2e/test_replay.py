@@ -1,4 +1,4 @@
-"""The load driver: what it sends, what it counts, and what it says when things break."""
+"""The load driver: its requests, its counts, and its messages when things break."""
 import json
 import os
 import pathlib

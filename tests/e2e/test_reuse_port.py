@@ -47,7 +47,7 @@ class ReusePort(Case):
         self.assertEqual({self.ask(port) for _ in range(10)}, {200})
 
     def test_none_is_reset_when_one_stops(self):
-        """What was set up between the last look at the port and its close was lost: one stop in a hundred."""
+        """Connections made between the last look at the port and its close were lost: one stop in a hundred."""
         port = closed_port()
         stays = self.start(port=port)
         folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
-"""An update as Kubernetes makes it with maxSurge 1 and maxUnavailable 0 (the chart's): a router of another name is ready
-before an old one is told to end. Behind HAProxy in TCP mode, under load; clients never ask twice."""
+"""An update as Kubernetes makes it with maxSurge 1 and maxUnavailable 0 (the chart's): a router with another name is
+ready before an old one is asked to end. Behind HAProxy in TCP mode, under load; clients never retry."""
 
 import json
 import unittest

@@ -1,4 +1,5 @@
-"""tests/run.sh and what of the Makefile calls it, on a tree with tests of its own: what did not run is never a success."""
+"""tests/run.sh and its calls from the Makefile, on a tree with its own tests: a test that did not run is never a
+success."""
 
 import os
 import shutil
@@ -72,7 +73,7 @@ class Runner(unittest.TestCase):
     # --- make
 
     def make(self, *words, **env):
-        """What it would build it does not build."""
+        """Replaces the build: nothing is built."""
         top = os.path.dirname(self.tests)
         shutil.copy(os.path.join(TOP, "Makefile"), top)
         for path, text in (("tests/lib/deps.sh", ""), ("jepsen-lite/tests/test_lite.py", TESTS),

@@ -1,4 +1,4 @@
-"""The sandbox of grapevine.service: how tight it is, and that a router does all its work in it."""
+"""The sandbox of grapevine.service: its limits, and a router that does all its work in it."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Unit(unittest.TestCase):
 class Sandbox(Case):
     @classmethod
     def set_up(cls):
-        """A copy that nobody can read, wherever the tree lies."""
+        """A copy that user nobody can read, wherever the tree lies."""
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         os.chmod(cls.folder, 0o755)

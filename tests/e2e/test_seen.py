@@ -1,4 +1,4 @@
-"""What was decided and what happened lately: /decisions and /events of the admin port."""
+"""Recent decisions and events: /decisions and /events of the admin port."""
 
 import json
 import os
@@ -160,7 +160,7 @@ class Cluster(Clustered):
         nodes = self.cluster(3, [self.engine()])
         self.level(nodes[1], "debug")
         self.level(nodes[2], "debug")
-        wait_text(self, nodes[2], "r2", "joined")  # and so on: nothing of it is on its way
+        wait_text(self, nodes[2], "r2", "joined")  # and so on: none of it is on its way
         for r in nodes:
             wait_text(self, r, "is up")
 
@@ -210,7 +210,7 @@ class Cluster(Clustered):
             nodes[1].signal(signal.SIGSTOP)
             wait_for(lambda: "gvctl: router r2 does not answer: " in open(err.name).read(), "it is named")
             self.level(nodes[2], "warn")
-            wait_line("r3", "warn")  # who answers is shown all the same
+            wait_line("r3", "warn")  # responders are still shown
             wait_line("r1", "r2", "dead")
             nodes[1].signal(signal.SIGCONT)
             self.level(nodes[1], "error")

@@ -1,4 +1,4 @@
-"""What the service manager is told (node/io/service.h): a test in its place at the end of NOTIFY_SOCKET."""
+"""Messages to the service manager (node/io/service.h): a test in its place at the end of NOTIFY_SOCKET."""
 
 import fcntl
 import os
@@ -57,7 +57,7 @@ class Notify(Case):
         self.assertEqual(self.client(r).ask("GET", "/health").status, 503)
         m.wait("STATUS", "Not ready: no replica is up")
         self.assertEqual(m.values("READY"), ["1"])
-        self.assertEqual(m.values("WATCHDOG"), [])  # nobody asked for it
+        self.assertEqual(m.values("WATCHDOG"), [])  # unrequested
 
     def test_the_status_says_what_is_missing_and_when_it_is_there(self):
         m = self.manager(abstract=True)
@@ -85,7 +85,7 @@ class Notify(Case):
         self.assertEqual(m.values("STOPPING"), ["1"])
 
     def told_of_a_reload(self, m, r, times=1):
-        """It says that it reads, since when, and then that it is ready; each SIGHUP of its own."""
+        """The router reports that it reloads, since when, and then that it is ready; for each SIGHUP."""
         for _ in range(times):
             before, began = len(m.values("READY")), time.monotonic()
             r.signal(signal.SIGHUP)
@@ -106,7 +106,7 @@ class Notify(Case):
             self.assertEqual((m.values("READY"), m.values("RELOADING")), (["1"], []))
             f.write("retries-max: 1\n")
             f.flush()
-            r.signal(signal.SIGHUP)  # what READY=1 says is done by then
+            r.signal(signal.SIGHUP)  # the changes behind READY=1 are done by then
             wait_for(lambda: len(m.values("READY")) == 2, "READY=1 again")
             self.assertIn(b"retries-max: 1 ", r.admin("GET", "/config").body)
             self.told_of_a_reload(m, r, 3)
@@ -143,7 +143,7 @@ class Notify(Case):
                 wait_for(lambda: len(told()) == before + 2, "it has heard both")
                 over = lambda: len(r.events("config_reloaded")) >= read + 2
                 while wait_for(lambda: opens or over(), "both are read") and not over():
-                    r.admin("GET", "/readyz")  # what it said before this open() has come by now
+                    r.admin("GET", "/readyz")  # its messages from before this open() have come by now
                     if not over():
                         self.assertEqual(told()[before:], ["RELOADING", "RELOADING"])
                     opens.clear()
@@ -192,7 +192,7 @@ class Notify(Case):
             for _ in range(100000):
                 sender.sendto(b"FULL=1", m.name)
         r = self.router([self.engine()], env=m.env())
-        self.assertEqual(self.client(r).ask("GET", "/health").status, 200)  # it waits for nobody
+        self.assertEqual(self.client(r).ask("GET", "/health").status, 200)  # waits for none
         m.wait("READY", "1")
         m.wait("STATUS", "Ready")
 

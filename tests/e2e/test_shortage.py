@@ -1,4 +1,4 @@
-"""Local ports run out: requests wait for one, no replica is blamed, and operators are told.
+"""Local ports run out: requests wait for one, no replica is blamed, and operators are informed.
 
 The ports of a whole network namespace are cut down to a dozen, so the tests run in one of their own.
 """
@@ -56,8 +56,8 @@ class Ports(Case):
             self.assertEqual(r.metric("retries_total"), 0)
 
     def test_twelve_ports(self):
-        """Of 60 requests 24 were answered 503, and good engines were down; one and three routers, engines
-        that keep their connections and engines that close them."""
+        """Of 60 requests 24 were answered 503, and good engines were down; one and three routers, engines that keep
+        their connections and engines that close them."""
         gate = threading.Event()
         engines = []
         for keeps in (True, True, False):

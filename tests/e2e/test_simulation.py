@@ -20,7 +20,7 @@ EARLIER = [(27, "wan"), (531935999, "builds"), (548659485, "long"), (700000361, 
            (206, "storm"), (2206, "storm"), (669337718, "churn"), (935543781, "strict"),
            (63, "join")]
 NEW = 1 if QUICK else 10
-SERVICES = 3 if QUICK else 20  # of each kind: a fifth of a second each
+SERVICES = 3 if QUICK else 20  # runs of each kind: a fifth of a second each
 MANY = 32 if QUICK else 64  # nodes
 
 

@@ -1,4 +1,4 @@
-"""What cuts an answer that has begun, and what does not: engines that are silent and work, that pause, that hang."""
+"""Conditions under which an answer that has begun is cut: engines that are silent and work, that pause, that hang."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ def token(text):
 ROLE = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
-# What each engine's metrics show in the middle of an answer, by how many steps were computed.
+# Each engine's metrics in the middle of an answer, by the number of computed steps.
 VLLM = """vllm:num_requests_running{engine="0"} 1
 vllm:num_requests_waiting{engine="0"} 0
 vllm:prompt_tokens_total{engine="0"} 100
@@ -37,7 +37,7 @@ sglang:prompt_tokens_total{is_streaming="true"} 100
 sglang:generation_tokens_total{is_streaming="true"} 77
 sglang:realtime_tokens_total{mode="decode",tp_rank="0"} %d
 """
-# What rises with each question, whatever the engine does.
+# Series that rise with each request, whatever the engine does.
 SERVER = 'http_requests_total %d\nprocess_cpu_seconds_total %d\npython_gc_collections_total %d\n'
 
 
@@ -74,7 +74,7 @@ class Silent:
 
 
 class Stream(threading.Thread):
-    """One client and its stream: all that came of it, and whether it ended as it should."""
+    """One client and its stream: all its bytes, and true if it ended correctly."""
 
     def __init__(self, router):
         super().__init__(daemon=True)
@@ -127,13 +127,13 @@ class StallCut(Clustered):
             "health alone": Silent(self, None),
         }
         streams = {name: Stream(self.router([e.engine], *SETTINGS)) for name, e in engines.items()}
-        pair = [Silent(self, SGLANG, first=ROLE) for _ in range(2)]  # what has no token could move, and must not
+        pair = [Silent(self, SGLANG, first=ROLE) for _ in range(2)]  # streams without a token could move, and must not
         streams["SGLang reasons"] = Stream(self.router([e.engine for e in pair], *SETTINGS))
         self.judge_whole(streams)
         self.assertEqual(sum(len(e.engine.requests) for e in pair), 1)
 
     def test_an_engine_that_hangs(self):
-        """Its counters stand still, or nothing comes from it at all; its HTTP server counts on."""
+        """Its counters stop, or nothing comes from it at all; its HTTP server goes on counting."""
         still, mute = Silent(self, VLLM, works=False, silence=20 * CUT), Silent(self, None, silence=20 * CUT)
         streams = [Stream(self.router([e.engine], *SETTINGS)) for e in (still, mute)]
         mute.began.wait(20 * SLOW)
@@ -146,13 +146,13 @@ class StallCut(Clustered):
         """Two of three routers read them. All have a stream there that is silent, and none cuts it."""
         e = Silent(self, SGLANG)
         nodes = self.cluster(3, [e.engine], *SETTINGS)
-        for r in nodes:  # which of them read follows from who sees it up
+        for r in nodes:  # the routers that see it up determine the reader
             wait_for(lambda: [o["health"] for o in r.admin("GET", "/replicas").json[0]["other_routers"]] == ["up"] * 2,
                      "it knows that the others see it up")
         self.judge_whole({r.admin_port: Stream(r) for r in nodes})
 
     def test_tokens_of_another_router(self):
-        """Nobody can read its metrics, and its health checks hang. It works: another router sees tokens."""
+        """Its metrics cannot be read, and its health checks hang. It works: another router gets tokens."""
         e = Silent(self, None, silence=11 * SLOW)
         settings = ("--stall-cut", "%gs" % (5.5 * SLOW), *SETTINGS[2:])  # news of tokens take up to four seconds
         nodes = self.cluster(2, [e.engine], *settings)
@@ -179,7 +179,7 @@ class StallCut(Clustered):
 
 class Pause(Clustered):
     def test_an_engine_that_is_stopped_for_a_while_under_load(self):
-        """What has begun goes on; what has not is answered by others. With one router, and with three."""
+        """Answers that have begun go on; others move to other engines. With one router, and with three."""
         sims = [self.sim("--model", "sim") for _ in range(3)]
         urls = [s.url for s in sims]
         routers = [self.router(urls, "--policy", "round_robin")] + self.cluster(3, sims, "--policy", "round_robin")

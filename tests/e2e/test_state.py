@@ -1,4 +1,4 @@
-"""What routers keep on disk: all are restarted at once and know what they knew; and a file that is no good."""
+"""State of routers on disk: all restart at once and keep their knowledge; and an invalid file."""
 
 import itertools
 import json
@@ -49,7 +49,7 @@ class Alone(Kept):
         return r
 
     def wait_began(self, r, sims):
-        """What is known of a cache is known under the start time of its engine."""
+        """Knowledge of a cache is filed under the start time of its engine."""
         age = 'grapevine_replica_scrape_age_seconds{replica="%s"}'
         wait_for(lambda: all(r.metrics().get(age % s.name, -1) >= 0 for s in sims), "readings")
 
@@ -70,7 +70,7 @@ class Alone(Kept):
         r, talks = self.restart("end", self.state("a"))
         said = r.wait_event("state_read")
         self.assertGreater(said["bytes"], 1000)
-        self.assertEqual([talk.counted(r) for talk in talks], self.counted)  # as before, by what answers told
+        self.assertEqual([talk.counted(r) for talk in talks], self.counted)  # as before, by the answers' reports
         for talk in talks:
             held = talk.believed(r)
             self.assertGreater(held[talk.where[-1]], talk.prompt[-1] / 2, held)
@@ -176,7 +176,8 @@ class Alone(Kept):
 
 
     def test_a_folder_in_a_volume_of_a_pod(self):
-        """An emptyDir is root's, and with an fsGroup all may write there: the router makes its own folder in it."""
+        """An emptyDir belongs to root, and with an fsGroup all may write there: the router makes its own folder in
+        it."""
         os.mkdir(self.place("volume"))
         os.chmod(self.place("volume"), 0o2777)
         r, _ = self.restart("kill", self.state("volume/state"))
@@ -234,7 +235,7 @@ class Together(Kept):
         return self.nodes_of(sims, ports, keeps=keeps), talks, held, sims
 
     def near(self, got, held):
-        """To the token it is known by the last answers, which are not kept."""
+        """Exact values come from the last answers, which are not kept."""
         return all(abs(g[name] - h[name]) <= 0.1 * h[name] for g, h in zip(got, held) for name in h)
 
     def crowd(self, sims):

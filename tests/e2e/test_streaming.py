@@ -1,4 +1,4 @@
-"""Bytes on their way: streams pass at once and unchanged, and nobody makes the router hold much."""
+"""Bytes on their way: streams pass at once and unchanged, and no peer makes the router buffer much."""
 
 import hashlib
 import json
@@ -72,8 +72,8 @@ class Streams(Case):
             self.assertEqual(got.get("content-type"), "text/event-stream; charset=utf-8")
 
     def answer_in_turns(self, body, pieces):
-        """From the first token on the engine sends the next piece only when the client has told of
-        the one before."""
+        """From the first token on the engine sends the next piece only after the client has confirmed the one
+        before."""
         seen = threading.Semaphore(0)
 
         def handler(asked):
@@ -115,7 +115,7 @@ class Pressure(Case):
         self.sent = 0
 
     def stalled(self):
-        """Waits until self.sent stands still."""
+        """Waits until self.sent stops growing."""
         last = [-1, time.monotonic()]
 
         def check():
@@ -207,8 +207,7 @@ class Pressure(Case):
             self.assertLess(self.r.metric("body_bytes_held"), 8 * self.MB)
 
     def test_a_fast_upload_to_a_fast_engine_never_gets_stuck(self):
-        """A body that fills the limit while the connection is still being made must go on when it
-        stands."""
+        """A body that fills the limit during the connect must continue when the connection is made."""
         for _ in range(3):
             for _ in self.upload("/upload", b"", b"", engine_reads_at_once=True):
                 pass
@@ -234,7 +233,7 @@ class Pressure(Case):
 
 
 class Leaving(Case):
-    """A client that goes takes its upstream request with it, at once."""
+    """A client that leaves takes its upstream request along, at once."""
 
     @classmethod
     def set_up(cls):

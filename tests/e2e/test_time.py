@@ -30,7 +30,7 @@ def sockets_of(pid):
                 if not os.readlink("/proc/%d/fd/%s" % (pid, number)).startswith("socket:"):
                     continue
             except OSError:
-                continue  # it has closed it meanwhile
+                continue  # closed meanwhile
             fd = libc.syscall(438, pidfd, int(number), 0)
             if fd < 0:
                 continue

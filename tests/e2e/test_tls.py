@@ -68,7 +68,7 @@ class Shared(TlsCase):
         self.assertEqual(self.count(self.r, "failures_total", side="clients", reason="alpn"), 1)
 
     def refused(self, *args):
-        """How a client fails that offers no more than that."""
+        """The failure of a client that offers no more than that."""
         done = subprocess.run(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.port), *args],
                               input=b"", capture_output=True, timeout=LIMIT)
         text = (done.stdout + done.stderr).decode()
@@ -281,7 +281,7 @@ class Limits(TlsCase):
         self.assertEqual(r.get("/v1/models").status, 200)
 
     def test_a_client_that_hung_up_has_an_address(self):
-        """Its socket knew none any more when the failure was told: the log and the events had an empty "from"."""
+        """The socket had no address any more at the time of the report: the log and the events had an empty "from"."""
         r = self.tls_router([self.engine()])
         with stopped(r):
             for what in (b"\x00\x01\x02", b"\x16\x03\x01\x00\x05hello"):
@@ -343,7 +343,7 @@ class Sessions(TlsCase):
         return openssl("rand", "-base64", "80").replace("\n", "")
 
     def session(self, router, context, session=None):
-        """Whether it was resumed, and the session to come back with."""
+        """True if it was resumed, and the session for the next connection."""
         c = self.tls_client(router, context, session=session)
         self.assertEqual(c.ask("GET", "/v1/models").status, 200)
         return c.sock.session_reused, c.sock.session

@@ -1,4 +1,4 @@
-"""TLS towards replicas: whom a router trusts, whom it refuses and what it says then; sessions; sources."""
+"""TLS towards replicas: trusted and refused certificates, and the messages; sessions; sources."""
 
 import contextlib
 import hashlib
@@ -91,7 +91,7 @@ class Replicas(TlsCase):
                 "name": "its certificate does not count here (replica-ca-file, replica-tls-name)",
                 "plaintext": "its port speaks no TLS (is it http://?)",
                 "version": "TLS with it failed (the log says why: replica_tls_failed)"}.get(reason)
-        if said:  # who adds it hears why, and so does who looks
+        if said:  # adding it reports the reason, and so does the list
             asked = r.admin("POST", "/replicas?replica=" + replica, b"")
             self.assertIn(said, asked.body.decode())
             wait_for(lambda: {x["name"]: x.get("why") for x in r.admin("GET", "/replicas").json}
@@ -179,7 +179,7 @@ class Replicas(TlsCase):
         self.assertTrue(line is None or "replica-cert" in line["want"])
 
     def test_a_ca_that_changes(self):
-        """Who is trusted under the new one alone; nobody by a session of before."""
+        """Only replicas under the new CA are trusted, and no earlier session."""
         old, new = Authority(self.folder, "old-ca"), Authority(self.folder, "new-ca")
         e, next_one = self.tls_engine(old.pair("old-e")), self.tls_engine(new.pair("new-e"))
         r = self.router([e], "--replica", next_one.url, "--replica-ca-file", old.cert, wait_up=False)
@@ -191,7 +191,7 @@ class Replicas(TlsCase):
             f.write(data)
         os.rename(old.cert + ".new", old.cert)
         wait_for(lambda: [x for x in r.events("replica_up") if x["replica"] == next_one.url], "the new one")
-        for s in list(e.socks):  # what is open stays so; it comes back with its session
+        for s in list(e.socks):  # open connections stay; it comes back with its session
             s.shutdown(socket.SHUT_RDWR)
         wait_for(lambda: [x for x in r.events("replica_tls_failed") if x["replica"] == e.url], "the old one refused")
 

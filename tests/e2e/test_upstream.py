@@ -1,5 +1,5 @@
 """The side towards the engines, where sockets matter: connections that are used again, closed, reset, refused or not
-accepted. What the router decides then stands in stories (tests/unit/proxy)."""
+accepted. Stories test the resulting decisions (tests/unit/proxy)."""
 
 import json
 import socket
@@ -153,7 +153,7 @@ class Waiting(Case):
         e.wait_request()
         ours = e.requests[0].sock.getpeername()[1]
 
-        def timer():  # of the router's end, once all that it sent is acknowledged
+        def timer():  # the timer at the router's end, once all its bytes are acknowledged
             with open("/proc/net/tcp") as f:
                 rows = [line.split() for line in f.readlines()[1:]]
             return [row[5][:2] for row in rows

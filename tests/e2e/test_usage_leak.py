@@ -150,7 +150,7 @@ class UsageLeak(Case):
             self.assertLess(figures["grapevine_body_bytes_held"], 1 << 20)
 
     def test_the_client_has_the_bytes_of_the_engine(self):
-        """Of a stream that tells usage vLLM has its fingerprint in another event."""
+        """In a stream with usage, vLLM has its fingerprint in another event."""
         for kind in ((), ("--engine", "sglang")):
             e = self.sim("--speed-up", "50", *kind)
             r = self.router([e.url])
@@ -189,13 +189,13 @@ class UsageLeak(Case):
         self.assertEqual([(t["replica"], t["coding"]) for t in told], [(e.name, c) for c, e in unread.items()])
 
     def test_a_bomb_waits_for_its_client_and_costs_no_memory(self):
-        """32 KiB that stand for 32 MiB, to a client that does not read; then it does."""
+        """32 KiB that expand to 32 MiB, to a client that does not read; then it does."""
         bomb = gzip.compress(b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % (b"x" * (32 << 20)) + b"data: [DONE]\n\n")
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.send(answer(200, bomb, [
             ("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")])))
         r = self.router([e])
-        self.ask(r)  # what is allocated once is
+        self.ask(r)  # one-time allocations are done
         before = r.rss()
         c = self.client(r, receive_buffer=65536)
         c.send(request("POST", CHAT, chat(stream=True)))

@@ -188,7 +188,7 @@ class Later(Mixed):
             self.assertEqual(self.stats(r)["gossip"]["refused_malformed"], 0)
 
     def test_one_that_is_not_understood(self):
-        """It is named, its load counts for nothing, and it keeps nobody from anything."""
+        """The log names it, its load counts for nothing, and it disturbs no other."""
         sim = self.sim("--decode-base-ms", "50")
         one = self.build("r1", [sim], None)
         two = self.build("r2", [sim], None, join=one)
@@ -260,7 +260,7 @@ class Before(Mixed):
         if cls.spoke[1] == 0:
             raise unittest.SkipTest("skipped: %s is from before there were versions: an upgrade "
                                     "from it is two clusters (docs/replication.md)" % BEFORE)
-        # How fast it is does not matter here: -O1 takes a third of the time.
+        # The speed does not matter here: -O1 takes a third of the time.
         made = subprocess.run(["make", "-j2", "-s", "build/grapevine", "OPT_release=-O1", "WHOLE_release=", "WARN=-w"],
                               cwd=tree, timeout=240 * SLOW, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if made.returncode != 0:

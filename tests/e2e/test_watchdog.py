@@ -90,7 +90,7 @@ class Watchdog(Case):
         return sims, r
 
     def test_a_stopped_process(self):
-        """SIGSTOP: the kernel takes connections, and nobody answers."""
+        """SIGSTOP: the kernel accepts connections, and no answer comes."""
         sims, r = self.hang(lambda s: s.signal(signal.SIGSTOP), lambda s: s.signal(signal.SIGCONT))
         self.assertEqual(r.events("replica_stalled")[0]["sign"], "silent")
         r.wait_event("replica_stall_over")
@@ -99,7 +99,7 @@ class Watchdog(Case):
         """Health and metrics are fine; no token is computed."""
         sims, r = self.hang(lambda s: s.call("POST", "/sim/fail", {"mode": "stuck"}),
                             lambda s: s.call("POST", "/sim/fail", {"mode": "none"}))
-        # Its gauges stand still as well: it may seem to have lost the requests that came since.
+        # Its gauges stop as well: the later requests may seem lost.
         self.assertIn(r.events("replica_stalled")[0]["sign"], ("counters", "starved"))
         r.wait_event("replica_stall_over")
 
