@@ -71,7 +71,7 @@ class Crowd:
         return sock
 
     async def always(self, number, what):
-        """Does it again and again, whatever the router does about it."""
+        """Repeats the fault again and again, whatever the router does about it."""
         await asyncio.sleep(number % 100 / 50)
         while True:
             sock = None

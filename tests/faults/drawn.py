@@ -11,7 +11,7 @@ import edges
 import place
 import rows
 
-# What engines do all the time, of each kind at most one.
+# Permanent habits of engines, of each kind at most one.
 HABITS = [
     [rows.COARSE],
     [("--framing", "comments,crlf"), ("--framing", "no-space,gzip"), ("--framing", "bytes"), ("--ping", "0.2")],

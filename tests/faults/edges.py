@@ -11,7 +11,7 @@ import load
 import place
 from rows import Row, failing
 
-IDLE_MS = 200    # and a round trip: engines close a connection that was idle for so long, where that is to meet a request
+IDLE_MS = 200    # plus a round trip: engines close connections idle for so long, if that is to hit a request
 CLIENTS = 10
 PORTS, BURST = 12, 60
 FILES, FEW = 12, 8  # more than a router has open; clients at once: the rest is for engines
@@ -35,7 +35,7 @@ async def meet_closes(s):
 
 
 def closing(rtt, how="close"):
-    """One replica: nobody else could take what it did not."""
+    """One replica: no other could serve its requests."""
     return Row("idle-%d" % rtt if how == "close" else "idle-" + how,
                "engine %s an idle connection, round trip %d ms" %
                ({"close": "closes", "reset": "resets", "408": "says 408 on"}[how], rtt), meet_closes, engines=1, rate=0,
@@ -74,7 +74,7 @@ async def few_ports(s):
 
 
 async def few_files(s):
-    """What is open stays so; the next dozen is the last. Each router has eight clients at once, so that four files are
+    """Open files stay open; the next dozen is the last. Each router has eight clients at once, so that four files are
     left for connections to engines and for probes."""
     limits = {}
     for r in s.fleet.routers:
@@ -139,7 +139,8 @@ async def move(s):
 
 
 async def own_loopbacks(s):
-    """The first router's own engine is killed. Nobody may ask one on another router's loopback, before and after."""
+    """The first router's own engine is killed. No router may use an engine on another router's loopback, before and
+    after."""
     s.touch(s.one)
     await s.wait(0.5)
     await s.do(s.one.kill)

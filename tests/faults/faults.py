@@ -9,19 +9,20 @@ Per row, medians of the runs:
     avoidable   got an error, or an end, without a single token, although another replica was well
     hangs       waited over 5 s longer than they should have for the next token
     cut         streams that broke after tokens; in brackets those that ended without an error event
-    wrong       answers that are not what one engine said: two beginnings, two ids, no last event
+    wrong       answers that no single engine sent: two beginnings, two ids, no last event
     upstream    requests that arrived at engines, for each one offered
-    p99         time to the first token of streams, before the fault and during it; those that the fault hit are
-                left out: they are at a replica that it touches (where it does not touch all), or moved
-    held        the longest that a client without a token waited for its first one (of a whole answer: less the time
-                that such an answer takes; from the fault on), and how many waited over 8 s
-    failed      clients that got no whole answer, whatever they had of it
+    p99         time to the first token of streams, before the fault and during it; without streams that the fault hit:
+                those at a replica that it touches (if it does not touch all), or moved
+    held        the longest wait of a client for its first token (for a whole answer: without the usual time of such an
+                answer; from the fault on), and the number of waits over 8 s
+    failed      clients that got no whole answer
     beside      p99 of the others while the engine is stopped, against that while it is drained (row pause)
     moved       streams that broke or waited in vain at one replica and began at another; the longest time to that
-    first good  after an outage of all: seconds until somebody got a token
+    first good  after an outage of all: seconds until some client got a token
 
 The exit status is 1 if a target is missed: none avoidable, at most 3 hangs, none cut without an error event,
-none wrong, at most 2 engines taken by one poison request, upstream at most 1.1 (1.2 where all fail), p99 at most doubled or 0.1 s more, first good within 1 s.
+none wrong, at most 2 engines killed by one poison request, upstream at most 1.1 (1.2 if all fail), p99 at most doubled
+or 0.1 s more, first good within 1 s.
 """
 
 import argparse
@@ -47,11 +48,11 @@ ROWS = rows.ROWS + edges.ROWS + [drawn.ROW]
 HANGS_MAX, FIRST_GOOD_MAX = 3, 1.0
 KILLED_MAX = 2      # engines, by one poison request: the one that got it, and one retry
 P99_MORE_MAX = 0.1  # seconds: less is the machine's noise
-REACHED_MAX = 0.02  # of requests, at a replica that rejects them all at once,
-REJECTED_MAX = 0.01  # and of clients that see it
+REACHED_MAX = 0.02  # share of requests at a replica that rejects them all at once,
+REJECTED_MAX = 0.01  # and share of clients that see a rejection
 LATE = 8.0          # seconds for a first token, where an engine hangs
 NOISE = 0.005       # seconds between two equal p99 on one machine
-WARM = 2.0  # seconds of load that nobody looks at
+WARM = 2.0  # seconds of load that are ignored
 
 
 async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
@@ -74,7 +75,7 @@ async def run_row(row, routers, seconds, rate, seed, args=(), warm=WARM):
         if row.needs_drop:
             f.drop(0, False)
         for e in fleet.engines:
-            e.sim.signal(signal.SIGCONT)  # it counts what it was sent
+            e.sim.signal(signal.SIGCONT)  # counts the received requests
         await asyncio.sleep(0.3)
         upstream = await asyncio.to_thread(fleet.count) - base
         scene.figures["down"] = fleet.downs() - downs
@@ -96,20 +97,20 @@ def figures(row, results, scene, at, upstream, caught):
     out = collections.OrderedDict()
     asked = [r for r in results if r.tag != "poison"]
     failed = [r for r in asked if not r.good and r.tokens == 0]
-    if scene.outage is not None:  # nobody could have served those that were open then
+    if scene.outage is not None:  # no replica could have served those open at that time
         begin, end = scene.outage
         spared = [r for r in failed if r.at < end and r.end >= begin]
     else:
         spared = []
     avoidable = [r for r in failed if r not in spared]
     cut = [r for r in asked if not r.good and r.tokens > 0 and r.failure != "mixed"]
-    silent = [r for r in cut if r.error is None and r.failure != "gave up"]  # that was the client, by itself
-    whole = statistics.median([r.end - r.at for r in before if not r.stream] or [0])  # how long such an answer takes
+    silent = [r for r in cut if r.error is None and r.failure != "gave up"]  # that was the client itself
+    whole = statistics.median([r.end - r.at for r in before if not r.stream] or [0])  # the length of such an answer
     first = [r.first - max(r.at, at) if r.stream and r.first is not None else r.end - max(r.at, at) - (not r.stream) * whole
              for r in asked if r.at >= at - 1]
     wrong = [r for r in asked if r.failure in ("mixed", "no token", "garbage")]
     hangs = [r for r in asked if r.waited > l.HANG + expected and r not in spared and
-             # what has begun there waits for the engine
+             # answers that have begun there wait for the engine
              not (r.tokens > 0 and (row.late_max is not None or row.beside is not None))]
     out["offered"] = len(results)
     out["avoidable"] = len(avoidable)
@@ -257,7 +258,7 @@ def markdown(paths):
 
 
 def drawn_runs(o, routers, far, table):
-    """Each run is a row of its own, from a seed of its own. Returns how many missed a target."""
+    """Each run is a separate row, from a separate seed. Returns the number of rows that missed a target."""
     bad = 0
     for seed in range(o.seed, o.seed + o.runs):
         row = drawn.draw(seed, far)

@@ -23,7 +23,7 @@ CLONE_NEWNET, CLONE_NEWUSER, CLONE_NEWNS = 0x40000000, 0x10000000, 0x00020000
 
 
 def ends_well():
-    """A driver that is told to end stops what it started, also where a shell made it deaf to Ctrl-C."""
+    """A driver that is asked to end stops everything that it started, also if a shell made it deaf to Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(130))
 
@@ -172,7 +172,7 @@ class Fleet:
                    if k == "grapevine_" + name or k.startswith("grapevine_%s{" % name))
 
     def downs(self):
-        """How often a replica was marked down."""
+        """The number of times that a replica was marked down."""
         return sum(len(r.events("replica_down")) for r in self.routers)
 
     def rejected(self, engine):

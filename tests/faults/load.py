@@ -77,7 +77,7 @@ def content_of(path, event):
 
 
 def error_of(event):
-    """What an event says went wrong, or None."""
+    """The error in an event, or None."""
     if event.get("error"):
         return event["error"]
     if event.get("type") in ("error", "response.failed"):
@@ -168,7 +168,7 @@ async def read_answer(r, reader):
 
 
 def judge(r):
-    """What a complete answer was."""
+    """The verdict on a complete answer."""
     if r.status != 200:
         return "status %d%s" % (r.status, " " + r.reason if r.reason else "")
     if r.error is not None:
@@ -246,7 +246,7 @@ async def ask(r, connection, body):
 
 
 class Load:
-    """`rate` requests a second at `addresses` in turns, for as long as run() is told to.
+    """`rate` requests a second at `addresses` in turns, until run() ends.
 
     Sessions share prefixes, as conversations do. The results stand in `results` in order of arrival.
     """
@@ -300,7 +300,7 @@ class Load:
         connection.close()
 
     async def keep_asking(self, until, pause):
-        """A client that keeps its connection and asks on it every `pause` seconds, until that time."""
+        """A client that keeps its connection and sends a request on it every `pause` seconds, until that time."""
         connection = Connection(self.addresses[self.next % len(self.addresses)])
         while time.monotonic() < until:
             _, path, stream = self.rng.choices(self.mix, [m[0] for m in self.mix])[0]

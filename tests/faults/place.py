@@ -1,4 +1,4 @@
-"""Where the engines of a fleet are: beside the routers, a round trip away, behind names, on a router's own loopback.
+"""Places of a fleet's engines: beside the routers, a round trip away, behind names, on a router's own loopback.
 
 All but the first needs the driver's own namespaces (fleet.own_network()).
 """
@@ -13,7 +13,7 @@ from lib_dns import Dns
 from wire import FAR, NEAR, Wire
 
 HOST = "127.0.0.1"
-OTHER = "10.98.0.2"       # where an engine is that a name moves to
+OTHER = "10.98.0.2"       # the engine's next address, to which a name moves
 RESOLVER = "127.0.0.53"
 ZONE = "lab.test"
 
@@ -87,11 +87,11 @@ class Place:
             self.dns.silent.update(self.mute)
 
     def replicas(self, fleet, router):
-        """What that router is told."""
+        """That router's list of replicas."""
         return ["http://%s:8000" % name for name in self.mute] + ["http://" + e.name for e in fleet.engines]
 
     def all_up(self, fleet, router, up):
-        """Whether that router has all that can be up."""
+        """True if that router sees every possible replica up."""
         return sum(up) == len(fleet.engines) == len(up) - len(self.mute)
 
     def end(self):
@@ -109,7 +109,7 @@ class Loopback(Place):
     gossip = NEAR
 
     def begin(self, fleet):
-        self.own = len(fleet.engines) // 2  # routers have one each; more than there are routers is never told
+        self.own = len(fleet.engines) // 2  # routers have one each; more than the routers are never named
         for e in fleet.engines[self.own:]:
             e.stop()
         fleet.engines[self.own:] = [type(e)(*e.args, host=NEAR) for e in fleet.engines[self.own:]]
@@ -137,7 +137,7 @@ def resolve_here():
 
 
 def works():
-    """Whether packets can be carried in user space here."""
+    """True if packets can be carried in user space here."""
     wire = Wire()
     wire.stop()
     return wire.works

@@ -21,11 +21,11 @@ class Row:
         self.mix = how.get("mix")
         self.failed_max = how.get("failed_max")    # clients that get no whole answer; None: as the rest says
         self.held_max = how.get("held_max")        # seconds for a first token that a client may wait, and
-        self.late_max = how.get("late_max")        # how many may wait longer than 8 s
+        self.late_max = how.get("late_max")        # requests that may wait longer than 8 s
         self.beside = how.get("beside")            # p99 of the others against that with the engine drained
         self.upstream_max = how.get("upstream_max", 1.2 if self.all_out else 1.1)
         self.cut_max = how.get("cut_max")           # streams that may break; None: any
-        self.at = how.get("at", place.Place)        # where the engines are: what makes that
+        self.at = how.get("at", place.Place)        # the engines' place
         self.engines = how.get("engines", 8)
         self.rate = how.get("rate")                 # requests a second beside what the fault asks; None: the driver's
         self.least_s = how.get("least_s", 0)        # seconds that a run lasts at least
@@ -38,13 +38,13 @@ class Row:
 
 
 class Scene:
-    """What a fault works on: the fleet, the load beside it, how long it may take."""
+    """The scene of a fault: the fleet, the load beside it, the time allowed."""
 
     def __init__(self, fleet, the_load, seconds):
         self.fleet, self.load, self.seconds = fleet, the_load, seconds
         self.touched = set()    # names of engines that the fault hits
         self.outage = None      # (from, to) when no engine was well
-        self.figures = {}       # of the row's own
+        self.figures = {}       # the row's own
         self.killed = 0         # engines that a poison request took
         self.reached = self.offered = 0  # requests that the engine rejected, of all in that time
         self.drained = self.paused = self.resumed = None  # when each began, of `pause`

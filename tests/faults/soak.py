@@ -9,8 +9,8 @@ trickle. Fails if, from the end of the first quarter to the end,
 
     a router's resident memory grew by more than GROWTH_MAX_KB,
     a descriptor is left open at a router beyond those it had when it was idle,
-    a request is in flight, booked or held in memory when all is quiet,
-    a client got an answer that is wrong (not what one engine said).
+    a request is in flight, booked or in memory when all is quiet,
+    a client got a wrong answer (one that no single engine sent).
 """
 
 import argparse
@@ -44,7 +44,7 @@ BY_PROCESS = ["kill", "stop", "die", "term"]
 
 
 def compressed(speed):
-    """What speaks of time, for engines that are so many times faster; cf. tests/bench/lib.sh."""
+    """Settings in units of time, for engines that are so many times faster; cf. tests/bench/lib.sh."""
     def ms(real):
         return "%dms" % max(20, real // speed)
     return ["--generation", "%dms" % max(1000, 15000 // speed), "--reuse-horizon", "%dms" % max(1000, 120000 // speed),
@@ -58,7 +58,7 @@ def compressed(speed):
 
 
 def known(options):
-    """Those flags that this router has; a soak of another build must not fail for a name."""
+    """The flags that this router has; a soak of another build must not fail for a name."""
     text = subprocess.run([f.binary("grapevine"), "--help"], capture_output=True, text=True).stdout
     return [x for i in range(0, len(options), 2) if options[i] + " " in text for x in options[i:i + 2]]
 
@@ -145,7 +145,7 @@ class Soak:
             self.take_results()
 
     def take_results(self):
-        """What is over is counted and let go."""
+        """Finished results are counted and dropped."""
         over = [r for r in self.load.results if r.end is not None]
         self.load.results[:] = [r for r in self.load.results if r.end is None]
         for r in over:
@@ -188,7 +188,7 @@ class Soak:
     async def run(self):
         await self.load.run(1)
         await self.load.finish()
-        # What it may keep: a few connections to each engine, which engines close after 5 s.
+        # Allowed leftovers: a few connections to each engine, which engines close after 5 s.
         self.idle = [self.descriptors(r) + 8 for r in self.fleet.routers]
         self.load.results.clear()
         self.seconds = self.o.minutes * 60 / self.o.speed

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A network that is far away: packets to 10.99.0.0/16 come back from there, to the same port, half a round trip later.
+"""A far network: packets to 10.99.0.0/16 come back from there, to the same port, half a round trip later.
 
-A TUN device gets what is sent to a far address. Each packet goes back into it with its two addresses exchanged, which
-leaves its checksums right. So who connects to 10.99.0.7:8000 reaches who listens on NEAR:8000, that one sees 10.99.0.7 at
-the other end, and both kernels measure the round trip: no `tc netem` is needed, which is a module that many machines lack.
+A TUN device gets packets to far addresses. Each packet goes back into it with its two addresses exchanged, which
+leaves its checksums right. So a connection to 10.99.0.7:8000 reaches the listener on NEAR:8000, which sees 10.99.0.7 at
+the other end, and both kernels measure the round trip. `tc netem` is not needed, a module that many machines lack.
 
     tests/faults/wire.py        in a network namespace of its own; lines of its standard input: `rtt MS`
 """
@@ -19,7 +19,7 @@ import time
 
 NEAR, FAR = "10.98.0.1", "10.99.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001
-PACKETS_MAX = 64  # of one turn: what is due goes first
+PACKETS_MAX = 64  # per turn: due packets go first
 
 
 class Wire:
@@ -40,7 +40,7 @@ class Wire:
 
 
 def exchange(packet):
-    """Of an IPv4 packet: from there, to here."""
+    """Swaps the addresses of an IPv4 packet."""
     return packet[:12] + packet[16:20] + packet[12:16] + packet[20:]
 
 
