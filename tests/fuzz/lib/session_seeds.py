@@ -161,7 +161,7 @@ SEEDS = {
              wait(1000), connect(1), ask(CHAT, pick=SECOND), flow(), admin(12, 1), admin(17, 1),
              wait(1000), admin(13), packet(5), wait(200), packet(0), packet(3, 1), packet(1),
              packet(5), wait(1000), ask(CHAT), flow()],
-    # What lies between them is held, lost, doubled and changed.
+    # Traffic between them is delayed, lost, doubled and changed.
     "join_spoiled": [begin(1, CLUSTERED), flow(), connect(), ask(CHAT), flow(), packet(5), join(),
                      wait(200), packet(2), packet(0, 1), wait(200), packet(2, 0), packet(2, 1),
                      packet(7), wait(200), packet(7), wait(200), [*packet(4), 0, 0, 3, 1],
