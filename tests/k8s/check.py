@@ -1,5 +1,5 @@
-"""What a real kube-apiserver must look like to Grapevine. Run by tests/k8s/run.sh, in a network
-namespace of its own."""
+"""A real kube-apiserver's behaviour that Grapevine relies on. Run by tests/k8s/run.sh, in a network namespace of its
+own."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ from lib import Case, binary, wait_for
 from lib_deploy import commands, tool
 from lib_k8s import READY, STARTING, TERMINATING, Account, openssl, write
 
-POD = "192.0.2.1"  # of all engines: an endpoint must not have a loopback address
+POD = "192.0.2.1"  # address of all engines: an endpoint must not have a loopback address
 ETCD, SERVER = "http://127.0.0.1:2379", "https://127.0.0.1:6443"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/inference/endpointslices"
 PATHS = {  # kind -> where one is made
@@ -49,7 +49,7 @@ class Cluster:
 
     def __init__(self, folder):
         self.folder = folder
-        self.warnings = []  # that came with answers
+        self.warnings = []  # from answers
         self.account = Account(folder)
         self.tls = ssl.create_default_context(cafile=self.account.path("ca.crt"))
         at = self.at = lambda name: os.path.join(folder, name)
@@ -218,7 +218,7 @@ class RealApiServer(Case):
         for name in ("rbac", "key", "router", "kv-events", "autoscaler"):
             self.cluster.apply("deploy/kubernetes/%s.yaml" % name, dry=True)
         self.assertEqual(self.cluster.warnings, [])
-        # What is less restricted would have brought a warning.
+        # A less restricted pod would have caused a warning.
         with open("deploy/kubernetes/router.yaml") as f:
             loose = f.read().replace("runAsNonRoot: true", "runAsNonRoot: false")
         file = os.path.join(self.cluster.folder, "loose.yaml")
@@ -227,7 +227,7 @@ class RealApiServer(Case):
         self.assertRegex(self.cluster.warnings[0], "would violate PodSecurity .*restricted.*runAsNonRoot")
 
     def test_1_key(self):
-        """As the Job of key.yaml makes it, with its service account and no right beside that one."""
+        """As the Job of key.yaml makes it, with its service account and no other right."""
         self.cluster.apply("deploy/kubernetes/key.yaml")
         folder = os.path.join(self.cluster.folder, "keygen")
         shutil.copytree(self.cluster.account.folder, folder)
@@ -250,7 +250,7 @@ class RealApiServer(Case):
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
     def test_1_helm(self):
-        """The chart is installed, upgraded and taken away by Helm itself; nobody is there to run the hook's Job."""
+        """Helm itself installs, upgrades and removes the chart; nothing runs the hook's Job here."""
         def helm(*args, space="helm"):
             p = subprocess.run([tool("helm"), *args, "--namespace", space, "--kube-apiserver", SERVER, "--kube-token",
                                 "admin", "--kube-ca-file", self.cluster.account.path("ca.crt")], text=True,
@@ -267,7 +267,7 @@ class RealApiServer(Case):
         made = self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")
         self.assertEqual(made["spec"]["strategy"]["rollingUpdate"], {"maxUnavailable": 0, "maxSurge": 1})
         self.cluster.call("GET", PATHS["HorizontalPodAutoscaler"] % "helm" + "/gv")
-        # Whoever turns the autoscaler on has as many routers as before, and later as many as it wants.
+        # After the autoscaler is turned on there are as many routers as before, and later as many as it requests.
         helm("upgrade", *chart, "--set", "replicaCount=6")
         helm("upgrade", *chart, "--set", "autoscaling.enabled=true")
         self.assertEqual(self.cluster.call("GET", PATHS["Deployment"] % "helm" + "/gv")["spec"]["replicas"], 6)

@@ -1,5 +1,5 @@
-"""The plain manifests of deploy/kubernetes as they stand, on a real node: the image, the Job that makes the key, probes, the
-service, rollouts, evictions, policies. Run by tests/k8s/run.sh with NODE=1, in namespaces of its own."""
+"""The plain manifests of deploy/kubernetes as written, on a real node: the image, the Job that makes the key, probes,
+the service, rollouts, evictions, policies. Run by tests/k8s/run.sh with NODE=1, in namespaces of its own."""
 
 import http.client
 import json
@@ -130,7 +130,7 @@ class RealNode(unittest.TestCase):
         return self.node.pods("grapevine", "app.kubernetes.io/name%3Dgrapevine")
 
     def routers(self):
-        """Those that are to stay."""
+        """The routers that are to stay."""
         return [p for p in self.pods() if "deletionTimestamp" not in p["metadata"]]
 
     def ready(self):
@@ -166,7 +166,7 @@ class RealNode(unittest.TestCase):
         self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
 
     def test_4_evictions(self):
-        """One at a time, as where a node is drained; those that are not ready hold up nobody."""
+        """One at a time, as during a node's drain; unready pods block none."""
         names = self.ready()
         self.assertEqual([self.evict(n) for n in names[:2]], [201, 429])
         wait_for(lambda: len(self.ready()) == 3, "another one in its place", limit=60)
@@ -189,7 +189,7 @@ class RealNode(unittest.TestCase):
         return self.node.pods(namespace, label)[which]["status"]["podIP"]
 
     def reaches(self, caller, address, port):
-        """Whether a pod is let in where somebody listens. Policies may refuse, or drop."""
+        """True if a pod is admitted to a listening port. Policies may refuse, or drop."""
         script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
         return self.node.inside(caller, sys.executable, "-c", script, address, str(port)).returncode == 0
 
@@ -209,7 +209,7 @@ class RealNode(unittest.TestCase):
             "Prometheus": ["client", "probe"], "an engine": ["client"]})
 
     def test_7_a_policy_for_what_routers_call(self):
-        """That of docs/how-to/kubernetes.md: enough for new pods to get ready, and nothing else is reached."""
+        """The policy of docs/how-to/kubernetes.md: enough for new pods to get ready, and nothing else is reached."""
         values = os.path.join(self.folder, "egress.yaml")
         with open(values, "w") as f:
             f.write(re.search(r"(?ms)^```yaml\n(# egress\.yaml\n.*?)^```", text("docs", "how-to", "kubernetes.md"))[1])
@@ -225,7 +225,7 @@ class RealNode(unittest.TestCase):
         engine, other = self.address("inference", "app%3Dvllm"), self.address("monitoring", "app%3Dstranger")
         self.assertTrue(self.reaches(router, engine, 8000))
         self.assertFalse(self.reaches(router, other, 8000))
-        self.assertTrue(self.reaches(engine, other, 8000))  # no policy stands between these
+        self.assertTrue(self.reaches(engine, other, 8000))  # no policy is between these
 
 
 if __name__ == "__main__":
