@@ -13,7 +13,7 @@ import sys
 
 FOLDERS = ["base", "crdt", "gossip", "http", "node"]
 
-# Circles that still stand: their files, by room. There is none; it stays empty.
+# Remaining circles: their files, by room. There is none; it stays empty.
 KNOWN = {}
 
 

@@ -20,8 +20,8 @@ MAY = {
 ROOMS = ["access", "kv", "cluster", "replica", "discover", "route", "settings", "admission", "trace", "proxy", "admin"]
 SHELL = ["io"]
 ENDS = ["daemon", "gvctl"]
-# node/proxy has rooms of its own. All but limit stand on its floor: what struct proxy is made of, and
-# what is counted. What is left in node/proxy itself stands above them.
+# node/proxy has rooms of its own. All but limit rest on its floor: the parts of struct proxy, and
+# the counters. The files left in node/proxy itself are above them.
 FLOOR = "node/proxy/floor"
 FLOOR_FILES = {f"node/proxy/{f}" for f in [
     "net.h", "proxy.h", "proxy_internal.h", "stats.c", "stats.h", "timing.c", "timing.h",
@@ -41,7 +41,7 @@ for room in ROOMS:
     MAY.update({r: below + [f"node/proxy/{s}" for s in named] for r, named in inner.items()})
     MAY[f"node/{room}"] = below + list(inner)
     below += [*inner, f"node/{room}"]
-# Files of node/ itself stand above all pure rooms.
+# Files of node/ itself are above all pure rooms.
 MAY["node"] = below
 for n, room in enumerate(SHELL):
     MAY[f"node/{room}"] = MAY["node"] + ["node"] + [f"node/{r}" for r in SHELL[:n]]
@@ -51,7 +51,7 @@ for end in ENDS:
 MAY["tests"] = list(MAY)
 PURE = below + ["node"]
 
-# A third-party header -> where it may stand (a folder with "/", or a file; "" as all of tests/).
+# A third-party header -> its allowed place (a folder with "/", or a file; "" as all of tests/).
 THIRD_PARTY = {
     "uv.h": ["node/io/", "node/daemon/", "node/gvctl/"],
     "openssl/core_names.h": ["node/io/tls_tickets.c"],
@@ -79,7 +79,7 @@ THIRD_PARTY = {
     "cmocka.h": [],
 }
 
-# What pure code may use of libc and the compiler: computing, formatting, memory.
+# Symbols of libc and the compiler allowed in pure code: computing, formatting, memory.
 PURE_LIBC = {
     "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
     "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",

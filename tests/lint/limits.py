@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-# Page, what stands around the number, constant.
+# Page, text around the number, constant.
 STATED = [
     ("docs/how-to/routers.md", r"routers that live at one time \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),
     ("docs/threat-model.md", r"secret of ([\d,]+ bytes)", "HASH_SECRET_BYTES"),
@@ -44,7 +44,7 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 
 
 def value_of(text, constant):
-    """A number as it stands in the docs, in the unit of the constant."""
+    """A number in the docs, in the unit of the constant."""
     m = re.fullmatch(r"([\d,]+)(?: (.*))?", text.strip())
     if not m:
         return None
@@ -55,7 +55,7 @@ def value_of(text, constant):
 
 
 def stated(tree):
-    """(place, constant, value or None, what stands there) of each number."""
+    """(place, constant, value or None, the text) of each number."""
     page = "docs/limits.md"
     for number, line in enumerate(open(os.path.join(tree, page), encoding="utf-8"), 1):
         cells = [c.strip() for c in line.split("|")]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on a header whose function gives its caller an object, through `struct thing **out`, and that
-has no function to end it: `..._destroy`, `_free`, `_end` or `_close(struct thing *...)` (CONTRIBUTING.md, rule
+"""Fails on a header with a function that gives its caller an object, through `struct thing **out`, but
+none to end it: `..._destroy`, `_free`, `_end` or `_close(struct thing *...)` (CONTRIBUTING.md, rule
 4).
 
 usage: ownership.py ROOT

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Fails on a file that a comment or a page names and that does not exist, and on a function that a
-comment or a page names and no code has.
+"""Fails if a comment or a page names a file that does not exist, or a function that no code has.
 
-usage: places.py FILE...    (from the top of the tree; decisions of docs/adr/ may name what was)
+usage: places.py FILE...    (from the top of the tree; decisions of docs/adr/ may name former ones)
 """
 import os
 import re
@@ -11,7 +10,7 @@ import sys
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 FUNCTION = re.compile(r"\b([a-z]\w+)\(\)")
 FILE = re.compile(r"(?<![\w*<])[\w./-]*\b\w[\w-]*\.(?:[ch]|py|sh)\b(?!\w)")
-# Of libc and of engines, parts of names, and examples.
+# Names of libc and of engines, parts of names, and examples.
 OTHERS = {"select", "install", "a.b.c", "models.py", "blink.py", "keda.sh"}
 
 

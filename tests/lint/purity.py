@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PURE = ["base", "crdt", "gossip", "http", "node"]  # what libcore.a is made of
+PURE = ["base", "crdt", "gossip", "http", "node"]  # the parts of libcore.a
 
 SHELL = ("node/io", "node/daemon", "node/gvctl")
 
@@ -43,7 +43,7 @@ EXCEPTIONS = [
     ("gossip/", re.compile(r"^(crypto_(?!.*keygen|.*_keypair$|box_seal$)\w+|sodium_mem(cmp|zero))$")),
 ]
 
-# x86, then ARM. Tabs stand around what objdump calls the instruction.
+# x86, then ARM. objdump puts tabs around the instruction.
 IMPURE = re.compile(r"""\t((rep\s+)?(rdtscp?|rdrand|rdseed|rdpmc|rdpid|cpuid|xgetbv|syscall|sysenter|int|
                              (in|out)[bwl]?|(in|out)s[bwl]?)
                         | svc | mrs\s+\w+,\s*(cnt\w+|rndr\w*|pm\w+))(\s|$)""", re.VERBOSE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on a function over 70 lines and on a file over 600: whoever reads it must hold it at once.
+"""Fails on a function over 70 lines and on a file over 600: a reader must keep it in mind at once.
 
 usage: sizes.py FILE...
 
