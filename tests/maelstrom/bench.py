@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Maelstrom's broadcast workload on real processes of its node, in a network of ours.
+"""Maelstrom's broadcast workload on real processes of its node, in a network of this program.
 
     tests/maelstrom/bench.py [NODES [DELAY_MS [SECONDS [RATE]]]]       (25 100 20 100; after `make tools`)
 
 Every link has the same delay; half of the operations are reads and half are broadcasts, at random
 nodes. Counted as Maelstrom counts: all messages between nodes while the workload runs, over all
-operations; the stable latency of an element is the time from its acknowledgement until the last read
-that did not show it was asked.
+operations; the stable latency of an element is the time from its acknowledgement to the start of
+the last read without it.
 """
 import os
 import sys
