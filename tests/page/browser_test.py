@@ -1,4 +1,4 @@
-"""The page in Chromium, headless, with three routers under load: what it shows, and how soon it says what is wrong."""
+"""The page in headless Chromium, with three routers under load: its contents, and how soon it shows a trouble."""
 
 import contextlib
 import http.server
@@ -214,7 +214,7 @@ class Page(Clustered):
             subprocess.run(["nft", "delete", "table", "inet", table], check=True)
 
     def test_a_token_for_reading(self):
-        """A port that wants one, which stands before a router here."""
+        """A port that requires a token, here in front of a router."""
         admin = "http://%s:%d" % (HOST, self.nodes[0].admin_port)
 
         class Guard(http.server.BaseHTTPRequestHandler):
