@@ -114,7 +114,7 @@ class SGLang(Engine):
 
 
 class Asked:
-    """One request, as its client saw it."""
+    """One request, as seen by its client."""
 
     def __init__(self, path, body):
         self.path, self.body = path, body
@@ -142,7 +142,7 @@ def has_content(event):
 
 
 def run(port, asked, key=None):
-    """Sends it and follows its answer to the end, patiently."""
+    """Sends the request and follows its answer to the end, patiently."""
     started = last = time.monotonic()
     headers = {"content-type": "application/json"}
     if key:

@@ -1,4 +1,4 @@
-"""What a real SGLang must look like through Grapevine. Run by tests/real/run.sh."""
+"""A real SGLang's behaviour through Grapevine. Run by tests/real/run.sh."""
 import os
 import signal
 import threading
@@ -33,7 +33,7 @@ class Answers(SGLangCase):
             self.assertTrue(asked.whole, asked)
 
     def test_keys(self):
-        """Everything but /health wants the key."""
+        """Everything but /health requires the key."""
         engines = [SGLang(key="sesame").start(), SGLang(key="sesame").start()]
         try:
             for engine in engines:
@@ -106,8 +106,8 @@ class Deaths(SGLangCase):
                 engine.stop()
 
     def test_rank_killed(self):
-        """The server lives on, and answers nobody again: neither who was pinned to the other rank, nor who
-        is not pinned."""
+        """The server lives on and answers nothing any more: neither requests pinned to the other rank, nor unpinned
+        ones."""
         self.rank_trouble(lambda rank: os.kill(rank, signal.SIGKILL), seconds=15)
 
     def test_rank_hangs(self):

@@ -1,4 +1,4 @@
-"""What a real vLLM must look like through Grapevine. Run by tests/real/run.sh."""
+"""A real vLLM's behaviour through Grapevine. Run by tests/real/run.sh."""
 import http.client
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 from lib import BUILD, HOST, closed_port, wait_for
 from lib_real import HOME, VLLM, RealCase
 
-REQUESTS = os.environ.get("REQUESTS", "900")  # of Events; a quarter of an hour each on two cores that are idle
+REQUESTS = os.environ.get("REQUESTS", "900")  # requests of Events; a quarter of an hour each on two idle cores
 TEXT = "The vine grows along the wall and bears fruit late in the year. " * 60
 
 
@@ -102,7 +102,7 @@ class Answers(RealCase):
         self.assertEqual(answer.status, 200)
 
 class Deaths(RealCase):
-    """What ends one of two engines under load costs no client what the other could have given."""
+    """The death of one of two engines under load loses no answer that the other could have given."""
     kind = VLLM
 
     def test_sigterm(self):
@@ -140,7 +140,7 @@ class Deaths(RealCase):
                 engine.stop()
 
     def test_worker_hangs(self):
-        """As a GPU that never answers: the server is fine, its metrics stand still."""
+        """As with a GPU that never answers: the server is fine, its metrics stop."""
         a, b = self.pair()
         worker = a.child("VLLM::Worker")
         try:
