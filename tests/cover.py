@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which lines the tests run (make coverage).
+"""The lines that the tests run (make coverage).
 
     tests/cover.py BUILD_DIR [ROOM]
 
-Reads what the programs of a build with --coverage have counted so far. Prints for each folder the lines that
-were run and the lines that there are, or for ROOM (node/io) the same of each file, and under it the lines that
-nobody ran. A folder below its `least` is said so, and is exit status 1.
+Reads the counts of the programs of a build with --coverage. Prints for each folder the number of lines run and the
+total, or for ROOM (node/io) the same of each file, followed by the lines not run. Reports a folder below its `least`,
+with exit status 1.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 
-# Those of the product, and the lines of which so many in a hundred are run. The rest of node/ is its shell.
+# The product's folders, with the share of lines to be run, in percent. The rest of node/ is its shell.
 PURE, SHELL = 95, 85
 FOLDERS = ("base", "crdt", "gossip", "http", "node")
 LEAST = collections.defaultdict(lambda: PURE, {"node/io": SHELL, "node/daemon": SHELL, "node/gvctl": SHELL})

@@ -6,7 +6,7 @@
 A mutant has one comparison, number, sign, condition or statement changed. Seed and number choose them, as many of each
 kind and of each room. Each is built in a copy of the tree and has its room's unit tests run, those that include its
 header first. It is caught if one of them fails or takes much longer; a mutant that does not compile does not count.
-What survives is printed as it differs: either a test is missing, or the mutant does the same by another way.
+The difference of each survivor is printed: either a test is missing, or the mutant does the same in another way.
 """
 
 import argparse
@@ -121,7 +121,7 @@ class Tree:
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def passes(self, test, cpu_s=600):
-        """Whether it does, and how many seconds of CPU it took."""
+        """True if they pass, and the seconds of CPU."""
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
         with subprocess.Popen([os.path.join("build", test)], cwd=self.top, stdin=subprocess.DEVNULL, preexec_fn=limit,
