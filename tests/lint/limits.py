@@ -18,8 +18,8 @@ STATED = [
     ("docs/threat-model.md", r"\(([\d,]+) pairs of both\)", "NODE_ANSWERED_ROWS_MAX"),
     ("docs/threat-model.md", r"a window of ([\d,]+) in a session", "GOSSIP_REPLAY_WINDOW"),
     ("docs/threat-model.md", r"at the latest ([\d,]+ s) after", "GOSSIP_SESSION_REJECT_US"),
-    ("docs/http.md", r"room for ([\d,]+) models", "NODE_MODELS_MAX"),
-    ("docs/http.md", r"and ([\d,]+) denials", "NODE_MODELS_DENIALS"),
+    ("docs/http.md", r"saves up at most ([\d,]+);", "BUDGET_BURST"),
+    ("docs/http.md", r"within ([\d,]+ ms) of the request's last byte", "UPSTREAM_STALE_MS"),
     ("docs/http.md", r"those that are down too; at most ([\d,]+) models", "MODEL_LIST_MAX"),
     ("docs/http.md", r"body over ([\d,]+ MiB) goes to no more", "EXCHANGE_ASK_BYTES"),
     ("docs/http.md", r"have denied a model within ([\d,]+ s),", "NODE_MODELS_DENIED_MS"),
@@ -44,8 +44,8 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 
 
 def value_of(text, constant):
-    """A number in the docs, in the unit of the constant."""
-    m = re.fullmatch(r"([\d,]+)(?: (.*))?", text.strip())
+    """The number at the start of a text of the docs, in the unit of the constant."""
+    m = re.match(r"([\d,]+)(?: (\S+))?(?= |$)", text.strip())
     if not m:
         return None
     number = int(m.group(1).replace(",", "")) * UNITS.get(m.group(2), 1)
@@ -59,9 +59,9 @@ def stated(tree):
     page = "docs/limits.md"
     for number, line in enumerate(open(os.path.join(tree, page), encoding="utf-8"), 1):
         cells = [c.strip() for c in line.split("|")]
-        if len(cells) > 4 and re.fullmatch(r"`[A-Z0-9_]+`", cells[3]):
-            constant = cells[3].strip("`")
-            yield "%s:%d" % (page, number), constant, value_of(cells[2], constant), cells[2]
+        if len(cells) > 4 and re.fullmatch(r"`[A-Z0-9_]+`", cells[2]):
+            constant = cells[2].strip("`")
+            yield "%s:%d" % (page, number), constant, value_of(cells[1], constant), cells[1]
     for page, pattern, constant in STATED:
         words = pattern.replace(" ", r"\s+")  # a line may end between two words
         m = re.search(words, open(os.path.join(tree, page), encoding="utf-8").read())
