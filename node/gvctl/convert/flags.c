@@ -3,12 +3,12 @@
 
 #include "node/gvctl/convert/convert_internal.h"
 
-#define NOTE_TRACE  "the router sends no traces"
+#define NOTE_TRACE  "set trace-endpoint: URL (OTLP over HTTP)"
 #define NOTE_DP     "the router finds data-parallel ranks itself"
 #define NOTE_HEADER "session-header names the header"
 #define NOTE_HISTORY                                                                               \
     "engines store responses; the router sends follow-ups to the engine that made them"
-#define NOTE_NAMES   "models keep the engines' names (vLLM: --served-model-name)"
+#define NOTE_NAMES   "model-alias gives a model another name"
 #define NOTE_DYNAMIC "convert that file too, and name the result with config"
 
 /* Shared by the descendants of the SGLang router. */
@@ -64,7 +64,7 @@ static const struct convert_row fork[] = {
     MISSING("rate-limit-tokens-per-second=", "requests-max limits concurrent requests, not a rate"),
     NEEDLESS("eviction-interval-secs=, eviction-interval=",
              "the prefix index follows each engine's cache"),
-    MISSING("enable-trace, otlp-traces-endpoint=", NOTE_TRACE),
+    BY_HAND("enable-trace, otlp-traces-endpoint=", "trace-endpoint", NOTE_TRACE),
     NEEDLESS("backend=, runtime=", "the router detects the kind of engine"),
     MISSING("history-backend=", NOTE_HISTORY),
     {0},
@@ -77,7 +77,8 @@ static const struct convert_row vllm[] = {
     MISSING("profile", "start profiling with calls to the engines"),
     MISSING("enable-program-scheduling, program-scheduling-config-json=",
             "requests are not grouped into programs"),
-    MISSING("otel-sampling-ratio=, otel-excluded-paths=...", NOTE_TRACE),
+    BY_HAND("otel-sampling-ratio=", "trace-sample", "set trace-sample to that share"),
+    MISSING("otel-excluded-paths=...", "traces have all paths but health checks"),
     MISSING("api-key-validation-urls=...", "client-keys-file lists the keys"),
     MISSING("wasm-middleware=, wasm-middleware-sha256=, wasm-middleware-route=", NOTE_CODE),
     NEARLY("policy consistent_hash, policy rendezvous_hash, policy sticky_least_loaded, "
@@ -129,7 +130,7 @@ static const struct convert_row gateway[] = {
     NEEDLESS("prometheus-duration-buckets=...", "histogram buckets are fixed"),
     SAME("shutdown-grace-period-secs=", "drain-timeout"),
     MISSING("disable-health-check", "health is always checked"),
-    MISSING("served-model-name=", NOTE_NAMES),
+    BY_HAND("served-model-name=", "model-alias", NOTE_NAMES),
     MISSING("storage-hook-wasm-path=", NOTE_CODE),
     SAME("tls-cert-path=", "tls-cert"),
     SAME("tls-key-path=", "tls-key"),
@@ -194,7 +195,7 @@ static const struct convert_row stack[] = {
     NEEDLESS("k8s-service-discovery-type=", "the router uses pods, not services"),
     SAME("static-backends=", "replica"),
     NEEDLESS("static-models=, static-model-types=", "the router asks each engine for its models"),
-    MISSING("static-aliases=", NOTE_NAMES),
+    BY_HAND("static-aliases=", "model-alias", NOTE_NAMES),
     MISSING("static-model-labels=, prefill-model-labels=, decode-model-labels=, "
             "routing-logic disaggregated_prefill",
             NOTE_PD),
@@ -230,7 +231,7 @@ static const struct convert_row stack[] = {
     SAME("log-format=", "log-format"),
     MISSING("sentry-dsn=, sentry-traces-sample-rate=, sentry-profile-session-sample-rate=",
             "errors are in the log and in /metrics"),
-    MISSING("otel-endpoint=, otel-service-name=, otel-secure", NOTE_TRACE),
+    BY_HAND("otel-endpoint=, otel-service-name=, otel-secure", "trace-endpoint", NOTE_TRACE),
     {0},
 };
 

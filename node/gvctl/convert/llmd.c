@@ -242,7 +242,7 @@ static const struct convert_row flags[] = {
     NEEDLESS("total-queued-requests-metric=, total-running-requests-metric=, "
              "kv-cache-usage-percentage-metric=, lora-info-metric=, cache-info-metric=",
              NOTE_NAMES),
-    MISSING("tracing", "the router sends no traces"),
+    BY_HAND("tracing", "trace-endpoint", "set trace-endpoint: URL (OTLP over HTTP)"),
     SAME("metrics-port=", "admin-listen.port"),
     MISSING("metrics-endpoint-auth, metrics-client-ca-file=, metrics-cert-dir=", NOTE_METRICS),
     NEEDLESS("enable-pprof", "use perf or gdb"),
