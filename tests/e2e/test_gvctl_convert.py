@@ -92,12 +92,11 @@ def tables():
                 routers = title.group(1).split(", ")
             group = {"Converted:": "", "By hand:": ", by hand", "Not needed:": "not needed",
                      "No counterpart:": "no counterpart"}.get(line.strip(), group)
-            row = re.match(r"\| (`.*?) \| (.*?) \| ", line)
-            becomes = row.group(2) + group if row else group
-            names = row.group(1) if row else line if line.startswith("- ") else ""
-            for flag, values in re.findall(r"`--?([a-z0-9A-Z-]+)( X| \.\.\.)?`", names):
+            row = re.match(r"- (`.*?`): ((?:`[^`]+`(?:, )?)*)", line)
+            becomes = row.group(2) + group if row and not group.endswith(("needed", "counterpart")) else group
+            for flag, values in re.findall(r"`--?([a-z0-9A-Z-]+)([ =]X|=\.\.\.)?`", row.group(1) if row else ""):
                 for router in routers:
-                    found.setdefault(router, []).append((flag, values.strip(), becomes))
+                    found.setdefault(router, []).append((flag, values[1:], becomes))
     return found
 
 
@@ -144,7 +143,7 @@ class Convert(Converts):
         p = subprocess.run([binary("grapevine"), "--print-options-markdown"], capture_output=True, text=True, check=True)
         known = set(re.findall(r"^\| `([a-z-]+)` \|", p.stdout, re.M))
         with open(PAGE) as f:
-            cells = re.findall(r"^\| `.*?` \|((?: `[^`]+`,?)+)", f.read(), re.M)
+            cells = re.findall(r"^- `.*?`:((?: `[^`]+`,?)+)", f.read(), re.M)
         named = {name for cell in cells for name in re.findall(r"`([a-z-]+)", cell)}
         self.assertGreater(len(named), 30)
         self.assertEqual(sorted(named - known), [])

@@ -12,33 +12,31 @@ static const char head[] =
     "\n"
     "<!-- Made by `make docs` from the tables in node/gvctl/convert: change those, not this. -->\n"
     "\n"
-    "`gvctl convert` reads the command line or the configuration of another router, and writes a\n"
-    "YAML file of Grapevine settings. Comments in that file list everything that it did not\n"
-    "convert, and why. The same list goes to standard error. With `--strict`, `gvctl convert`\n"
-    "exits with status 1 if that list is not empty. Unknown flags and directives are listed too.\n"
+    "`gvctl convert` turns another router's command line or configuration into a YAML file of\n"
+    "settings. Comments in that file, and standard error, list what was not converted, and why.\n"
+    "With `--strict` the exit status is 1 if there is any. Add `--from ROUTER` if the names in "
+    "the\n"
+    "input do not show which router it is. [Migrate](how-to/migrate.md) has the steps.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy cache_aware\n"
-    "gvctl convert -- python -m sglang_router.launch_router --worker-urls http://10.0.0.1:30000\n"
     "gvctl convert FILE             # with a command line; - or nothing: standard input\n"
     "gvctl convert deployment.yaml  # Kubernetes or Compose: the first container that is a router\n"
     "gvctl convert epp-config.yaml  # llm-d's EndpointPickerConfig, also in a ConfigMap\n"
     "gvctl convert haproxy.cfg >g.yaml && grapevine --config g.yaml --check-config\n"
     "```\n"
     "\n"
-    "`gvctl convert` recognises the router by the names in its input. If it cannot, add\n"
-    "`--from ROUTER`. Below, each flag or directive is in one of four groups:\n"
+    "Each flag or directive is in one of four groups:\n"
     "\n"
     "- **Converted**: a setting has the same effect.\n"
     "- **By hand**: a setting exists, but you must write it yourself (for example an API key).\n"
     "- **Not needed**: Grapevine does this by default.\n"
     "- **No counterpart**: Grapevine cannot do this.\n"
     "\n"
-    "Two differences apply to all routers. Several Grapevine routers share their state: give each\n"
-    "one the same `cluster-key-file`, and in `join` the address of another\n"
-    "([routers.md](how-to/routers.md)). The router passes clients' API keys on to "
-    "the\n"
-    "engines, unless `client-keys-file` is set.\n";
+    "Several Grapevine routers share their state: give them one `cluster-key-file`, and in `join`\n"
+    "the address of another ([routers](how-to/routers.md)). Clients' API keys go on to the "
+    "engines,\n"
+    "unless `client-keys-file` is set. Log levels are converted by name.\n";
 
 static const char *const titles[] = {
     [CONVERT_PLUGIN] = "Plugins of an EndpointPickerConfig (`*` stands for any name)",
@@ -64,86 +62,95 @@ static const struct {
 static bool is_in(const struct convert_row *row, size_t group)
 {
     bool converted = row->kind == CONVERT_READ || (row->kind == CONVERT_NONE && row->ours != NULL);
-    return (converted ? CONVERT_DID : row->kind) == groups[group].kind;
+    /* Names of levels are values of the flag, which has a row. */
+    bool level = row->ours != NULL && strncmp(row->ours, "log-level: ", 11) == 0;
+    return (converted ? CONVERT_DID : row->kind) == groups[group].kind && !level;
 }
 
-/* Prints the names of a row as code. */
+/* Prints the names of a row as code: `--flag=X` with a value, `--flag=...` with several. */
 static void print_names(enum convert_place place, const struct convert_row *row, FILE *to)
 {
     const char *before = "";
+    bool dashes = place == CONVERT_FLAG || place == CONVERT_MESH;
     for (struct slice names = slice_of_cstr(row->names); names.len > 0; before = ", ") {
         struct slice name = slice_trim(slice_cut(&names, ','));
-        bool several = slice_ends_with(name, SLICE("=...")),
-             value = slice_ends_with(name, SLICE("="));
-        bool dashes = place == CONVERT_FLAG || place == CONVERT_MESH;
-        name.len -= several ? 4 : value ? 1 : 0;
+        struct slice bare = slice_cut(&name, '=');
+        bool several = name.len > 0, value = bare.at + bare.len < name.at, brief = bare.len < 3;
         (void)fprintf(to, "%s`%s%.*s%s`", before,
-                      !dashes        ? ""
-                      : name.len < 3 ? "-"
-                                     : "--",
-                      SLICE_ARG(name),
-                      several ? " ..."
-                      : value ? " X"
-                              : "");
+                      !dashes ? ""
+                      : brief ? "-"
+                              : "--",
+                      SLICE_ARG(bare),
+                      !dashes || !value ? ""
+                      : several         ? "=..."
+                      : brief           ? " X"
+                                        : "=X");
     }
 }
 
-/* Prints the settings of a row as code, and the note. */
-static void print_ours(const struct convert_row *row, FILE *to)
+/* Appends the result of a row: its settings as code, then its note. */
+static int append_result(const struct convert_row *row, struct buf *out)
 {
     bool fixed = row->ours != NULL && strstr(row->ours, ": ") != NULL;
     const char *before = "";
     struct slice rest = slice_of_cstr(row->ours != NULL ? row->ours : "");
-    for (; rest.len > 0; before = ", ") {
+    int err = 0;
+    for (; rest.len > 0 && err == 0; before = ", ") {
         struct slice one = slice_cut(&rest, fixed ? '\0' : ' ');
         one.len = slice_find(one, '.');
-        (void)fprintf(to, "%s`%.*s`", before, SLICE_ARG(one));
+        err = buf_printf(out, "%s`%.*s`", before, SLICE_ARG(one));
     }
-    (void)fprintf(to, " | %s |\n", row->note != NULL ? row->note : "");
+    if (err == 0 && row->note != NULL)
+        err = buf_printf(out, "%s%s", before[0] != '\0' ? "; " : "", row->note);
+    return err;
 }
 
-/* Rows with the same note share a line. */
+static bool have_one_result(const struct convert_row *a, const struct convert_row *b)
+{
+    struct buf one = {0}, other = {0};
+    bool same = append_result(a, &one) == 0 && append_result(b, &other) == 0 &&
+                slice_equal(buf_slice(&one), buf_slice(&other));
+    buf_free(&one);
+    buf_free(&other);
+    return same;
+}
+
+/* Rows with the same result share a line. */
 static void print_list(enum convert_place place, const struct convert_row *rows, size_t group,
                        FILE *to)
 {
+    struct buf result = {0};
     for (const struct convert_row *row = rows; row->names != NULL; row++) {
         bool first = is_in(row, group);
         for (const struct convert_row *other = rows; other < row && first; other++)
-            first = !is_in(other, group) || strcmp(other->note, row->note) != 0;
+            first = !is_in(other, group) || !have_one_result(other, row);
         if (!first)
             continue;
         (void)fputs("- ", to);
         print_names(place, row, to);
         for (const struct convert_row *other = row + 1; other->names != NULL; other++) {
-            if (is_in(other, group) && strcmp(other->note, row->note) == 0) {
+            if (is_in(other, group) && have_one_result(other, row)) {
                 (void)fputs(", ", to);
                 print_names(place, other, to);
             }
         }
-        (void)fprintf(to, ": %s\n", row->note);
+        buf_clear(&result);
+        DISCARD(append_result(row, &result));
+        (void)fprintf(to, ": %.*s\n", SLICE_ARG(buf_slice(&result)));
     }
+    buf_free(&result);
 }
 
-static void print_table(enum convert_place place, const struct convert_row *rows, FILE *to)
+static void print_groups(enum convert_place place, const struct convert_row *rows, FILE *to)
 {
     for (size_t group = 0; group < ARRAY_LEN(groups); group++) {
-        bool some = false, table = group < 2; /* groups with settings */
+        bool some = false;
         for (const struct convert_row *row = rows; row->names != NULL; row++)
             some = some || is_in(row, group);
         if (!some)
             continue;
-        (void)fprintf(to, "\n%s:\n\n%s", groups[group].title,
-                      table ? "| there | here | note |\n|---|---|---|\n" : "");
-        if (!table)
-            print_list(place, rows, group, to);
-        for (const struct convert_row *row = rows; row->names != NULL && table; row++) {
-            if (!is_in(row, group))
-                continue;
-            (void)fputs("| ", to);
-            print_names(place, row, to);
-            (void)fputs(" | ", to);
-            print_ours(row, to);
-        }
+        (void)fprintf(to, "\n%s:\n\n", groups[group].title);
+        print_list(place, rows, group, to);
     }
 }
 
@@ -202,7 +209,7 @@ void convert_page(FILE *to)
             DISCARD(append_title(r->tables[k].place, rows, &title));
             if (!printed) {
                 (void)fprintf(to, "\n### %.*s\n", SLICE_ARG(buf_slice(&title)));
-                print_table(r->tables[k].place, rows, to);
+                print_groups(r->tables[k].place, rows, to);
                 continue;
             }
             (void)fprintf(to, "\nSee [%.*s](#", SLICE_ARG(buf_slice(&title)));
