@@ -19,7 +19,7 @@ from checkers.caches import Caches
 from checkers.latency import by_group, faults_between
 from history import Anomaly
 
-# Without figures for 3.5 s a router reads an engine's metrics itself (docs/trouble.md, who asks the engines); a
+# Without figures for 3.5 s a router reads an engine's metrics itself (docs/runbook.md, what takes a replica out); a
 # second for that, and one for the news to go around.
 LIMITS = {"fence_s": 6}
 

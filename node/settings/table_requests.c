@@ -289,7 +289,7 @@ const struct node_option node_option_requests[] = {
      .help = "retry a request whose engine died",
      .more = "Once, on another replica. `off`: 502, reason `suspect`.",
      .below = "The retry runs alone on the replica if possible. Requests that only shared the "
-              "engine with a suspect are always retried. [Poison](trouble.md#poison)."},
+              "engine with a suspect are always retried. [Poison](runbook.md#poison)."},
     {.name = "health-interval",
      TIME(health_interval_ms, LIVE),
      .fallback = "2s",
@@ -344,7 +344,7 @@ const struct node_option node_option_requests[] = {
      .max = 600e3,
      .help = "time until a stalled replica is avoided",
      .more = "Beyond what its prompts explain. 0 turns it off.",
-     .below = "A [stalled replica](trouble.md#what-takes-a-replica-out-and-what-brings-it-back) "
+     .below = "A [stalled replica](runbook.md#what-takes-a-replica-out-and-what-brings-it-back) "
               "gets no new requests. Requests without a token move to other replicas."},
     {.name = "stall-cut",
      TIME(stall_cut_ms, LIVE),
