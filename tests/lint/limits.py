@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the limits that the docs state with the code: every row of docs/limits.md that names a
+"""Compares the limits that the docs state with the code: every line of docs/limits.md that names a
 constant, and the sentences of other pages that are listed below. The compiler judges: one static
 assertion a number.
 
@@ -58,10 +58,9 @@ def stated(tree):
     """(place, constant, value or None, the text) of each number."""
     page = "docs/limits.md"
     for number, line in enumerate(open(os.path.join(tree, page), encoding="utf-8"), 1):
-        cells = [c.strip() for c in line.split("|")]
-        if len(cells) > 4 and re.fullmatch(r"`[A-Z0-9_]+`", cells[2]):
-            constant = cells[2].strip("`")
-            yield "%s:%d" % (page, number), constant, value_of(cells[1], constant), cells[1]
+        m = re.match(r"- ([\d,]+ [^:]*?)[(; ]+`([A-Z0-9_]+)`\): ", line)
+        if m:
+            yield "%s:%d" % (page, number), m.group(2), value_of(m.group(1), m.group(2)), m.group(1)
     for page, pattern, constant in STATED:
         words = pattern.replace(" ", r"\s+")  # a line may end between two words
         m = re.search(words, open(os.path.join(tree, page), encoding="utf-8").read())

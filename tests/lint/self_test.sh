@@ -181,7 +181,7 @@ want 0 "limits as they are" "$here/limits.py" "$tree"
 sed -i 's/GOSSIP_ROUTERS_MAX = 512/GOSSIP_ROUTERS_MAX = 513/' "$tree/gossip/limits.h"
 want 1 "a limit changes and the docs do not" "$here/limits.py" "$tree"
 copy
-sed -i 's/| 1,232 bytes of UDP payload/| 1,233 bytes of UDP payload/' "$tree/docs/limits.md"
+sed -i 's/^- 1,232 bytes of UDP payload/- 1,233 bytes of UDP payload/' "$tree/docs/limits.md"
 want 1 "the docs change and a limit does not" "$here/limits.py" "$tree"
 # --- circles ---------------------------------------------------------------------------------
 
