@@ -128,11 +128,11 @@ class Answers(Clustered):
         self.assertEqual(set(fields(json.loads(error))), set(fields(real["error"])))
 
     def test_the_words_of_the_page_are_fields(self):
-        """Every word in the page's tables is a field of the example above."""
+        """The fields that its lists explain are in the example above them."""
         for call, section in sections().items():
             example = re.search(r"```json\n(.*?)```", section, re.S)
-            for row in re.findall(r"^\| ((?:`[\w.]+`(?:, )?)+) \|", section, re.M):
-                for name in re.findall(r"`([\w.]+)`", row):
+            for row in re.findall(r"^- ((?:`[\w.]+`(?:, )?)+): ", section, re.M):
+                for name in re.findall(r"`([\w.]+)`", row) if example else []:
                     self.assertTrue(any(p.endswith("." + name) for p in fields(json.loads(example[1]))), (call, name))
 
 
