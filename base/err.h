@@ -30,8 +30,8 @@ enum err {
 #undef ERR_ENUM
 };
 
-/* A function whose result may be an error: the compiler refuses a call that drops it. Where an
- * error changes nothing for the caller the call says so, and a comment says why: DISCARD(f(x)). */
+/* Marks a function that may return an error: the compiler refuses a call that drops the result. If
+ * an error changes nothing for the caller, the call says DISCARD(f(x)), and a comment says why. */
 #define MUST_USE __attribute__((warn_unused_result))
 #define DISCARD(result)                                                                            \
     do {                                                                                           \

@@ -25,7 +25,8 @@ void hash_secret_from_seed(struct hash_secret *secret, uint64_t seed);
 uint64_t hash64(const struct hash_secret *secret, const void *bytes, size_t len);
 struct hash128 hash128(const struct hash_secret *secret, const void *bytes, size_t len);
 
-/* An unkeyed 64-bit mix (the finaliser of SplitMix64) for tables whose keys nobody can choose. */
+/* An unkeyed 64-bit mix (the finaliser of SplitMix64) for tables with keys that nobody can
+ * choose. */
 static inline uint64_t hash_mix(uint64_t x)
 {
     x ^= x >> 30;

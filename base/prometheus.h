@@ -43,7 +43,7 @@ MUST_USE int prometheus_finish(struct prometheus *p);
 
 /* Begins a family of counters if its name ends in _total, else of gauges. */
 void prometheus_family(struct prometheus *p, const char *name, const char *help);
-/* Begins one of histograms, whose name ends in _seconds: prometheus_histogram(). */
+/* Begins a family of histograms; its name ends in _seconds: prometheus_histogram(). */
 void prometheus_histograms(struct prometheus *p, const char *name, const char *help);
 /* Labels of the next series, in this order. `value` may be any bytes: it is escaped. */
 void prometheus_label(struct prometheus *p, const char *label, struct slice value);

@@ -7,8 +7,8 @@
  * Both give the same, to the last bit: no multiplication is fused with an addition. Vectors are not
  * passed, nor returned: how depends on the machine.
  *
- * A test that defines WIDE_NONE and includes such a file once more, under other names, has what a
- * machine without wide vectors runs, and compares the two (tests/unit/http/content_test.c).
+ * A test may define WIDE_NONE and include such a file once more, under other names. Then it has the
+ * code of a machine without wide vectors, and compares the two (tests/unit/http/content_test.c).
  */
 #ifndef BASE_WIDE_H
 #define BASE_WIDE_H

@@ -1,8 +1,8 @@
 /* The classes of the state that are lists of rows: the registry, poison and the reports. One table
  * says how each joins, and what it writes in a delta, a snapshot and a comparison; all four go
- * through it in its order. (The index is too large for a list of hashes.) A new class takes a row
- * of the table, kinds of records (record.h) and of a section (section.h), a digest in the summary
- * (reconcile.c), and a term in crdt_state_has_news().
+ * through it in its order. (The index is too large for a list of hashes.) A new class needs a row
+ * of the table, kinds of records (record.h) and a kind of section (section.h). It also needs a
+ * digest in the summary (reconcile.c) and a term in crdt_state_has_news().
  *
  * In a comparison one router sends the hashes of all its rows. The other answers with the rows that
  * the first lacks and, if it lacks some itself, with its own hashes, marked as the last.

@@ -1,13 +1,13 @@
-/* Own observations of caches whose engine has not told its start time yet: a ring that forgets the
+/* Own observations of caches before the engine reported its start time: a ring that forgets the
  * oldest when it is full.
  *
- * A start time is part of a cache's name (crdt/registry.h), so learning it renames the cache, and
- * what was observed under the old name is forgotten as that of a cache that is lost. It need not be
- * lost: the process that was used is the same one, if it began before. So what this router observed
- * it observes again under the new name, but for what is older than the process, or hardly younger
- * (CRDT_EARLY_SKEW_MS): the engine's clock tells when that began. That is a change of its own, no
- * part of joining. Each router does so with its own, and its deltas bring it to the
- * others.
+ * A start time is part of a cache's name (crdt/registry.h), so learning the time renames the cache.
+ * The observations under the old name are then forgotten, like those of a lost cache. But the cache
+ * is not lost if the process began before them. So this router repeats its own observations under
+ * the new name. It leaves out those that are older than the process, or hardly younger
+ * (CRDT_EARLY_SKEW_MS): the engine's clock says when the process began. Repeating is a change of
+ * its own, no part of joining. Each router repeats its own observations, and its deltas bring them
+ * to the others.
  *
  * Times are cluster time, and move with it (crdt_early_moved): a router that starts with a clock
  * that is wrong judges once more when its clock is right. Where the cache was lost otherwise

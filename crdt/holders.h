@@ -1,10 +1,10 @@
 /* Sets of holders, for ids with more holders than the table keeps as single entries (all replicas
  * hold a shared system prompt).
  *
- * A set maps replica -> generation, exactly. Small ones are lists of 4-byte stamps that double as
- * they grow; from half of the slots on (rounded up to a power of two) a set is an array with 2
- * bytes for every slot, so a prefix held by 1,000 costs 4 bytes an entry. A place whose stamp is
- * dead is free.
+ * A set maps replica -> generation, exactly. Small sets are lists of 4-byte stamps that double as
+ * they grow. From half of the slots on (rounded up to a power of two), a set is an array with 2
+ * bytes for every slot. So a prefix in 1,000 caches costs 4 bytes an entry. A place with a dead
+ * stamp is free.
  *
  * Sets are named by their first unit in the arena. The name changes when a set grows or shrinks.
  */

@@ -4,16 +4,15 @@
  *
  *     (id48, weight code, replica) -> generation
  *
- * where the id is a checkpoint of a prompt (base/chain.h) cut to its low 48 bits, and the
- * generation is a slice of cluster time (8 s by default). Observing joins: each entry is the
- * maximum of all observations, so their order does not matter and repeating one changes nothing.
- * What is older than the *floor* is absent at once, and the floor only rises. The weight code is
- * part of the key (honest peers always give the same one for the same id), so no tie is ever
- * broken.
+ * The id is the low 48 bits of a checkpoint of a prompt (base/chain.h). The generation is a slice
+ * of cluster time (8 s by default). Observing joins: each entry is the maximum of all observations,
+ * so their order does not matter and repeating one changes nothing. What is older than the *floor*
+ * is absent at once, and the floor only rises. The weight code is part of the key (honest peers
+ * always give the same one for the same id), so no tie is ever broken.
  *
- * As memory it is one preallocated table of 64-byte buckets with 7 entries of 8 bytes each, sets
- * for ids that many replicas hold, and counters of blocks per replica and generation, which are
- * derivable from the entries. Nothing grows at run time. crdt/README.md explains how it is built.
+ * The index has one preallocated table of 64-byte buckets with 7 entries of 8 bytes each, and sets
+ * for ids that many replicas hold. Its counters of blocks per replica and generation are derivable
+ * from the entries. Nothing grows at run time. crdt/README.md explains how it is built.
  *
  * How to drive it: create; crdt_index_advance() when the generation changes; observe and match;
  * crdt_index_sweep() a few buckets at a time, so that a lap takes less than the TTL;
@@ -57,8 +56,8 @@ struct crdt_index;
  *
  * Routers compare ids, so crdt_index_id_ranges() of all must be equal. */
 MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
-/* A budget that is never too small: 8 bytes per replica and generation, whose number is rounded up
- * to a power of two, and 3 MiB. A replicated index keeps a digest beside each count, and 93 KB for
+/* A budget that is never too small: 8 bytes per replica and generation (their number rounded up to
+ * a power of two), and 3 MiB. A replicated index keeps a digest beside each count, and 93 KB for
  * each of its 34 sketches: twice as much. */
 uint64_t crdt_index_bytes_ample(unsigned replicas, uint64_t generations, bool replicated);
 /* Ids are kept exactly in 65,536 ranges of buckets or more: then this is 65,536. A table with fewer
@@ -88,7 +87,7 @@ MUST_USE int crdt_index_observe_chain(struct crdt_index *x, const struct chain *
 
 /* The same for `count` observations of one replica and generation: what a delta or a snapshot
  * carries. Returns how many strictly inflated the index, or ERR_STALE or ERR_RANGE. `inflated`, if
- * not NULL, has (count + 63) / 64 words, whose bits become those observations. */
+ * not NULL, has (count + 63) / 64 words, and their bits become those observations. */
 MUST_USE int crdt_index_observe_run(struct crdt_index *x, const uint64_t *ids, const uint8_t *codes,
                                     unsigned count, unsigned replica, uint32_t generation,
                                     uint64_t *inflated);
@@ -171,9 +170,9 @@ uint64_t crdt_index_entries_between(const struct crdt_index *x, uint32_t from, u
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
 
 /* Sketches (crdt/sketch.h) are kept per span of ttl / 32 generations, rounded up: routers must have
- * the same TTL. What the floor has cut of a span is reclaimed at other times on every router, so
- * the sketches that are kept are compared from the first whole span on at or above the higher of
- * both floors. This is its first generation. */
+ * the same TTL. Each router reclaims what its floor has cut of a span at another time. So the
+ * sketches that are kept are compared from the first whole span at or above the higher of both
+ * floors. This is its first generation. */
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
 /* The sketch of all entries from there on. What lost caches left behind is in it until the sweeper
  * has passed: symbols of an rkey that nobody has any more. 0.1 ms. */
@@ -239,8 +238,8 @@ struct crdt_index_stats {
     uint64_t expired;     /* live entries that fell below the floor by age */
     uint64_t evicted;     /* live entries that fell below a floor raised for memory */
     uint64_t forgotten;   /* live entries of replicas that lost their cache */
-    uint64_t reclaimed;   /* dead entries whose memory came back */
-    uint64_t retired;     /* lost caches whose entries may still be in memory */
+    uint64_t reclaimed;   /* dead entries that gave their memory back */
+    uint64_t retired;     /* lost caches that may still have entries in memory */
 };
 void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out);
 

@@ -73,7 +73,7 @@ void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint3
 /* The same for an entry of the table that is no set. */
 void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry);
 
-/* crdt_table_insert() with the bookkeeping for whose slot it took. */
+/* crdt_table_insert() with the bookkeeping for the entry that lost its slot. */
 uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry);
 
 /* --- what the table knows of an id, for learning and for asking ------------------------------ */

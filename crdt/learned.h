@@ -30,7 +30,7 @@
     X(u32, pace_samples, DOUBLED)                                                                  \
     X(u32, bytes_per_token_milli, MOVED)                                                           \
     X(u32, bytes_samples, DOUBLED)                                                                 \
-    X(u64, prompt_tokens, CHANGED)  /* sum, of requests whose answers began */                     \
+    X(u64, prompt_tokens, CHANGED)  /* sum, of requests with begun answers */                      \
     X(u64, predicted_tokens, ALONG) /* sum, cached tokens of them */                               \
     X(u64, told, CHANGED)           /* sum, answers that reported their cached tokens */           \
     X(u64, grown_ppm, ALONG)        /* no longer used: what they did to the logarithm of the */    \
@@ -49,7 +49,7 @@
     X(u32, adapter_slots, CHANGED) /* LoRA adapters that the engine holds at a time; 0: unknown */ \
     X(u64, void_blocks, CHANGED)   /* sum, recorded and never computed: refused, given up */       \
     X(u32, engine_work, CHANGED)   /* how often this router saw it work: node/replica/scraped.h */ \
-    X(u32, events_rkey, CHANGED)   /* the cache whose KV-cache events it reads, and are live; */   \
+    X(u32, events_rkey, CHANGED)   /* its KV-cache events are read and live for this cache; */     \
     X(u32, events_floor, CHANGED)  /* generation of the oldest that gave way there; 0: none */     \
     X(u32, events_reads, CHANGED)  /* whether it reads them (enum node_reads) */
 

@@ -11,7 +11,7 @@
  *     observed(g) < gone(g) < present(g) < gone(g) < ... < observed(g + 1)
  *
  * Each entry is a maximum, so marks join in any order, like all of the index. Forgetting commutes:
- * a word is no older than the observation that it contradicts, so it falls below the floor no
+ * a mark is no older than the observation that it contradicts, so the mark falls below the floor no
  * sooner.
  */
 #ifndef CRDT_MARKS_H

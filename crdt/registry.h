@@ -14,9 +14,9 @@
  * A name that no router names for a time is forgotten. The *floor* follows `now` at that distance
  * and only rises. A row with `named` below the floor is absent, and a late one is refused. max(a,
  * b) < floor exactly if both are, so two rows may be joined before or after the floor rises. This
- * router names its own rows again in time (crdt_registry_advance). It does the same for operators'
- * additions that it vouches for: the operator asked this router, or this router saw the replica up
- * within the time of a name. So working replicas stay, and a liar's leftovers go.
+ * router names its own rows again in time (crdt_registry_advance). It also names operators'
+ * additions again: if the operator asked this router, or this router saw the replica up within the
+ * time of a name. So working replicas stay, and a liar's leftovers go.
  *
  * A row in use has a *slot*: the number by which this router's own tables call the replica. At most
  * `names_max` rows have one: the smallest by (standing, born, key). The *standing* is this router's
@@ -105,7 +105,7 @@ struct crdt_registry_stats {
     uint64_t late;      /* rows that were below the floor */
     uint64_t future;    /* rows that were named by a clock that is ahead */
     uint64_t refused;   /* rows beyond rows_max */
-    uint64_t no_names;  /* rows whose names are none */
+    uint64_t no_names;  /* rows without a valid name */
 };
 const struct crdt_registry_stats *crdt_registry_stats(const struct crdt_registry *r);
 /* The row that waits and is next to have a slot; empty: none waits. Borrowed until the next change.
@@ -136,8 +136,8 @@ MUST_USE int crdt_registry_create(struct crdt_registry **out,
                                   const struct crdt_registry_config *config);
 void crdt_registry_destroy(struct crdt_registry *r);
 void crdt_registry_check(const struct crdt_registry *r);
-/* Copies all of `from`, whose clock was ahead. Names in the future count as named now. Both have
- * the same configuration except for the time, and `r` is empty. */
+/* Copies all of `from`, which had a clock ahead of time. Names in the future count as named now.
+ * Both have the same configuration except for the time, and `r` is empty. */
 void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from);
 
 /* It is `now_s` (never back): rows that this router looks after are named again when they
@@ -154,7 +154,7 @@ struct crdt_registry_row {
     enum crdt_wish wish;
     bool draining;
     struct slice later; /* at most CRDT_LATER_MAX bytes, no zero at the end */
-    uint64_t told_by;   /* the router whose delta had it; 0: another way; not sent */
+    uint64_t told_by;   /* the router that sent it in a delta; 0: another way; not sent */
 };
 
 /* Joins a row, a new one included. Returns its slot; ERR_AGAIN: it waits for one. ERR_SYNTAX:

@@ -80,10 +80,10 @@ void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, 
 void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                         uint64_t seq);
 
-/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this
- * life (or is this router, whose own rows count), ERR_STALE: an earlier life, ERR_NOMEM. Others
- * may still have this router's row of a name that was forgotten here. The own zero row then
- * waits to be sent and replaces that one. */
+/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
+ * (or is this router: its own rows count), ERR_STALE: an earlier life, ERR_NOMEM. Others may still
+ * have this router's row of a name that was forgotten here. The own zero row then waits to be sent
+ * and replaces that one. */
 MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
 /* The routers of which there are reports, this one included, in the order of their ids. */

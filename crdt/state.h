@@ -62,11 +62,11 @@ void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
 /* The clock was set, and s has the new time: own observations were made at another one than it
  * seemed (crdt/early.h). */
 void crdt_state_clock_moved(struct crdt_state *s, int64_t by_ms);
-/* The registry of `from`, whose clock was ahead, slots and all, and what this router reported: as
- * it was sent last, so that what has changed since is seen as a change. `s` is new. */
+/* The registry of `from`, which had a clock ahead of time, slots and all, and what this router
+ * reported: as last sent, so that later changes are seen as changes. `s` is new. */
 void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from);
 /* Then: what was observed in the time of `from` that is the future of `s`, as much earlier as `s`
- * is. It is news: nobody whose clock is right took it. And what waits for a start time, with its
+ * is. That is news: no router with a right clock took it. And what waits for a start time, with its
  * times as they were: crdt_state_clock_moved() follows. */
 void crdt_state_copy_future(struct crdt_state *s, const struct crdt_state *from);
 
@@ -109,7 +109,7 @@ bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started)
  * A decision: joins the prompt's points for the replica in the present generation and queues those
  * that were news. */
 MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
-/* The replica made the thing (a stored response, a session) whose keyed hash is `id`. */
+/* The replica made the thing (a stored response, a session) with the keyed hash `id`. */
 MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* Repeats observations from before an engine's start time was known, if that time is known now
  * and they belong to that process (crdt/early.h). Cheap without news. */

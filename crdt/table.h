@@ -9,8 +9,8 @@
  * of buckets, which is its own inverse: an entry can move without anybody knowing its id. The
  * lowest bit says that it lies in its second bucket.
  *
- * A stamp whose incarnation bits are all ones names a set of holders (crdt/holders.h) by its other
- * 22 bits.
+ * A stamp with all ones in its incarnation bits names a set of holders (crdt/holders.h) by its
+ * other 22 bits.
  *
  * Each bucket counts the entries that had to go to their second bucket (overflow), so most misses
  * look at one cache line only. An insert that finds both buckets full searches breadth first for
@@ -34,7 +34,7 @@ enum { CRDT_SLOTS = 7, CRDT_BUCKET_BYTES = 64 };
 struct crdt_bucket {
     uint8_t used; /* bit s: slot s holds an entry, alive or dead */
     uint8_t spare[3];
-    uint32_t overflow; /* entries in other buckets whose first is this one */
+    uint32_t overflow; /* entries in other buckets that have this as their first */
     uint64_t slot[CRDT_SLOTS];
 };
 _Static_assert(sizeof(struct crdt_bucket) == CRDT_BUCKET_BYTES, "a bucket is a cache line");
@@ -58,7 +58,7 @@ struct crdt_table {
     uint64_t moves; /* ever */
 };
 
-/* A dead entry whose slot an insert took. */
+/* A dead entry that lost its slot to an insert. */
 struct crdt_taken {
     bool any;
     uint32_t bucket;
@@ -190,7 +190,7 @@ static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_
 
 /* Inserts (without looking for an equal one). `entry` comes without CRDT_ENTRY_SECOND. Returns the
  * new entry, valid until the next change, or NULL if there is no room. In either case *taken is the
- * dead entry whose slot was taken, if any. */
+ * dead entry that lost its slot, if any. */
 uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry,
                             struct crdt_taken *taken);
 /* An entry came to this bucket that was elsewhere before. */

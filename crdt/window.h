@@ -59,7 +59,7 @@ static inline unsigned crdt_stamp_incarnation(uint32_t stamp)
     return (stamp & CRDT_INCARNATION_MASK) >> 12;
 }
 
-/* Age below now + 1 of a stamp, of whose lower 15 bits (incarnation and generation) it is, if the
+/* Age below now + 1 of a stamp with these lower 15 bits (incarnation and generation), if the
  * incarnation is the present one; otherwise at least 4,096. */
 static inline uint16_t crdt_stamp_age(uint16_t stamp, uint16_t incarnation, uint16_t newest)
 {

@@ -14,7 +14,7 @@
  * Limits come before memory: until the key is proved there is room for one hello (54 bytes), then
  * for one request. The shell limits the duration and the number of calls.
  *
- * Pure: bytes come in, bytes to send collect in `out` (the shell writes and consumes them), and the
+ * Pure: bytes come in, and bytes to send collect in `out`; the shell writes and consumes them. The
  * server makes the next chunk only when `out` is short, so memory is bounded at both ends.
  */
 #ifndef GOSSIP_CALL_H

@@ -122,7 +122,7 @@ struct gossip_frame_ping {
     bool who; /* the answer shall have the receiver's whole entry, or the target's address */
     uint32_t nonce;
     uint64_t target; /* the node to ask (in an answer: that answered); 0: the receiver itself */
-    uint64_t origin; /* the node on whose behalf it is asked; 0: the sender */
+    uint64_t origin; /* the node that wants the answer; 0: the sender */
 };
 
 struct gossip_frame_part {

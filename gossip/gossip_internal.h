@@ -339,15 +339,15 @@ void gossip_places_check(const struct gossip_peer *p);
 /* --- near.c --- */
 /* Recomputes the near peers, if members came or went. */
 void gossip_near_update(struct gossip *g);
-/* The far peer whose turn it is, and when; or NULL. */
+/* The far peer that has the turn, and when; or NULL. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us);
 
 /* --- link.c --- */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
-/* The peer whose session is new (`fresh`), or NULL. */
+/* The peer with a new session (`fresh`), or NULL. */
 struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_address *from,
                                         struct slice packet, uint32_t index);
-/* The peer whose session opens the packet; NULL: refused and counted. */
+/* The peer with the session that opens the packet; NULL: refused and counted. */
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
                                      struct slice packet, uint32_t index, uint8_t *plain,
                                      size_t *len);
@@ -360,7 +360,7 @@ bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct g
 /* The keyring with the key in front under which the peer was met. */
 void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
                          struct gossip_keyring *out);
-/* A hello whose receiver is to dial this node, unless they have met. */
+/* A hello that asks its receiver to dial this node, unless they have met. */
 void gossip_link_knock(struct gossip *g, struct gossip_seed *seed);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);

@@ -10,16 +10,16 @@
  * Rotation: add a `next` everywhere; make it `key`, and what was `key` the `old`, everywhere;
  * remove `old` everywhere (`gvctl keygen --next`, `--promote`, `--finish`). At each step all
  * members understand each other and no session breaks. Hellos try the keys in turn until one is
- * answered, so two routers meet as long as they have one key in common, also where one of them is
- * two steps ahead (it started with a file that the other has not read yet). The second key has two
- * names so that no step can be taken twice or left out unseen.
+ * answered, so two routers meet as long as they share one key. That holds even if one router is two
+ * steps ahead: it started with a file that the other has not read yet. The second key has two names
+ * so that no step can be taken twice or left out unseen.
  *
  * Keys are never used as they are: the pre-shared key of handshakes and the secret of prompt hashes
  * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
  *
  * The name of a cluster keeps clusters with one key file apart: it is hashed into the derived key
- * and into the second half of its id. The first half is the key's alone, so a hello of another
- * cluster of the same file is known from one of another file (once in 65,536 they are mixed up).
+ * and into the second half of its id. The first half depends on the key alone. So a router tells a
+ * hello of another cluster with the same file from one with another file (and errs once in 65,536).
  * The empty name changes nothing.
  */
 #ifndef GOSSIP_KEYRING_H

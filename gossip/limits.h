@@ -8,7 +8,7 @@ enum {
     GOSSIP_MEMBERS_MAX = 1024,       /* that are remembered: the dead and those that left too */
     GOSSIP_SEEDS_MAX = 256,          /* addresses */
     GOSSIP_PLACES_MAX = 6,           /* addresses of one member */
-    GOSSIP_STAMPS_MAX = 2048,        /* nodes whose last stamp is remembered */
+    GOSSIP_STAMPS_MAX = 2048,        /* nodes with a remembered last stamp */
     GOSSIP_NAME_MAX = 128,           /* bytes */
     GOSSIP_META_MAX = 256,           /* bytes */
     GOSSIP_DATAGRAM_MAX = 1232,      /* UDP payload: fits the IPv6 minimum MTU of 1,280 */

@@ -7,10 +7,10 @@
  *              <---- RESEND done                whole: delivered once
  *
  * A sender that gets no RESEND after its last part sends that part again, with a back-off. All
- * waits follow the measured round trip (trip.h), so that nothing is sent twice whose answer is
- * still on its way. A message that makes no progress for a second and eight round trips is given
- * up at both ends, and any message after 20 seconds: no peer can keep memory here by asking again
- * and again.
+ * waits follow the measured round trip (trip.h), so that nothing is sent twice while its answer is
+ * still on the way. A message that makes no progress for a second and eight round trips is given up
+ * at both ends, and any message after 20 seconds: no peer can keep memory here by asking again and
+ * again.
  *
  * All messages together, both ways, hold at most `bytes_max` bytes, and those that come from one
  * peer a quarter of it (but one message at least). What exceeds that is not taken, and the sender

@@ -58,8 +58,8 @@
  * every loss leaves at least one working set. Nothing has to be decided by comparing node ids.
  *
  * Both sides may dial: the one that sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE does. The
- * initiator of the set in use sees OLD after 120 s (spread down to 108 s by the index, so that a
- * cluster that started at once does not rekey at once). The responder sees it after 150 s, in case
+ * initiator of the set in use sees OLD after 120 s. The index spreads that down to 108 s, so that a
+ * cluster that started at once does not rekey at once. The responder sees it after 150 s, in case
  * the initiator fails. Where a node's hellos are refused because its clock went back (stamps.h),
  * the others' still work; so members that were lost, like seeds, should be dialled from both sides.
  *

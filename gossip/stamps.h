@@ -7,21 +7,21 @@
  *
  * Invariant: of the nodes in the table that were met, none is taken below one that was taken. Of
  * one with which there was no session yet, or that was forgotten since, an earlier life may begin
- * after a while, below all that was taken: a hello that was replayed may have brought that, or a
- * life whose clock was ahead, and then the node itself would never be answered. What was taken of
- * the later life is kept, so no stamp is taken twice (but where a third life comes).
+ * after a while, below all that was taken: a replayed hello may have brought the high stamp, or a
+ * life with a clock ahead of time, and then the node itself would never be answered. What was taken
+ * of the later life is kept, so no stamp is taken twice (but where a third life comes).
  *
  * The table holds GOSSIP_STAMPS_MAX nodes, twice what a cluster may have; only a holder of the key
- * gets into it. When it is full the node whose last hello is the oldest goes. A replayed hello of a
- * forgotten node (or of one that this one has not met since it started) does get an answer, once;
- * then the table has the stamp again. That opens nothing. The answer is not longer than the hello,
- * and cannot be read without the initiator's ephemeral secret. So the session is never confirmed,
- * never seals, and displaces no confirmed one that is in use.
+ * gets into it. When the table is full, the node with the oldest last hello goes. A replayed hello
+ * of a forgotten node (or of one that this one has not met since it started) does get an answer,
+ * once; then the table has the stamp again. That opens nothing. The answer is not longer than the
+ * hello, and cannot be read without the initiator's ephemeral secret. So the session is never
+ * confirmed, never seals, and displaces no confirmed one that is in use.
  *
  * A node that restarts with its clock set back gets no answers either, from those that know a stamp
  * of its earlier life. A session then begins from the other side (see session.h). As soon as any
- * member tells it of that life, its epoch rises by a minute more (gossip_self_rise), which is above
- * the stamps of a life that sent sixty million hellos; then it is answered by all. */
+ * member tells the node of that life, the node's epoch rises by a minute more (gossip_self_rise).
+ * That is above the stamps of a life that sent sixty million hellos; then all members answer. */
 #ifndef GOSSIP_STAMPS_H
 #define GOSSIP_STAMPS_H
 

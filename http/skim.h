@@ -203,8 +203,8 @@ static inline bool http_skim_has_model(const struct http_skim *s)
 {
     return (s->present >> HTTP_SKIM_MODEL & 1) != 0 && !s->fields[HTTP_SKIM_MODEL].is_digest;
 }
-/* The prompt is for another model than the body says, whose name has HTTP_SKIM_FIELD_MAX bytes at
- * most. Between http_skim_end() and http_skim_join(). */
+/* The prompt is for another model than the body says. The model's name has HTTP_SKIM_FIELD_MAX
+ * bytes at most. Between http_skim_end() and http_skim_join(). */
 void http_skim_model_set(struct http_skim *s, struct slice model);
 
 /* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,

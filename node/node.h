@@ -1,9 +1,9 @@
 /* One router without its shell, wired together once: the daemon, the benches, the simulator and the
- * tests make it here and differ only in what they drive it with.
+ * tests make it here. They differ only in what drives the router.
  *
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses by it (node/route)
- *   decisions     the last ones, for who asks why (node/route); NULL: it serves no clients
+ *   decisions     the last ones, for `gvctl explain` (node/route); NULL: it serves no clients
  *   affinity      remembers which replica made a stored response (node/route)
  *   discover      which replicas this router names (node/discover); NULL: it serves no clients
  *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone

@@ -6,7 +6,7 @@
 
 enum {
     LEFT_SHOWN_US = 60000000,  /* long enough to see in a rollout that it left in order */
-    DEAD_SHOWN_US = 600000000, /* long enough for whoever is called at night to look */
+    DEAD_SHOWN_US = 600000000, /* long enough for an operator called at night to look */
 };
 
 /* True if a living router has the address of that one. */

@@ -70,8 +70,8 @@ enum node_message {
 enum { NODE_MESSAGE_FORCE = 1 };
 
 /* True if operators see the router. One that left is shown for a minute; a dead one for ten, or
- * until an operator forgets it, or another router has its address. Gossip remembers it longer, and
- * calls it now and then, which heals a partition (gossip/watch.c). */
+ * until an operator forgets it, or another router has its address. Gossip remembers a dead router
+ * longer and calls it now and then, which heals a partition (gossip/watch.c). */
 bool node_member_shown(const struct node_replication *n, const struct gossip_member *m,
                        uint64_t now_us);
 

@@ -23,7 +23,7 @@
  *   FAILED   discover_kubernetes_why() says why the list cannot be read now: for discover_failed()
  *   WAIT     until then
  *
- * Times: a request whose answer does not begin, or a list that stalls, is given up after
+ * Times: a request without the beginning of an answer, or a list that stalls, is given up after
  * DISCOVER_ANSWER_MS. A watch without a byte for DISCOVER_SILENCE_MS may be dead and is resumed at
  * its last version: an API server sends no bookmarks if nothing has happened yet. After failures
  * the delay grows up to DISCOVER_BACKOFF_MAX_MS. Each delay is drawn at random between half of that

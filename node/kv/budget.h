@@ -1,6 +1,6 @@
 /* Decides for which prompts an engine is asked for the tokens: a share of all prompt bytes. Every
  * prompt's bytes fill the budget, up to KV_BUDGET_BYTES. A prompt with a request for tokens takes
- * its own bytes out, if need be on credit. A prompt whose text is known to find no tie may take the
+ * its own bytes out, if need be on credit. A prompt with a text known to find no tie may take the
  * whole budget; any other one only the overflow. So the share holds in the long run, and the
  * prompts that need it come first. */
 #ifndef NODE_KV_BUDGET_H

@@ -1,8 +1,8 @@
 /* Checkpoints of prompts, and their positions in chains of tokens.
  *
  * Routers identify a prompt by its checkpoints (base/chain.h), engines by blocks of tokens. A *tie*
- * connects the two. It says that a prompt whose text ends so many bytes behind this checkpoint has
- * P tokens, and that its whole blocks end with that chain (node/kv/tree.h). A tie is a fact about a
+ * connects the two. A tie says: a prompt that ends so many bytes of text behind this checkpoint has
+ * P tokens, and its whole blocks end with that chain (node/kv/tree.h). A tie is a fact about a
  * model and a block size, not about an engine: the chain is the same everywhere.
  *
  * The position of a checkpoint between two ties follows from its share of the bytes. Each gets an

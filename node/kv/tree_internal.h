@@ -1,5 +1,5 @@
-/* The blocks of a tree, for its five files. tree.c changes them, tree_groups.c handles models with
- * several groups of layers, tree_ask.c answers questions, tree_found.c applies facts from answers,
+/* The blocks of a tree, for its five files. tree.c changes them; tree_groups.c handles models with
+ * several groups of layers; tree_ask.c answers questions. tree_found.c applies facts from answers,
  * and tree_keep.c saves the tree over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H

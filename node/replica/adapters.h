@@ -11,9 +11,9 @@
  * demand. Like goes to like: rare adapters share the slots of few replicas, so that they evict no
  * popular one elsewhere.
  *
- * The seconds of a load are the extra time of prompts whose adapter had to be loaded, compared
- * with prompts whose adapter had a slot. Both are medians of the last samples, per replica, or of
- * the fleet if the replica has few. They count while they are above zero.
+ * The seconds of a load are the extra time of prompts that needed a load of their adapter, compared
+ * with prompts that found the adapter in a slot. Both are medians of the last samples, per replica,
+ * or of the fleet if the replica has few. They count while they are above zero.
  *
  * Adapters are named by keyed hashes, never 0. Times are milliseconds of the router's clock. */
 #ifndef NODE_REPLICA_ADAPTERS_H

@@ -42,13 +42,13 @@ struct node_load {
     uint32_t head, tail;      /* slots of the line, NODE_BOOKING_NONE if empty */
     uint64_t prefill_tokens;  /* uncached prompt tokens not computed yet */
     uint64_t context_tokens;  /* of all requests in flight */
-    uint64_t decoding_tokens; /* of requests whose prefill is over */
+    uint64_t decoding_tokens; /* of requests with their prefill over */
     double head_since_ms;
     double head_prefilled; /* prefilled_tokens then */
     bool head_timed;       /* no work of others was ahead that was partly done already */
     uint32_t streaming;    /* own ones that have begun to answer, and stream */
     struct node_remote_load remote;
-    /* Own requests whose answers are not streamed: their number, */
+    /* Own requests without streamed answers: their number, */
     uint64_t whole_requests;
     uint64_t whole_chosen_ms;     /* sum of the times when they were chosen */
     uint64_t whole_prompt_tokens; /* prompt tokens to be computed for them */

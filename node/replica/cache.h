@@ -25,7 +25,7 @@ void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uin
 
 /* Sums that each router adds up since its start, and reports. */
 struct node_sums {
-    uint64_t prompt_tokens; /* of requests whose answers began, */
+    uint64_t prompt_tokens; /* of requests with begun answers, */
     uint64_t cached_tokens; /* predicted cached tokens of these */
     uint64_t told;          /* answers that reported their cached tokens */
     uint64_t void_blocks;   /* of prompts that were never computed */

@@ -7,11 +7,11 @@
  *             sample; with one or two timed prompts, between its own value and the fleet's
  *   nearly equal is equal: small differences, and those that rest on few samples, are ignored.
  *
- * Samples fade when no new ones come (learn.h). So an idle replica has a second, optimistic
- * belief. A replica without any sample counts as fast as the best of its fleet. A replica without
- * recently timed prompts counts at least as fast as the fleet. A replica whose pace was not seen
- * for two minutes and a hundred answers counts as fast as the best. So a replica that was judged
- * slow is tried again, with one request at a time. */
+ * Samples fade when no new ones come (learn.h). So an idle replica has a second, optimistic belief.
+ * A replica without any sample counts as fast as the best of its fleet. A replica without recently
+ * timed prompts counts at least as fast as the fleet. If a replica's pace was not seen for two
+ * minutes and a hundred answers, the replica counts as fast as the best. So a replica that was
+ * judged slow is tried again, with one request at a time. */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
 

@@ -40,7 +40,7 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, 
 struct node_under_way {
     double requests;
     double context_tokens;
-    double foreign_waiting; /* foreign requests whose prompts are not computed yet */
+    double foreign_waiting; /* foreign requests before the end of their prefill */
 };
 struct node_under_way node_under_way(const struct node_foreign *f, const struct node_load *load,
                                      uint64_t now_ms);

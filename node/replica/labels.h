@@ -13,7 +13,7 @@
  *   ranks    number of data-parallel ranks (node/replica/rank.h), if the metrics do not show them;
  *            1: one cache, whatever the metrics show
  *   adapters on-demand: the replica loads requested adapters that /v1/models does not list
- *   host-header  replica or client: whose name the Host header carries, if it differs from the
+ *   host-header  replica or client: the name in the Host header, if it differs from the
  *            setting
  *   kv-events  address of the KV events, if not discovered, or on another host:
  *            tcp://HOST:PORT?replay=PORT&topic=TEXT (node/kv/source.h); with ranks the first rank's

@@ -8,7 +8,7 @@
  * of the last samples: many things slow an answer down, almost nothing makes it faster than the
  * engine allows. Samples fade: without new ones their number halves every RULE(HALF_LIFE_MS).
  *
- * struct node_fading: a sum whose parts fade with a stated half-life. */
+ * struct node_fading: a sum of parts that fade with a stated half-life. */
 #ifndef NODE_REPLICA_LEARN_H
 #define NODE_REPLICA_LEARN_H
 

@@ -1,7 +1,7 @@
-/* Rejections: 4xx answers, and whose fault each is (docs/adr/0049). A rejection is evidence
+/* Rejections: 4xx answers, and the party at fault for each (docs/adr/0049). A rejection is evidence
  * against a replica only if another replica then accepted the same bytes: the rejection is
- * *contradicted*. If the other replica rejects them as well, the rejection is *confirmed*, and
- * the request is to blame.
+ * *contradicted*. If the other replica rejects them as well, the rejection is *confirmed*, and the
+ * request is to blame.
  *
  * Before the router asks another replica, two beliefs predict the chance of a contradiction:
  *

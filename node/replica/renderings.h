@@ -53,7 +53,7 @@ struct node_client_kind {
     struct rendering rendering;
     uint8_t from;        /* enum node_rendering_from */
     uint32_t generation; /* the index's, when the rendering was last shared by or with others */
-    uint16_t replica;    /* whose answer taught the rendering */
+    uint16_t replica;    /* its answer taught the rendering */
     uint32_t answers;    /* informative answers since then, */
     uint32_t taught;     /* and the answers that it was learned from */
     float loss[RENDERING_CODES];
@@ -99,7 +99,7 @@ static inline struct node_rendered node_renderings_of(const struct node_client_k
 void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
                          struct rendering rendering, enum node_rendering_from from);
 
-/* Keeps the prompt, whose points in `chain` are not joined yet, if its kind is watched. */
+/* Keeps the prompt if its kind is watched. The prompt's points in `chain` are not joined yet. */
 void node_renderings_print(struct node_renderings *r, struct node_client_kind *k,
                            const struct http_prompt_form *form, const struct chain *chain,
                            struct node_rendered *out);

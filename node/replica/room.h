@@ -4,7 +4,7 @@
  * booked: prefixes that several requests share do no harm.
  *
  * A streamed answer runs from its first token on. An answer that is not streamed shows only its
- * duration: the requests beside it ran if it took no longer than the engine needs. */
+ * duration: the requests beside it ran if the answer took no longer than the engine needs. */
 #ifndef NODE_REPLICA_ROOM_H
 #define NODE_REPLICA_ROOM_H
 

@@ -1,10 +1,10 @@
 /* The checkpoints' positions in tokens, as answers reported them.
  *
  * The tokens of a part of a prompt are estimated from its bytes, and a cache is filled block by
- * block. But the next turn of a conversation begins with a prompt whose tokens an answer has
- * reported. The cached tokens of a system text were reported by an earlier answer too. So the
- * cached tokens of a new prompt are mostly known exactly: by the last checkpoint that the prompt
- * shares with the cache.
+ * block. But the next turn of a conversation begins with a prompt that an earlier answer has
+ * counted in tokens. The cached tokens of a system text were reported by an earlier answer too. So
+ * the cached tokens of a new prompt are mostly known exactly: by the last checkpoint that the
+ * prompt shares with the cache.
  *
  *   end of a prompt   the tokens of the prompt and its answer: the extent that the engine
  *                     computed. The router learns if the next prompt repeats an answer (most

@@ -62,8 +62,8 @@ bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape
  * they are most of the text. At most 64 engines or data-parallel ranks count.
  *
  * Unless `ranks` is NULL, `ranks[n]` gets the same for the one rank that the header value n pins
- * (node/replica/rank.h), in the order of their labels, for all n below out->ranks. Figures that
- * the process reports only for all ranks together are unknown for each rank, unless they are
+ * (node/replica/rank.h). That holds for all n below out->ranks, in the order of the labels. Figures
+ * that the process reports only for all ranks together are unknown for each rank, unless they are
  * equal for all. */
 MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out,
                                struct node_scrape ranks[NODE_RANKS_MAX]);

@@ -3,8 +3,9 @@
  *
  * The first NODE_SCRAPERS routers in turn (turn.h) scrape the engine, and report the figures with
  * what they learned (crdt/learned.h). The other routers use them as if they had scraped. A router
- * without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router whose requests get
- * no token (node/proxy/guard/watch.h). Own figures count for that long, since others' are older.
+ * without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router with requests that
+ * get no token (node/proxy/guard/watch.h). Own figures count for that long, since others' are
+ * older.
  *
  * Each router also counts and reports how often it saw the engine work (node/replica/work.h), by
  * a reading or by its own tokens. A rising count is a sign of work at all routers.
@@ -31,7 +32,7 @@ struct node_scraped {
     uint32_t count;         /* of own scrapes */
     uint64_t own_ms;        /* time of the last own scrape; 0: never */
     uint64_t told_by;       /* router with a known count of work; 0: none */
-    uint64_t source;        /* router whose figures these are; 0: own */
+    uint64_t source;        /* router that measured these figures; 0: own */
     uint32_t counted;       /* that router's count */
     bool earlier;           /* the last answer was passed over: node_scraped_is_late() */
     unsigned ranks_missing; /* readings in a row without some rank's counters */

@@ -73,7 +73,7 @@ enum node_probe {
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
-    NODE_PROBE_PING,   /* of SGLang, whose health check is slow */
+    NODE_PROBE_PING,   /* of SGLang: its health check is slow */
     NODE_PROBE_EVENTS, /* of vLLM: the address of its KV events */
     NODE_PROBES,
 };

@@ -3,7 +3,7 @@
  * the word that they precede.
  *
  * The filter learns a factor for each kind, on the initial value: least squares over fading
- * samples, as a Kalman filter whose state is the factors. The factors of text begin correlated,
+ * samples, as a Kalman filter with the factors as its state. The factors of text begin correlated,
  * so prompts of any kind teach the others. A sample's effect is bounded (docs/adr/0032). */
 #ifndef NODE_REPLICA_TOKENS_H
 #define NODE_REPLICA_TOKENS_H
@@ -42,7 +42,7 @@ void node_tokens_init(struct node_tokens *t, double bytes_per_token);
 double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
                       const struct chain_content *content, double *media);
 
-/* Relative standard deviation of that estimate, whose logarithm is normal. */
+/* Relative standard deviation of that estimate; its logarithm is normal. */
 double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
                              const struct chain_content *content);
 

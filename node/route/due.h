@@ -6,8 +6,8 @@
 
 #include "node/route/policy.h"
 
-/* Sets is_due of the candidates, whose costs are known. Returns the cheapest due one; `count`:
- * none. */
+/* Sets is_due of the candidates, after their costs are known. Returns the cheapest due one;
+ * `count`: none. */
 unsigned node_due_find(struct node_candidate *candidates, unsigned count);
 
 #endif

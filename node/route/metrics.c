@@ -14,7 +14,7 @@ struct context {
     const struct node_learned_row *learned;
 };
 
-/* Counters of answers whose cached part was inferred, and of those with KV events. */
+/* Counters of answers with an inferred cached part, and of those with KV events. */
 static const char *const sources[] = {"usage", "events", "scrape"};
 static const char *const kinds[] = {"predicted", "actual"};
 
@@ -49,8 +49,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 
 #define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
 
-/* X: a series of replica `k`, whose slot is `s`; XS: several series of the replica, and their
- * labels. */
+/* X: a series of replica `k` with slot `s`; XS: several series of the replica, and their labels. */
 #define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \

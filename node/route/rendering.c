@@ -1,10 +1,9 @@
 /* The engines' rendering of a client's prompts: learned here, and shared with the other routers
  * (node/replica/renderings.h).
  *
- * Routers must read prompts alike, or no router finds what another recorded. So a learned
- * rendering is a binding in the shared index, from the kind and the rendering to the replica
- * whose answer taught it. The newest binding counts; among equally new ones all routers choose
- * the same. */
+ * Routers must read prompts alike, or no router finds what another recorded. So a learned rendering
+ * is a binding in the shared index, from the kind and the rendering to the replica that taught it
+ * by an answer. The newest binding counts; among equally new ones all routers choose the same. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 

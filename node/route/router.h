@@ -207,9 +207,9 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
 /* `replica` is called when a replica appears, goes or comes back: its probes begin or end. Never
- * from within node_router_place(). `forgotten` (or NULL) is called for a replica whose name is
- * forgotten, again and again until it returns true. The caller then no longer refers to the
- * index, which may become another replica's. */
+ * from within node_router_place(). `forgotten` (or NULL) is called for a replica with a forgotten
+ * name, again and again until it returns true. The caller then no longer refers to the index, which
+ * may become another replica's. */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
@@ -376,8 +376,8 @@ struct node_client {
     struct slice agent;
     const char *form;
 };
-/* Sets the engines' rendering of a prompt of this client, whose points are not joined yet; before
- * http_prompt_join(). Keeps prompts that the router can learn from. */
+/* Sets the engines' rendering of a prompt of this client before http_prompt_join(), when its points
+ * are not joined yet. Keeps prompts that the router can learn from. */
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);

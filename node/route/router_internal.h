@@ -156,7 +156,7 @@ struct node_router {
     bool names_held;                     /* some replica is in use without a living namer */
     struct node_replica_set touched;     /* load or sight may be other than reported */
     struct node_replica_set lined;       /* replicas that may have prefill going on */
-    struct node_replica_set backing_off; /* replicas whose reports change by time alone */
+    struct node_replica_set backing_off; /* replicas with reports that change by time alone */
 
     /* Living routers: their number, and the place of this one in their order. */
     unsigned routers, place;

@@ -23,7 +23,7 @@
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* shortest interval between reports of learned figures */
     NODE_LEARNED_FEW = 4,            /* a model with fewer own samples takes its replicas' ratio */
-    /* A name whose routers are dead ends before the registry forgets the name: */
+    /* If all routers of a name are dead, the name ends before the registry forgets it: */
     NODE_NAMING_SILENT_MS = 10000, /* if the router is back for so long without the name */
     NODE_NAMING_DOWN_MS = 60000,   /* if its probes have failed for so long */
 };

@@ -10,7 +10,7 @@
  * Invariants:
  *   1. The spans that wait have at most TRACE_QUEUE_BYTES_MAX bytes.
  *   2. Each finished span is counted once: as exported, or as dropped with its reason.
- *   3. One batch at most is under way: trace_batch() gives it, trace_batch_ended() ends it.
+ *   3. One batch at most is under way: trace_batch() gives and trace_batch_ended() ends it.
  */
 #ifndef NODE_TRACE_TRACE_H
 #define NODE_TRACE_TRACE_H

@@ -62,7 +62,7 @@ static double tie_of(const struct node_policy_input *in, double least)
     return least + number_max(share, RULE(TIE_S));
 }
 
-/* Candidates that cost no more than `limit`, and whose caches are as good as `still`. */
+/* Candidates that cost no more than `limit` and have caches as good as `still`. */
 struct equal {
     double limit, still;
     bool ours; /* and in this router's share */
