@@ -69,22 +69,23 @@ void access_metrics(const struct access *given, struct prometheus *p)
     static const struct access none;
     const struct access *a = given != NULL ? given : &none;
     const struct prometheus_figure figures[] = {
-        {"client_keys", "Keys of clients in force (client-keys-file).",
+        {"client_keys", "Client keys in force (client-keys-file).",
          a->table != NULL ? a->table->count : 0},
-        {"client_keys_file_refused",
-         "1 if the file of client keys cannot be used as it is now: the keys of before hold.",
+        {"client_keys_file_refused", "1 if client-keys-file is invalid; the old keys stay.",
          a->refused},
     };
     static const struct {
         const char *name, *help;
         write_shares *write;
     } families[] = {
-        {"key_requests_total", "Requests of each client key that went on.", write_requests},
-        {"key_in_flight", "Requests of each client key under way at this router.", write_in_flight},
+        {"key_requests_total", "Requests per client key; beyond 1,000 keys as (others).",
+         write_requests},
+        {"key_in_flight", "Requests in progress per client key, at this router.", write_in_flight},
         {"key_refused_total",
-         "Requests of each client key beyond a limit, for other models, or for others' responses.",
+         "Requests refused per client key, by limit; also other models (models), others' stored "
+         "responses (responses).",
          write_refused},
-        {"key_tokens_total", "Tokens that each client key used; cached ones are prompt tokens too.",
+        {"key_tokens_total", "Tokens per client key: prompt, of them cached, and completion.",
          write_tokens},
     };
     prometheus_figures(p, figures, sizeof figures / sizeof figures[0]);

@@ -32,23 +32,22 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         lag_us = m.lag_us > lag_us ? m.lag_us : lag_us;
         lag_deltas += m.seq_known > m.seq_applied ? m.seq_known - m.seq_applied : 0;
     }
-    prometheus_family(p, "cluster_members", "Members by state, this one too.");
+    prometheus_family(p, "cluster_members", "Members by state, this one included.");
     for (unsigned i = 0; i < ARRAY_LEN(states); i++) {
         prometheus_label(p, "state", slice_of_cstr(gossip_state_text((enum gossip_state)i)));
         prometheus_value(p, states[i]);
     }
     const struct prometheus_figure rows[] = {
-        {"cluster_members_not_understood",
-         "Members that live and share no version of the protocol with this one.", foreign},
-        {"cluster_members_tcp_filtered",
-         "Members whose datagrams come and to which TCP does not get through.",
+        {"cluster_members_not_understood", "Living members without a common protocol version.",
+         foreign},
+        {"cluster_members_tcp_filtered", "Members heard over UDP and unreachable over TCP.",
          node_replication_filtered(n, now_us)},
         {"cluster_other_asks",
-         "1 if a router of another cluster-name asked to join within the last minute.",
+         "1 if a router of another cluster-name asked to join in the last minute.",
          node_replication_knocked(n, now_us)},
-        {"cluster_lag_seconds", "Age of the oldest delta that is known and not applied.",
+        {"cluster_lag_seconds", "Age of the oldest known delta that is not applied.",
          (double)lag_us / 1e6},
-        {"cluster_lag_deltas", "Deltas of all members that are known and not applied.",
+        {"cluster_lag_deltas", "Known deltas of all members that are not applied.",
          (double)lag_deltas},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
@@ -69,7 +68,7 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
         {"unanswered", a->rounds_unanswered},
     };
     prometheus_family(p, "reconcile_rounds_total",
-                      "Rounds of anti-entropy that this node began, by result.");
+                      "Anti-entropy rounds that this router began, by result.");
     for (unsigned i = 0; i < ARRAY_LEN(results); i++) {
         prometheus_label(p, "result", slice_of_cstr(results[i].result));
         prometheus_value(p, (double)results[i].count);
@@ -77,8 +76,8 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
     const struct prometheus_figure rows[] = {
         {"reconcile_differences_total", "Differences that anti-entropy found.",
          (double)a->differences},
-        {"reconcile_bytes_out_total", "Bytes of its messages sent.", (double)a->bytes_out},
-        {"reconcile_bytes_in_total", "Bytes of its messages received.", (double)a->bytes_in},
+        {"reconcile_bytes_out_total", "Bytes that anti-entropy sent.", (double)a->bytes_out},
+        {"reconcile_bytes_in_total", "Bytes that anti-entropy received.", (double)a->bytes_in},
         {"snapshots_total", "Snapshots taken from peers.", (double)n->snapshots},
         {"snapshots_failed_total", "Snapshots that failed.", (double)n->snapshots_failed},
     };
@@ -97,7 +96,7 @@ static void put_skipped(const struct node_replication *n, const struct gossip_st
                 {"message", n->messages_skipped},
                 {"part", n->parts_skipped}};
     prometheus_family(p, "cluster_skipped_total",
-                      "What other routers sent and this build does not know, by what it was.");
+                      "Data of newer routers that this build does not know, by kind.");
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_label(p, "what", slice_of_cstr(rows[i].what));
         prometheus_value(p, (double)rows[i].count);
@@ -112,64 +111,61 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
     gossip_stats(n->gossip, &g);
     crdt_state_stats(node_state_crdt(n->state), &s);
     const struct prometheus_figure rows[] = {
-        {"cluster_ready", "1 if this node has joined.", n->ready},
+        {"cluster_ready", "1 if this router has joined.", n->ready},
         {"cluster_clock_ahead_seconds", "Cluster time minus the wall clock.",
          (double)node_state_clock_off_ms(n->state) / 1000},
-        {"cluster_clock_jumps_total",
-         "Times that cluster time was corrected by more than a time slice.",
+        {"cluster_clock_jumps_total", "Corrections of the cluster time by more than a time slice.",
          (double)(n->clock_forward + n->clock_back)},
-        {"gossip_packets_in_total", "Packets received.", (double)g.packets_in},
-        {"gossip_packets_out_total", "Packets sent.", (double)g.packets_out},
-        {"gossip_bytes_in_total", "UDP payload received.", (double)g.bytes_in},
-        {"gossip_bytes_out_total", "UDP payload sent.", (double)g.bytes_out},
-        {"gossip_refused_key_total", "Packets that did not prove the cluster key.",
+        {"gossip_packets_in_total", "Gossip packets received.", (double)g.packets_in},
+        {"gossip_packets_out_total", "Gossip packets sent.", (double)g.packets_out},
+        {"gossip_bytes_in_total", "UDP payload of gossip received.", (double)g.bytes_in},
+        {"gossip_bytes_out_total", "UDP payload of gossip sent.", (double)g.bytes_out},
+        {"gossip_refused_key_total", "Packets without proof of the cluster key.",
          (double)g.refused_key},
-        {"gossip_other_cluster_total", "Hellos with this key file and another cluster-name.",
+        {"gossip_other_cluster_total", "Hellos with this cluster's key and another cluster-name.",
          (double)g.other_cluster},
-        {"gossip_hellos_held_total", "Hellos that were not opened because too many came.",
+        {"gossip_hellos_held_total", "Hellos not opened because too many came.",
          (double)g.hellos_held},
         {"gossip_refused_replay_total", "Packets seen before or too old.",
          (double)g.refused_replay},
-        {"gossip_refused_malformed_total", "Packets of a member that made no sense.",
+        {"gossip_refused_malformed_total", "Invalid packets of a member.",
          (double)g.refused_malformed},
         {"gossip_gaps_total", "Gaps in an author's deltas.", (double)g.gaps},
-        {"gossip_gaps_lost_total", "Deltas left to anti-entropy.", (double)g.gaps_lost},
+        {"gossip_gaps_lost_total", "Missed deltas left to anti-entropy.", (double)g.gaps_lost},
         {"gossip_deaths_total", "Members found dead.", (double)g.died},
-        {"gossip_name_conflicts_total", "Signs of another live router with this one's name.",
+        {"gossip_name_conflicts_total", "Signs of another live router with this router's name.",
          (double)g.name_conflicts},
-        {"gossip_quarantines_total", "Members passed over for a while, whose frames made no sense.",
+        {"gossip_quarantines_total", "Members ignored for a while: invalid frames.",
          (double)g.quarantines},
-        {"gossip_routers_refused_total", "Times that a router was beyond the limit of routers.",
+        {"gossip_routers_refused_total", "Routers over the limit of routers.",
          (double)g.routers_refused},
         {"gossip_refusals_doubted_total", "Refusals of this router that most members do not share.",
          (double)g.refusals_doubted},
-        {"gossip_no_room_total", "Members or messages beyond a limit.", (double)g.no_room},
-        {"gossip_ring_bytes", "Own news kept for those that missed it.", (double)g.ring_bytes},
-        {"gossip_rate_held_total", "Packets held back by the bandwidth budget.",
-         (double)g.rate_held},
-        {"state_observations_in_total", "Observations of other routers received.",
+        {"gossip_no_room_total", "Members or messages over a limit.", (double)g.no_room},
+        {"gossip_ring_bytes", "Own updates kept for routers that missed them.",
+         (double)g.ring_bytes},
+        {"gossip_rate_held_total", "Packets delayed by the bandwidth limit.", (double)g.rate_held},
+        {"state_observations_in_total", "Observations received from other routers.",
          (double)s.observations_in},
-        {"state_observations_new_total", "Of them, news.", (double)s.observations_new},
-        {"state_observations_out_total", "Observations told to other routers.",
+        {"state_observations_new_total", "Received observations that were new.",
+         (double)s.observations_new},
+        {"state_observations_out_total", "Observations sent to other routers.",
          (double)s.observations_out},
-        {"state_outbox_dropped_total",
-         "Observations that were too many to tell at once: anti-entropy brings them.",
+        {"state_outbox_dropped_total", "Observations over the send limit, left to anti-entropy.",
          (double)s.outbox_dropped},
-        {"state_tidings_dropped_total",
-         "Tidings of prompts and answers, for KV-cache events, that were too many to send.",
+        {"state_tidings_dropped_total", "Reports for KV-cache events over the send limit.",
          (double)s.tidings_dropped},
-        {"state_refused_future_total", "Observations of a time that is the future here.",
-         (double)s.future},
+        {"state_refused_future_total", "Observations from the future.", (double)s.future},
         {"state_refused_stale_total", "Observations that came too late.", (double)s.stale},
-        {"state_refused_full_total", "Replicas, reports or observations of others without room.",
-         (double)s.full},
-        {"state_malformed_total", "Deltas and messages that made no sense.", (double)s.malformed},
+        {"state_refused_full_total",
+         "Replicas, reports or observations of other routers without room.", (double)s.full},
+        {"state_malformed_total", "Invalid deltas and messages.", (double)s.malformed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
     put_members(n, now_us, p);
     put_skipped(n, &g, &s, p);
     put_reconcile(n, p);
-    put_frames(p, "gossip_frames_total", "Frames by type.", g.frames_in, g.frames_out);
-    put_frames(p, "gossip_frame_bytes_total", "Bytes of frames by type.", g.frame_bytes_in,
+    put_frames(p, "gossip_frames_total", "Gossip frames by type.", g.frames_in, g.frames_out);
+    put_frames(p, "gossip_frame_bytes_total", "Bytes of gossip frames by type.", g.frame_bytes_in,
                g.frame_bytes_out);
 }

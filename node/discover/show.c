@@ -98,11 +98,10 @@ static const struct {
     const char *help;
     double (*value)(const struct discover_origin *s, uint64_t now_ms);
 } rows[] = {
-    {"discovery_entries", "Replicas in the list that the source gave last.", value_entries},
-    {"discovery_age_seconds", "Time since the source was last asked with success; -1 if never.",
-     age_s},
-    {"discovery_failing", "1 if it could not be asked the last time.", value_failing},
-    {"discovery_failures_total", "Times that it could not be asked.", value_failures},
+    {"discovery_entries", "Replicas in the source's last list.", value_entries},
+    {"discovery_age_seconds", "Time since the source's last successful query; -1 if never.", age_s},
+    {"discovery_failing", "1 if the source's last query failed.", value_failing},
+    {"discovery_failures_total", "Failed queries of the source.", value_failures},
 };
 
 void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p)

@@ -22,24 +22,22 @@ static void write_process(const struct shell *shell, struct prometheus *p)
     size_t rss = 0;
     (void)uv_resident_set_memory(&rss);
     const struct prometheus_figure figures[] = {
-        {"uptime_seconds", "Since the process started.",
+        {"uptime_seconds", "Time since the process started.",
          (double)(shell_now_ms(shell) - shell->started_ms) / 1000},
         {"process_cpu_seconds_total", "CPU time, user and system.", cpu},
         {"process_resident_memory_bytes", "Resident memory.", (double)rss},
         {"log_lines_suppressed_total", "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
-        {"log_lines_dropped_total", "Log lines that standard error did not take in time.",
+        {"log_lines_dropped_total", "Log lines that standard error did not accept in time.",
          (double)io_log_dropped(shell->log)},
-        {"draining", "1 from SIGTERM on: not ready, and ends when what is open is done.",
-         shell->draining},
-        {"config_refused",
-         "1 if the file of settings cannot be used as it is now: those of before hold.",
+        {"draining", "1 from SIGTERM until the process ends.", shell->draining},
+        {"config_refused", "1 if the settings file is invalid; the old settings stay.",
          reload_refused(shell->reload)},
-        {"config_waits", "Settings of the file that wait for a restart.",
+        {"config_waits", "Changed settings that wait for a restart.",
          reload_waiting(shell->reload)},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
-    prometheus_family(p, "build_info", "Version.");
+    prometheus_family(p, "build_info", "Version of this router.");
     prometheus_label(p, "version", SLICE(GRAPEVINE_VERSION));
     prometheus_value(p, 1);
 }

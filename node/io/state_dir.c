@@ -408,11 +408,11 @@ void state_dir_metrics(const struct state_dir *d, uint64_t now_ms, struct promet
     d = d != NULL ? d : &none;
     double age_s = d->written_ms > 0 ? (double)(now_ms - d->written_ms) / 1000 : 0;
     const struct prometheus_figure figures[] = {
-        {"state_files_total", "Files of state that were written.", (double)d->files},
-        {"state_failures_total", "Files of state that could not be written.", (double)d->failures},
-        {"state_bytes", "The last file of state.", (double)d->bytes},
-        {"state_age_seconds", "Since it was written; 0: none was.", age_s},
-        {"state_loop_seconds_total", "Time that the event loop spent on files of state.",
+        {"state_files_total", "State files written.", (double)d->files},
+        {"state_failures_total", "State files that could not be written.", (double)d->failures},
+        {"state_bytes", "Size of the last state file.", (double)d->bytes},
+        {"state_age_seconds", "Time since the last state file was written; 0 if none was.", age_s},
+        {"state_loop_seconds_total", "Event loop time spent on state files.",
          (double)d->all_loop_ns / 1e9},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));

@@ -285,7 +285,7 @@ static void write_expiry(struct prometheus *p, const struct io_file *file, const
 {
     if (!*any)
         prometheus_family(p, "tls_certificate_expiry_seconds",
-                          "Until the certificate in that file ends; below 0 it has.");
+                          "Time until the certificate expires; negative once it has.");
     *any = true;
     prometheus_label(p, "setting", slice_of_cstr(file->setting));
     prometheus_label(p, "file", slice_of_cstr(file->path));
@@ -337,14 +337,13 @@ unsigned tls_files_refused(const struct tls *t)
 
 void tls_metrics(const struct tls *t, struct prometheus *p)
 {
-    write_counts(t, p, "tls_handshakes_total", "TLS handshakes that succeeded.",
+    write_counts(t, p, "tls_handshakes_total", "Successful TLS handshakes.",
                  offsetof(struct tls_counts, handshakes));
-    write_counts(t, p, "tls_resumed_total", "Those that took up a session again.",
+    write_counts(t, p, "tls_resumed_total", "Resumed TLS sessions.",
                  offsetof(struct tls_counts, resumed));
     write_counts(t, p, "tls_truncated_total", "TLS streams that ended without close_notify.",
                  offsetof(struct tls_counts, truncated));
-    prometheus_family(p, "tls_failures_total",
-                      "TLS streams that failed, mostly in their handshake, by reason.");
+    prometheus_family(p, "tls_failures_total", "Failed TLS streams, mostly in the handshake.");
     for (unsigned i = 0; i < TLS_SIDES; i++) {
         for (unsigned k = 0; k < TLS_FAILURES; k++) {
             prometheus_label(p, "side", slice_of_cstr(sides[i]));
@@ -353,14 +352,13 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
         }
     }
     const struct prometheus_figure figures[] = {
-        {"tls_files_refused",
-         "Sets of TLS files that cannot be used as they are now: those of before hold.",
+        {"tls_files_refused", "Sets of TLS files that are invalid now; the old files stay.",
          tls_files_refused(t)},
-        {"tls_streams", "TLS streams that are open.", (double)t->streams},
-        {"tls_handshake_cpu_seconds_total", "Time spent on handshakes.",
+        {"tls_streams", "Open TLS streams.", (double)t->streams},
+        {"tls_handshake_cpu_seconds_total", "Time spent on TLS handshakes.",
          (double)t->handshake_ns / 1e9},
         {"tls_handshakes_late_total",
-         "Steps of handshakes that waited for another turn of the loop.",
+         "TLS handshake steps that waited for another turn of the loop.",
          (double)t->handshakes_late},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));

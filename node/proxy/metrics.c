@@ -14,28 +14,27 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
          (double)s->connections_accepted},
         {"connections_open", "Connections open now.", (double)s->connections_open},
         {"connections_refused_total",
-         "Connections beyond connections-max, or beyond those of the admin and probe ports.",
+         "Connections over connections-max, or over the limit of the admin and probe ports.",
          (double)s->connections_refused},
-        {"client_connections_refused_total", "Connections beyond connections-per-client-max.",
+        {"client_connections_refused_total", "Connections over connections-per-client-max.",
          (double)s->client_connections_refused},
-        {"connections_evicted_total",
-         "Idle or slow connections closed for new ones, of the client or admin and probe ports.",
+        {"connections_evicted_total", "Idle or slow connections closed for new ones, all ports.",
          (double)s->connections_evicted},
         {"proxy_headers_refused_total",
          "Connections closed for a missing or malformed PROXY header.",
          (double)s->proxy_headers_refused},
-        {"accept_pauses_total", "Times that a port stopped accepting for want of files or memory.",
+        {"accept_pauses_total", "Times that a port stopped accepting: no files or memory.",
          (double)s->accept_pauses},
         {"accept_failures_total", "Connections that could not be accepted.",
          (double)s->accept_failures},
         {"requests_total", "Requests begun on the client port.", (double)s->requests},
-        {"requests_open", "Requests under way.", (double)s->requests_open},
-        {"client_gone_total", "Requests whose client disconnected first.", (double)s->client_gone},
+        {"requests_open", "Requests in progress.", (double)s->requests_open},
+        {"client_gone_total", "Requests that the client left before the answer's end.",
+         (double)s->client_gone},
         {"requests_client_errors_total",
-         "Requests that ended by their client's own error: 4xx other than queue_full, too slow.",
+         "Requests that ended by the client's own error: 4xx except queue_full, or too slow.",
          (double)s->results[NODE_RESULT_CLIENT_ERROR]},
-        {"requests_hidden_total",
-         "Requests answered well after an attempt failed: a retry hid it from the client.",
+        {"requests_hidden_total", "Requests answered well after a failed attempt.",
          (double)s->hidden},
         {"client_timeouts_total", "Clients that sent or read too slowly.",
          (double)s->client_timeouts},
@@ -47,63 +46,59 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
-        {"retry_budget", "Retries that may be made at once (retry-budget).",
-         proxy->admission.budget.level},
-        {"retry_budget_exhausted_total", "Retries that were not made because of retry-budget.",
+        {"retry_budget", "Retries available now (retry-budget).", proxy->admission.budget.level},
+        {"retry_budget_exhausted_total", "Retries not made because retry-budget was spent.",
          (double)s->retry_budget_exhausted},
-        {"poison_suspects_total",
-         "Requests without a token at a replica that died, which may be the cause.",
+        {"poison_suspects_total", "Requests without a token at a replica that died.",
          (double)s->suspects},
-        {"poison_remembered",
-         "Requests that are refused because replicas died after them, as all routers hold.",
+        {"poison_remembered", "Requests that all routers refuse as poison.",
          (double)node_poison_count(proxy->config.router)},
         {"upstream_connects_total", "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", "Requests sent on a kept-alive connection.",
          (double)s->upstream_reused},
         {"upstream_stale_total",
-         "Requests on a kept-alive connection that the replica was closing, sent again on another.",
+         "Requests repeated because the replica was closing the idle connection.",
          (double)s->upstream_stale},
-        {"upstream_connect_failures_total", "Connections that could not be opened.",
+        {"upstream_connect_failures_total", "Connections to replicas that could not be opened.",
          (double)s->upstream_connect_failures},
         {"upstream_timeouts_total", "Replicas that did not connect or answer in time.",
          (double)s->upstream_timeouts},
-        {"upstream_full_total", "Times that upstream-connections-max was in the way.",
+        {"upstream_full_total", "Times that upstream-connections-max was reached.",
          (double)s->upstream_full},
         {"upstream_broken_total", "Answers that broke off or were malformed.",
          (double)s->upstream_broken},
         {"request_body_bytes_total", "Bytes of request bodies read.", (double)s->bytes_in},
         {"response_bytes_total", "Bytes written to clients.", (double)s->bytes_out},
-        {"requests_in_flight", "Requests that are booked at a replica.",
+        {"requests_in_flight", "Requests booked at a replica.",
          (double)node_router_booked(proxy->config.router)},
-        {"queue_length", "Requests that wait for room at a replica.",
+        {"queue_length", "Requests waiting for room at a replica.",
          (double)proxy->admission.queue.lines[QUEUE_ROOM].length},
-        {"not_understood_total", "Prompt bodies routed by load, being no JSON request.",
+        {"not_understood_total", "Prompt bodies that are no JSON request, routed by load.",
          (double)s->not_understood},
-        {"backpressure_total", "Times an engine was held back for a slow client.",
+        {"backpressure_total", "Times that the router stopped reading an engine for a slow client.",
          (double)s->backpressure},
         {"answer_decode_waits_total",
-         "Times the rest of a compressed answer waited, as one event decodes 1 MiB at most.",
+         "Pauses in decoding an engine's compressed answer, after 1 MiB per event.",
          (double)s->unpack_waits},
         {"stored_responses_evicted_total",
-         "Stored responses whose maker was forgotten for newer ones.",
+         "Owners of stored responses that were forgotten for newer ones.",
          (double)node_affinity_evicted(proxy->config.affinity)},
-        {"body_bytes_held", "Memory that holds bodies on their way.",
-         (double)proxy->segments.bytes},
-        {"body_memory_refused_total", "Allocations beyond buffered-bytes-max.",
+        {"body_bytes_held", "Memory for bodies in transit.", (double)proxy->segments.bytes},
+        {"body_memory_refused_total", "Allocations over buffered-bytes-max.",
          (double)proxy->segments.refused},
-        {"probes_too_large_total", "Metrics or lists of models beyond what is read.",
+        {"probes_too_large_total", "Metrics or model lists over the size limit.",
          (double)s->probes_too_large},
         {"probes_vetoed_total",
-         "Health checks without an answer in time that did not count, as other bytes came.",
+         "Health checks without an answer that did not count, because other bytes came.",
          (double)s->probes_vetoed},
         {"engine_control_total",
-         "Requests that steer an engine, each to one of all replicas (engine-control-paths=all).",
+         "Control requests, one per replica (engine-control-paths=all, gvctl reset-cache).",
          (double)s->controls},
         {"engine_cache_resets_total",
-         "Replicas whose cache all routers forgot, as they confirmed that it was reset.",
+         "Replicas that confirmed a cache reset, so that routers forgot the cache.",
          (double)s->cache_resets},
-        {"watchdog_moved_total", "Requests moved away from replicas that stand still or sleep.",
+        {"watchdog_moved_total", "Requests moved away from stalled or sleeping replicas.",
          (double)s->watchdog_moved},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
@@ -152,22 +147,22 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
         unsigned first;
     } families[] = {
         {"requests_invalid_total",
-         "Mistakes and probes of clients that the router answered itself: 404, 405, 426, ...",
-         "reason", reason_name, s->requests_refused, REFUSALS_OF_CLIENTS, 1},
-        {"requests_refused_total", "Requests that the router could not serve, or would not.",
+         "Clients' mistakes and probes: 404, 405, 426, malformed, wrong keys.", "reason",
+         reason_name, s->requests_refused, REFUSALS_OF_CLIENTS, 1},
+        {"requests_refused_total", "Requests that the router answered with its own error.",
          "reason", reason_name, s->requests_refused, REFUSALS, REFUSALS_OF_CLIENTS},
-        {"requests_failed_total", "Requests that failed: 5xx, queue_full, cut.", "reason",
+        {"requests_failed_total", "Failed requests: status_5xx, queue_full, cut.", "reason",
          result_name, s->results, NODE_RESULTS, NODE_RESULT_STATUS_5XX},
-        {"request_bodies_decoded_total", "Compressed request bodies that were decoded.", "coding",
+        {"request_bodies_decoded_total", "Compressed request bodies decoded.", "coding",
          coding_name, s->decoded, HTTP_CODING_OTHER, HTTP_CODING_GZIP},
-        {"answers_decoded_total", "Compressed answers that were decoded.", "coding", coding_name,
-         s->unpacked, HTTP_CODING_OTHER, HTTP_CODING_GZIP},
+        {"answers_decoded_total", "Compressed answers decoded.", "coding", coding_name, s->unpacked,
+         HTTP_CODING_OTHER, HTTP_CODING_GZIP},
         {"responses_total", "Answers by status class.", "class", class_name, s->responses,
          ARRAY_LEN(s->responses), 1},
-        {"answers_cut_total", "Answers that began and did not reach their end.", "reason", end_name,
+        {"answers_cut_total", "Answers that began and did not complete.", "reason", end_name,
          s->answers_cut, CLIENT_ENDS, 1},
-        {"retries_total", "Requests sent again, most of them to another replica.", "reason",
-         retry_name, s->retries, RETRY_REASONS, 0},
+        {"retries_total", "Requests sent again, mostly to another replica.", "reason", retry_name,
+         s->retries, RETRY_REASONS, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         prometheus_family(p, families[i].name, families[i].help);
@@ -189,7 +184,7 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
          "Requests that named a model alias, by the model that served them.",
          offsetof(struct node_alias_target, requests)},
         {"alias_fallbacks_total",
-         "Of them, those that went there because no replica of a model before it was up.",
+         "Fallbacks of a model alias: no replica of an earlier model was up.",
          offsetof(struct node_alias_target, fallbacks)},
     };
     for (size_t i = 0; i < ARRAY_LEN(families) && proxy->aliases.count > 0; i++) {
@@ -210,13 +205,12 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
     prometheus_family(p, "local_shortages_total",
-                      "Connections to replicas that this machine had no port, file or memory for.");
+                      "Connections to replicas that failed on this machine: ports, files, memory.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);
     }
-    prometheus_family(p, "local_shortage",
-                      "1 while such a shortage lasts, until none was met for 10 s.");
+    prometheus_family(p, "local_shortage", "1 during a local shortage, and 10 s after.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, shortage_lasts(proxy, (enum net_shortage)i));
@@ -235,7 +229,7 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     publishers_metrics(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_histograms(p, "queue_wait_seconds",
-                          "Time in the queue of requests that found room at a replica.");
+                          "Time in the queue, of requests that found room.");
     prometheus_histogram(p, NULL, slice_of("", 0),
                          &proxy->admission.queue.lines[QUEUE_ROOM].waited);
 }

@@ -19,13 +19,13 @@ void proxy_timing_add(struct proxy_timing *t, const struct proxy_timed *answer)
 void proxy_timing_metrics(const struct proxy_timing *t, struct prometheus *p)
 {
     prometheus_histograms(p, "time_to_first_token_seconds",
-                          "Of streams, from the head of the request to the first token.");
+                          "Time from a stream's request head to its first token.");
     prometheus_histogram(p, NULL, slice_of("", 0), &t->first_token);
     prometheus_histograms(p, "inter_token_seconds",
-                          "Of streams, the mean time between two tokens, once a stream.");
+                          "Mean time between two tokens, one value per stream.");
     prometheus_histogram(p, NULL, slice_of("", 0), &t->inter_token);
     prometheus_histograms(p, "request_seconds",
-                          "From the head of a request for tokens to the end of its answer.");
+                          "Time from a request's head to its answer's end (requests for tokens).");
     prometheus_histogram(p, "streamed", SLICE("false"), &t->total[0]);
     prometheus_histogram(p, "streamed", SLICE("true"), &t->total[1]);
 }

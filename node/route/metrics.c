@@ -53,89 +53,84 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 #define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
-    X(backing_off,                                                                                 \
-      "1 if it is avoided where others will do, because its answers failed or were rejections "    \
-      "that others do not share.",                                                                 \
+    X(backing_off, "1 if the replica is in a back-off after failures or rejections of its own.",   \
       node_router_replica_backing_off(c->r, k->rank.server, c->now_ms))                            \
     X(backing_off_elsewhere,                                                                       \
-      "1 if another router reports that its answers failed, and none has succeeded since.",        \
+      "1 if another router reports failures of the replica, with no success since.",               \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
-    X(leaving, "1 if its health check says no, since it said yes last.",                           \
+    X(leaving, "1 if the replica's health check says no, after a yes.",                            \
       process(c, k)->signs.leaving)                                                                \
-    X(stalled, "1 if it stands still with requests, and is avoided.",                              \
+    X(stalled, "1 if the replica is stalled with requests, and avoided.",                          \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
     X(rejecting,                                                                                   \
-      "1 if it is avoided for requests that it rejected and another replica accepted, or lists a " \
-      "model that it answers 404 for.",                                                            \
+      "1 if the replica is avoided because it rejects what another accepts, or answers 404 for a " \
+      "listed model.",                                                                             \
       node_router_reject_is_avoided(c->r, k->rank.server) ||                                       \
           node_models_denials(c->r->models, k->rank.server).held > 0)                              \
     X(rejecting_used,                                                                              \
-      "1 if it rejects so and is used: at most half of a model's replicas are avoided for that.",  \
+      "1 if the replica rejects but is used: at most half of a model's replicas are avoided.",     \
       node_reject_kinds(&process(c, k)->reject) != 0 &&                                            \
           !node_router_reject_within(c->r, k->rank.server))                                        \
-    X(stalls_total, "Times that the watchdog found it standing still.", k->signs.stalls_total)     \
+    X(stalls_total, "Times that the watchdog found the replica stalled.", k->signs.stalls_total)   \
     X(probes_refused,                                                                              \
-      "1 if it refuses the router's own questions with 401 or 403: replica-api-key-file.",         \
+      "1 if the replica answers the router's questions with 401 or 403 (replica-api-key-file).",   \
       process(c, k)->server.probes_refused != 0)                                                   \
-    X(requests, "Requests in flight.", k->load.requests)                                           \
+    X(requests, "Requests in flight at the replica, of this router.", k->load.requests)            \
     X(prefill_tokens, "Uncached prompt tokens booked and not computed yet.",                       \
       k->load.prefill_tokens)                                                                      \
-    X(context_tokens, "Tokens of context of the requests in flight.", k->load.context_tokens)      \
-    X(requests_of_others, "Requests in flight there, of all other routers.",                       \
+    X(context_tokens, "Context tokens of the requests in flight.", k->load.context_tokens)         \
+    X(requests_of_others, "Requests in flight at the replica, of all other routers.",              \
       others(c, k).requests)                                                                       \
     X(prefill_tokens_of_others, "Uncached prompt tokens not computed yet, of all other routers.",  \
       others(c, k).prefill_tokens)                                                                 \
     X(queue_seconds, "Estimated time until the booked prefill is computed.",                       \
       node_load_queue_s(c->r->bookings, &k->load, k->believed.tokens_per_s, c->now_ms))            \
-    X(cache_tokens, "Size of the cache as told by the engine or configured.",                      \
+    X(cache_tokens, "Cache size as the engine reports it, or as configured.",                      \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
-    X(context_length, "Longest prompt with its answer that it takes; 0 if nobody knows.",          \
+    X(context_length, "Context length in tokens; 0 if unknown.",                                   \
       node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
     X(cache_size_factor, "Learned correction of the cache size.", k->belief.factor)                \
-    X(events_live,                                                                                 \
-      "1 if a router reads its KV-cache events, and what is known of its cache comes from them.",  \
+    X(events_live, "1 if a router knows the replica's cache from its KV-cache events.",            \
       node_router_has_events(c->r, (unsigned)(k - c->r->replicas)))                                \
-    X(engine_running, "Requests running, as the engine tells; -1 if it does not.",                 \
+    X(engine_running, "Requests running, as the engine reports; -1 if it does not.",               \
       k->scrape.running)                                                                           \
-    X(engine_waiting, "Requests waiting, as the engine tells; -1 if it does not.",                 \
+    X(engine_waiting, "Requests waiting, as the engine reports; -1 if it does not.",               \
       k->scrape.waiting)                                                                           \
-    X(engine_cache_usage, "Share of the KV cache in use, as the engine tells; -1 if it does not.", \
+    X(engine_cache_usage,                                                                          \
+      "Share of the KV cache in use, as the engine reports; -1 if it does not.",                   \
       k->scrape.cache_usage)                                                                       \
-    X(scrape_age_seconds, "Time since its metrics were read; -1 if never.", scrape_age_s(c, k))    \
-    X(probe_failures_total, "Health checks that failed.", k->trouble.probe_failures_total)         \
+    X(scrape_age_seconds, "Time since the replica's metrics were read; -1 if never.",              \
+      scrape_age_s(c, k))                                                                          \
+    X(probe_failures_total, "Failed health checks.", k->trouble.probe_failures_total)              \
     X(chosen_total, "Requests sent to the replica.", s->chosen)                                    \
-    X(restarts_total, "Restarts of the engine that were noticed.", k->restarts)                    \
+    X(restarts_total, "Engine restarts noticed.", k->restarts)                                     \
     X(usage_impossible_total,                                                                      \
-      "Answers whose usage cannot be true, such as more cached than prompt tokens.",               \
+      "Answers with impossible usage, such as more cached than prompt tokens.",                    \
       k->cache.usage_impossible)                                                                   \
     X(prompt_tokens_total, "Estimated prompt tokens sent to the replica.", s->prompt_tokens)       \
     XS(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),        \
-       "1 for the state that it is in.",                                                           \
+       "1 for the replica's current state.",                                                       \
        node_replica_health(process(c, k)) == (enum node_health)i)                                  \
     XS(prediction_cached_tokens_total, 6,                                                          \
        (LABEL("source", sources[i / 2]), LABEL("kind", kinds[i % 2])),                             \
-       "Cached prompt tokens, predicted and told by the engine, in answers and in scraped "        \
-       "counters.",                                                                                \
+       "Cached prompt tokens, predicted and actual (reported).",                                   \
        i % 2 == 0 ? compared(k, i / 2).predicted : compared(k, i / 2).actual)                      \
     XS(prediction_cached_tokens_off_total, 3, LABEL("source", sources[i]),                         \
        "Sum of the absolute errors of predicted cached tokens.", compared(k, i).off)               \
     XS(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                  \
-       "Time to first token of streams, predicted and measured.",                                  \
-       i == 0 ? s->ttft_predicted_s : s->ttft_actual_s)                                            \
+       "TTFT of streams, predicted and actual.", i == 0 ? s->ttft_predicted_s : s->ttft_actual_s)  \
     XS(prediction_ttft_off_seconds_total, 1, (void)p,                                              \
-       "Sum of the absolute errors of the predicted time to first token.", s->ttft_off_s)          \
-    XS(prediction_ttft_count_total, 1, (void)p, "Streams whose time to first token was compared.", \
+       "Sum of the absolute errors of the predicted TTFT.", s->ttft_off_s)                         \
+    XS(prediction_ttft_count_total, 1, (void)p, "Streams with a TTFT that was compared.",          \
        s->ttft_count)                                                                              \
     XS(replica_answers_total, NODE_OUTCOMES,                                                       \
        LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                  \
        "Requests that ended, by outcome.", s->outcomes[i])                                         \
     XS(replica_rejections_total, 2, LABEL("peer", i == 0 ? "accepted" : "rejected"),               \
-       "Answers of 4xx that were tried at another replica, which accepted the same or rejected "   \
-       "it.",                                                                                      \
+       "4xx answers tried at another replica, which accepted or rejected the request.",            \
        i == 0 ? k->reject.contradicted : k->reject.confirmed)                                      \
     XS(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),     \
-       "What went wrong at the replica, one attempt each, also where another replica answered.",   \
-       s->failed[i])
+       "Failed attempts at a replica, also if another replica answered.", s->failed[i])
 
 #define VALUE(name, value)                                                                         \
     static double value_##name(const struct context *c, const struct node_replica *k, unsigned i)  \
@@ -207,9 +202,8 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
         const char *name, *help;
     } families[] = {
         {"answered_prompt_tokens_total",
-         "Prompt tokens as told by engines, of answers that told their cached ones too."},
-        {"answered_cached_tokens_total",
-         "Those of grapevine_answered_prompt_tokens_total that came from the replica's cache."},
+         "Prompt tokens that engines report, of answers that also report cached tokens."},
+        {"answered_cached_tokens_total", "Cached prompt tokens that engines report."},
     };
     for (unsigned i = 0; i < ARRAY_LEN(families); i++) {
         struct node_answered_row row;
@@ -228,7 +222,7 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
 
 static void put_decisions(const struct node_router *r, struct prometheus *p)
 {
-    prometheus_family(p, "decisions_total", "Choices of a replica, by why it was chosen.");
+    prometheus_family(p, "decisions_total", "Choices of a replica, by reason.");
     for (unsigned i = 0; i < NODE_REASONS; i++) {
         LABEL("reason", node_reason_text((enum node_reason)i));
         prometheus_value(p, (double)r->decisions[i]);
@@ -247,57 +241,54 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
     for (unsigned i = 0; i < r->replica_count; i++)
         unnamed += node_router_replica_unnamed(r, i);
     const struct prometheus_figure figures[] = {
-        {"replica_names", "Replicas that are known, those that went lately too.", names->names},
-        {"replica_names_max", "Beyond it a replica waits: replicas-max.", names->names_max},
-        {"replica_names_waiting", "Replicas that wait for room.", names->waiting},
-        {"replicas_unnamed",
-         "Replicas in use that no living router names: they go when their names are forgotten.",
-         unnamed},
-        {"replica_names_forgotten_total", "Replicas that no router had named for long enough.",
+        {"replica_names", "Replicas known, recently removed ones included.", names->names},
+        {"replica_names_max", "Limit of replica names (replicas-max).", names->names_max},
+        {"replica_names_waiting", "Replicas that wait for room (replicas-max).", names->waiting},
+        {"replicas_unnamed", "Replicas in use that no living router names.", unnamed},
+        {"replica_names_forgotten_total", "Replicas forgotten because no router named them.",
          (double)names->forgotten},
         {"replica_names_refused_total",
-         "Names of replicas, told by members of the cluster, that are no HOST:PORT.",
-         (double)names->no_names},
+         "Names of replicas from other members that are no HOST:PORT.", (double)names->no_names},
         {"bookings", "Requests in flight.", node_bookings_open_count(r->bookings)},
         {"last_resorts_total",
-         "Requests sent to a replica that is down, because all that serve the model are.",
+         "Requests sent to a replica that is down, because all replicas of the model are.",
          (double)r->last_resorts},
-        {"rejected_clients", "Clients whose rejected requests (4xx) are remembered.",
-         r->clients.count},
-        {"unroutable_total", "Requests that found no replica at their first attempt.",
-         (double)r->unroutable},
+        {"rejected_clients", "Clients with remembered rejected requests (4xx).", r->clients.count},
+        {"unroutable_total", "Requests that found no replica at first.", (double)r->unroutable},
         {"index_entries", "Observations in the prefix index.", (double)s.entries},
-        {"index_bytes", "Memory that the index has allocated.", (double)s.bytes},
-        {"index_bytes_used", "Memory of it that is in use.", (double)s.bytes_used},
-        {"index_bytes_max", "Memory that the index may use.", (double)s.bytes_max},
-        {"index_inserted_total", "Observations made.", (double)s.inserted},
-        {"index_refreshed_total", "Observations made again, later.", (double)s.refreshed},
+        {"index_bytes", "Memory allocated for the prefix index.", (double)s.bytes},
+        {"index_bytes_used", "Memory that the prefix index uses.", (double)s.bytes_used},
+        {"index_bytes_max", "Memory limit of the prefix index.", (double)s.bytes_max},
+        {"index_inserted_total", "Observations added.", (double)s.inserted},
+        {"index_refreshed_total", "Observations refreshed.", (double)s.refreshed},
         {"index_expired_total", "Observations that grew too old.", (double)s.expired},
-        {"index_evicted_total", "Observations dropped early because the memory was full.",
-         (double)s.evicted},
-        {"index_refused_total", "Observations without room.", (double)s.refused},
+        {"index_evicted_total", "Observations dropped early: memory full.", (double)s.evicted},
+        {"index_refused_total", "Observations refused: no room.", (double)s.refused},
         {"index_forgotten_total", "Observations of replicas that lost their cache.",
          (double)s.forgotten},
-        {"index_stale_total", "Observations that came too late to count.", (double)s.stale},
-        {"index_future_total", "Observations refused as of the future.", (double)s.future},
+        {"index_stale_total", "Observations that came too late.", (double)s.stale},
+        {"index_future_total", "Observations refused: from the future.", (double)s.future},
         {"index_promoted", "Checkpoints held by so many replicas that they have a set.",
          (double)s.promoted},
-        {"index_generation", "The present time slice.", crdt_index_now(r->index)},
-        {"index_floor", "The oldest time slice that the index keeps.", crdt_index_floor(r->index)},
-        {"client_kinds", "Kinds of clients whose prompts are read apart.", (double)clients.kinds},
+        {"index_generation", "Current time slice.", crdt_index_now(r->index)},
+        {"index_floor", "Oldest time slice that the index keeps.", crdt_index_floor(r->index)},
+        {"client_kinds",
+         "Kinds of clients (model, API, User-Agent product) with prompts read separately.",
+         (double)clients.kinds},
         {"client_kinds_watched",
-         "Those of which it is being learned how engines render their prompts.",
+         "Kinds of clients for which the router learns how engines render prompts.",
          (double)clients.watched},
         {"client_kinds_displaced_total",
-         "Kinds that gave way to new ones: what was learned of them is lost.",
+         "Kinds of clients dropped for new ones, with what was learned.",
          (double)clients.displaced},
         {"renderings_learned_total",
-         "Changes of how a kind's prompts are read, by the cached tokens that answers report.",
+         "Changes of how a kind's prompts are read, from reported cached tokens.",
          (double)clients.learned},
-        {"renderings_adopted_total", "The same, as another router told.", (double)clients.adopted},
+        {"renderings_adopted_total",
+         "Changes of how a kind's prompts are read, from another router.", (double)clients.adopted},
         {"events_tidings_passed_over_total",
-         "Tidings of other routers, for KV-cache events, that made no sense or were of a replica "
-         "that is not known here.",
+         "Other routers' reports about KV-cache events that were invalid or about an unknown "
+         "replica.",
          (double)r->events.passed_over},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));

@@ -354,7 +354,9 @@ void trace_metrics(const struct trace *t, struct prometheus *p)
         {"trace_queue_bytes", "Spans that wait for the collector.", (double)t->bytes},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
-    prometheus_family(p, "trace_spans_dropped_total", "Spans that no collector got.");
+    prometheus_family(
+        p, "trace_spans_dropped_total",
+        "Spans lost: queue_full, refused by the collector, unreachable after five tries, memory.");
     for (unsigned i = 0; i < TRACE_DROPS; i++) {
         prometheus_label(p, "reason", reasons[i]);
         prometheus_value(p, (double)t->dropped[i]);

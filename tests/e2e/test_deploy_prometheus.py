@@ -15,7 +15,7 @@ from test_demo import BUILD, left_of
 
 OTHERS = {"up"}  # Prometheus's own
 RULES = ("recording.yaml", "alerts.yaml")
-ROW = re.compile(r"^\| `(grapevine_\w+)(?:\{([\w,]+)\})?` \| (\S+)", re.M)
+ROW = re.compile(r"^- `(grapevine_\w+)(?:\{([\w,]+)\})?`: (\S+)", re.M)
 OWN = {"namespace", "job", "instance", "pod", "le", "model"}  # labels that a scrape adds, that of histograms, and that of models
 
 

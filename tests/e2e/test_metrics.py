@@ -1,4 +1,4 @@
-"""/metrics of a router in a cluster, with traffic: valid Prometheus text, with all metrics named in the docs."""
+"""/metrics of a router in a cluster, with traffic: valid Prometheus text, and the texts of docs/metrics.md."""
 
 import glob
 import os
@@ -30,6 +30,13 @@ def documented():
                     yield page, "*" + ending
 
 
+def plain(about):
+    """A row's text as HELP has it: without marks, without links, and as a sentence."""
+    about = re.sub(r" \(\[[^]]*\]\([^)]*\)\)", "", about).removeprefix("Histogram: ")
+    about = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", about).replace("`", "")
+    return about[0].upper() + about[1:] + "."
+
+
 class Metrics(Clustered):
     def setUp(self):
         super().setUp()
@@ -48,7 +55,7 @@ class Metrics(Clustered):
         """{name: set of its labels' names}. Each family has its HELP and TYPE once, then all its series."""
         got = self.r.admin("GET", "/metrics")
         self.assertTrue(got.get("content-type").startswith("text/plain; version=0.0.4"))
-        families, typed, seen = {}, {}, set()
+        families, typed, seen, self.helps = {}, {}, set(), {}
         current = None
         for line in got.body.decode().splitlines():
             if line.startswith("# HELP "):
@@ -56,6 +63,7 @@ class Metrics(Clustered):
                 self.assertNotIn(current, list(families), "family twice")
                 self.assertRegex(about, r"^\S.*[^\s\\]$")
                 families[current] = set()
+                self.helps[current] = about
             elif line.startswith("# TYPE "):
                 _, _, name, kind = line.split(" ")
                 self.assertEqual(name, current)
@@ -100,14 +108,18 @@ class Metrics(Clustered):
                 self.assertEqual(last, count, name)
         self.assertGreater(sum(v for k, v in metrics.items() if k.startswith("grapevine_request_seconds_count")), 2)
 
-    def test_every_metric_has_a_row_in_the_docs(self):
+    def test_the_docs_list_every_metric_with_its_help(self):
         with open(os.path.join(TOP, "docs/metrics.md"), encoding="utf-8") as f:
-            rows = dict(re.findall(r"^\| `(grapevine_[a-z0-9_]+)(\{[a-z,]+\})?` \|", f.read(), re.M))
+            rows = re.findall(r"^- `(grapevine_[a-z0-9_]+)(\{[a-z,]+\})?`: (.*)$", f.read(), re.M)
         families = self.families()
-        self.assertEqual([n for n in families if n not in rows], [], "docs/metrics.md lacks them")
-        self.assertEqual([n for n in rows if n not in families], [], "docs/metrics.md has what is no more")
-        for name, labels in families.items():
-            self.assertLessEqual(labels - {"le"}, set(rows[name].strip("{}").split(",")), name)
+        labels = {name: set(of.strip("{}").split(",")) for name, of, _ in rows}
+        self.assertEqual(len(rows), len(labels), "docs/metrics.md has a metric twice")
+        self.assertEqual([n for n in families if n not in labels], [], "docs/metrics.md lacks them")
+        self.assertEqual([n for n in labels if n not in families], [], "docs/metrics.md has what is no more")
+        for name, found in families.items():
+            self.assertLessEqual(found - {"le"}, labels[name], name)
+        self.assertEqual({name: about for name, _, about in rows if plain(about) != self.helps[name]}, {},
+                         "docs/metrics.md and HELP differ")
 
     def test_the_text_is_prometheus_and_has_what_the_docs_name(self):
         families = self.families()

@@ -439,43 +439,44 @@ struct row {
 };
 
 #define ROWS(X)                                                                                    \
-    X(events_read, "1 if this router reads the replica's KV events, and they are of use.",         \
+    X(events_read,                                                                                 \
+      "1 if this router reads the replica's KV-cache events in order and uses them (live).",       \
       r->reading == KV_READING_LIVE)                                                               \
-    X(events_whole, "1 if no block can be there that is not known.", r->stats.tree.whole)          \
-    X(events_speaks, "1 if this router speaks of them for all, else 0.", r->speaks)                \
-    X(events_blocks, "Blocks that the replica's cache holds, by its KV events.",                   \
-      r->stats.tree.held)                                                                          \
-    X(events_messages_total, "Messages of KV events that were read.", r->stats.feed.messages)      \
-    X(events_gaps_total, "Gaps in the numbers of messages.", r->stats.feed.gaps)                   \
-    X(events_replays_total, "Replays that were asked for.", r->stats.feed.replays)                 \
-    X(events_missed_total, "Times that messages were lost for good.", r->stats.feed.missed)        \
-    X(events_connects_total, "Subscriptions that were opened.", r->connects)                       \
-    X(events_malformed_total, "Messages of KV events that could not be read.",                     \
-      r->malformed + r->stats.feed.unread)                                                         \
-    X(events_shed_total, "Times that a feed cost too much, and was not read for a while.",         \
+    X(events_whole, "1 if no KV-cache event was missed since the engine started.",                 \
+      r->stats.tree.whole)                                                                         \
+    X(events_speaks,                                                                               \
+      "1 if this router reports the replica's KV-cache events to all; 0 on standby.", r->speaks)   \
+    X(events_blocks, "Blocks in the replica's cache, by its events.", r->stats.tree.held)          \
+    X(events_messages_total, "Event messages read.", r->stats.feed.messages)                       \
+    X(events_gaps_total, "Gaps in the numbers of event messages.", r->stats.feed.gaps)             \
+    X(events_replays_total, "Replays of event messages requested.", r->stats.feed.replays)         \
+    X(events_missed_total, "Times that event messages were lost for good.", r->stats.feed.missed)  \
+    X(events_connects_total, "Subscriptions to events, or connections of engines, opened.",        \
+      r->connects)                                                                                 \
+    X(events_malformed_total, "Unreadable event messages.", r->malformed + r->stats.feed.unread)   \
+    X(events_shed_total, "Times that the replica's feed cost too much and was paused.",            \
       r->stats.shed)                                                                               \
-    X(events_answers_total, "Answers of the replica that routers told its reader of.",             \
-      r->stats.told)                                                                               \
-    X(events_tied_total, "Of these, those whose blocks were found.", r->stats.tied)                \
-    X(events_unmatched_total, "Of these, those of which no block could be found.",                 \
+    X(events_answers_total,                                                                        \
+      "The replica's answers that routers reported to the reader of its events.", r->stats.told)   \
+    X(events_tied_total, "Reported answers with blocks found in the cache.", r->stats.tied)        \
+    X(events_unmatched_total, "Reported answers without blocks found in the cache.",               \
       r->stats.unmatched)                                                                          \
-    X(events_unclear_total, "Of these, those whose blocks could have been another's.",             \
+    X(events_unclear_total, "Reported answers with blocks that may be another answer's.",          \
       r->stats.unclear)                                                                            \
-    X(events_asked_total, "Of the tied ones, those whose engine told the tokens of the prompt.",   \
+    X(events_asked_total, "Reported answers with the prompt's tokens from the engine.",            \
       r->stats.asked)                                                                              \
     X(events_asked_wrong_total,                                                                    \
-      "Of these, those for which the reader would have taken other blocks.", r->stats.asked_wrong) \
-    X(events_agreed_total,                                                                         \
-      "Of these, those that took from the cache what its events had said to be there.",            \
+      "Reported answers with tokens for which the reader would have taken other blocks.",          \
+      r->stats.asked_wrong)                                                                        \
+    X(events_agreed_total, "Reported answers that used what events had announced.",                \
       r->stats.agreed)                                                                             \
-    X(events_contradicted_total, "Of these, those that did not.", r->stats.contradicted)           \
-    X(events_disbelieved_total,                                                                    \
-      "Times that its events were no longer believed, because answers contradicted them.",         \
+    X(events_contradicted_total,                                                                   \
+      "Reported answers that used less than half of what events announced, or removed blocks.",    \
+      r->stats.contradicted)                                                                       \
+    X(events_disbelieved_total, "Times that the replica's events were no longer believed.",        \
       r->stats.disbelieved)                                                                        \
-    X(events_gone_total, "Checkpoints of prompts of which this router said that they are gone.",   \
-      r->stats.gone)                                                                               \
-    X(events_present_total, "Checkpoints of prompts of which it found that they are there.",       \
-      r->stats.present)
+    X(events_gone_total, "Checkpoints that this router reported as gone.", r->stats.gone)          \
+    X(events_present_total, "Checkpoints that this router reported as present.", r->stats.present)
 
 #define X_VALUE(name, help, what)                                                                  \
     static double value_##name(const struct kv_reading_row *r)                                     \
@@ -493,23 +494,23 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
     if (f != NULL)
         s = kv_readers_stats(f->readers);
     const struct prometheus_figure figures[] = {
-        {"events_feeds", "Feeds of KV events that are open.", s.feeds},
-        {"events_feeds_refused_total",
-         "Times that a feed was not opened, for want of room or files.", (double)s.refused},
-        {"events_bytes", "Memory for what caches hold, by KV events.",
+        {"events_feeds", "Open feeds of KV-cache events.", s.feeds},
+        {"events_feeds_refused_total", "Feeds of KV-cache events not opened: no room or no files.",
+         (double)s.refused},
+        {"events_bytes", "Memory for the content of caches, from KV-cache events.",
          (double)s.blocks * KV_TREE_BLOCK_BYTES},
-        {"events_checkpoints", "Checkpoints of prompts whose places in caches are followed.",
+        {"events_checkpoints", "Prompt checkpoints with a tracked place in caches.",
          s.paths.points},
-        {"events_checkpoints_dropped_total", "Of these, those that gave way to others.",
+        {"events_checkpoints_dropped_total", "Tracked prompt checkpoints dropped for others.",
          (double)s.paths.dropped},
-        {"events_orphans_total",
-         "Parts of prompts whose beginning is not known here, and that were passed over.",
+        {"events_orphans_total", "Parts of prompts with an unknown beginning, ignored.",
          (double)s.paths.orphans},
-        {"events_asked_total", "Prompts whose tokens an engine was asked for (kv-ask).",
+        {"events_asked_total", "Prompts sent with a request for their tokens (kv-ask).",
          (double)p->stats.ids_asked},
-        {"events_asked_bytes_total", "Bytes of these prompts.", (double)p->stats.ids_asked_bytes},
-        {"events_foreign_blocks_total",
-         "Answers of engines whose blocks have a size for which there was no room.", (double)s.odd},
+        {"events_asked_bytes_total", "Bytes of prompts sent with a request for their tokens.",
+         (double)p->stats.ids_asked_bytes},
+        {"events_foreign_blocks_total", "Answers of engines with a block size that has no room.",
+         (double)s.odd},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
     unsigned count = f != NULL ? node_router_replica_count(p->config.router) : 0;

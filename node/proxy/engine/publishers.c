@@ -479,28 +479,30 @@ void publishers_metrics(const struct proxy *p, struct prometheus *out)
             states[c->slot != NOBODY ? READ : kv_zmtp_is_ready(&c->zmtp) ? READY : NEW]++;
     }
     const struct prometheus_figure figures[] = {
-        {"events_publishers_bytes", "Memory for messages of theirs that have not come whole.",
+        {"events_publishers_bytes", "Memory for incomplete messages to kv-events-listen.",
          (double)ps->memory},
-        {"events_publishers_accepted_total", "Connections to kv-events-listen that were taken.",
+        {"events_publishers_accepted_total", "Connections to kv-events-listen accepted.",
          (double)ps->accepted},
         {"events_publishers_paused_total",
-         "Times that one sent too much in a second, and was not read for the rest of it.",
+         "Times that a connection to kv-events-listen sent too much in a second.",
          (double)ps->paused},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
-    prometheus_family(out, "events_publishers", "Connections to kv-events-listen that are open.");
+    prometheus_family(out, "events_publishers",
+                      "Connections to kv-events-listen: new (not identified), ready (no message of "
+                      "a replica yet), read.");
     for (unsigned i = 0; i < STATES; i++) {
         prometheus_label(out, "state", slice_of_cstr(state_texts[i]));
         prometheus_value(out, states[i]);
     }
     prometheus_family(out, "events_publishers_closed_total",
-                      "Connections to kv-events-listen that the router closed.");
+                      "Connections to kv-events-listen closed by the router.");
     for (unsigned i = 0; i < END_COUNT; i++) {
         prometheus_label(out, "reason", slice_of_cstr(end_texts[i]));
         prometheus_value(out, (double)ps->ends[i]);
     }
     prometheus_family(out, "events_publishers_dropped_total",
-                      "Messages over such connections that belong to no replica, or are not read.");
+                      "Messages to kv-events-listen dropped.");
     for (unsigned i = 0; i < DROP_COUNT; i++) {
         prometheus_label(out, "reason", slice_of_cstr(drop_texts[i].text));
         prometheus_value(out, (double)ps->drops[i]);
