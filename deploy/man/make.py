@@ -27,7 +27,7 @@ def plain(text):
 
 def inline(text):
     """Markdown within a line: `code` in bold, of a link its words and, where it is a page, the page."""
-    text = re.sub(r"\[([^\]]*)\]\((?:([\w-]+\.md)(?:#[\w-]*)?|[^)]*)\)",
+    text = re.sub(r"\[([^\]]*)\]\((?:([\w/-]+\.md)(?:#[\w-]*)?|[^)]*)\)",
                   lambda m: m[1] + (" (%s)" % m[2] if m[2] else ""), text)
     parts = re.split(r"`([^`]*)`", text)
     return "".join("\\fB%s\\fR" % plain(p) if i % 2 else plain(p) for i, p in enumerate(parts))
@@ -38,29 +38,21 @@ def sentences(text):
     return re.sub(r"(?<=[^.][.!?]) (?=[A-Z`\[])", "\n", text).split("\n")
 
 
-def cells(row):
-    return [c.strip() for c in re.split(r"(?<!\\)\|", row)[1:-1]]
-
-
 def settings(markdown):
-    """The tables of docs/options.md, and what stands below them."""
+    """The lists of docs/options.md."""
     out = []
-    below = dict(re.findall(r"(?m)^- `([a-z-]+)`: (.*)$", markdown))
     for line in markdown.splitlines():
         if line.startswith("## "):
             out.append('.SS "%s"' % plain(line[3:]))
-        if not line.startswith("| `"):
+        row = re.fullmatch(r"- `([a-z-]+)` \((.*?)(?:, default `([^`]*)`)?\): (.*)", line)
+        if row is None:
             continue
-        name, default, values, changes, meaning = cells(line)
-        name = name.strip("`")
-        values = values.replace("\\|", "|")
+        name, values, default, meaning = row.groups()
         out += [".TP", "\\fB\\-\\-%s\\fR \\fI%s\\fR" % (plain(name), plain(values.replace("`", "")))]
-        meaning = meaning[0].upper() + meaning[1:] if not meaning.startswith("`") else meaning
-        meaning = " ".join([meaning, below[name]] if name in below else [meaning])
-        out += [inline(s) for s in sentences(meaning.replace("\\|", "|"))]
+        out += [inline(s) for s in sentences(meaning.removesuffix("*Restart.*").strip())]
         if default:
             out.append("Default: %s." % inline(default))
-        if changes == "live":
+        if not meaning.endswith("*Restart.*"):
             out.append("Changes while the router runs.")
     return "\n".join(out)
 

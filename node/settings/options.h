@@ -273,8 +273,7 @@ struct node_option {
     const char *unit;  /* placeholder for the value in --help: "HOST:PORT", "TIME", ... */
     const char *group; /* group beginning with this row; NULL: same as the row before */
     const char *help;  /* one line in --help, lower case, no full stop */
-    const char *more;  /* further sentences in the table of docs/options.md, or NULL */
-    const char *below; /* further sentences below that table, or NULL */
+    const char *more;  /* further sentences in docs/options.md and the man page, or NULL */
 };
 
 /* Returns the i-th row; NULL: no more rows. */

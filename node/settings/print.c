@@ -205,22 +205,20 @@ static const char markdown_head[] =
     "\n"
     "Each setting is a flag (`--listen 0.0.0.0:8080` or `--listen=0.0.0.0:8080`), an environment\n"
     "variable (`GRAPEVINE_LISTEN`; dashes become underscores) and a key of the YAML file that\n"
-    "`--config` names (`listen: 0.0.0.0:8080`). Flags override the environment, and the\n"
-    "environment overrides the file. `grapevine --check-config` prints the effective settings and\n"
-    "the source of each.\n"
+    "`--config` names (`listen: 0.0.0.0:8080`). Flags override the environment, which overrides\n"
+    "the file. `grapevine --check-config` prints the effective settings and their sources.\n"
     "\n"
     "- Times need a unit: `500ms`, `4s`, `2m`, `1h`.\n"
     "- Sizes: `64MiB` and `64M` are the same (powers of 1024), `64MB` counts in thousands.\n"
     "- On or off: also `true`, `false`, `yes`, `no`; as flags `--replica-header` and\n"
     "  `--no-replica-header`.\n"
-    "- Lists: repeat the flag, separate by commas, or write a YAML sequence. A list from a\n"
-    "  stronger source replaces the whole list of a weaker source.\n"
-    "- An empty environment variable counts as not set.\n"
+    "- Lists: repeat the flag, separate by commas, or write a YAML sequence. A list of a stronger\n"
+    "  source replaces the whole list of a weaker one.\n"
+    "- An empty environment variable counts as unset.\n"
     "\n"
     "An invalid setting stops the start with status 2. The error line says what is valid.\n"
-    "\n"
-    "If the file changes, `live` settings take effect at once\n"
-    "([how](how-to/settings.md)). The others require a restart.\n";
+    "If the file changes, its settings take effect at once ([how](how-to/settings.md)), except\n"
+    "for those marked *Restart*.\n";
 
 static int markdown_values(const struct node_option *row, struct buf *out)
 {
@@ -256,35 +254,18 @@ static int append_sentence(const char *words, struct buf *out)
 
 static int markdown_row(const struct node_option *row, struct buf *out)
 {
-    int err = buf_printf(out, "| `%s` | ", row->name);
-    if (err == 0 && row->fallback[0] != '\0')
-        err = buf_printf(out, "`%s`", row->fallback);
-    if (err == 0)
-        err = buf_append_cstr(out, " | ");
+    int err = buf_printf(out, "- `%s` (", row->name);
     if (err == 0)
         err = markdown_values(row, out);
+    if (err == 0 && row->fallback[0] != '\0')
+        err = buf_printf(out, ", default `%s`", row->fallback);
     if (err == 0)
-        err = buf_printf(out, " | %s | ", row->live ? "live" : "restart");
+        err = buf_append_cstr(out, "): ");
     if (err == 0)
         err = append_sentence(row->help, out);
     if (err == 0)
-        err = buf_printf(out, ".%s%s |\n", row->more != NULL ? " " : "",
-                         row->more != NULL ? row->more : "");
-    return err;
-}
-
-/* Appends the text without room in cells, of the group that ends before row `end`. */
-static int markdown_below(unsigned end, struct buf *out)
-{
-    unsigned i = end;
-    while (i > 0 && node_option_at(i - 1)->group == NULL)
-        i--;
-    int err = buf_append_char(out, '\n');
-    for (i = i > 0 ? i - 1 : 0; i < end && err == 0; i++) {
-        const struct node_option *row = node_option_at(i);
-        if (row->below != NULL)
-            err = buf_printf(out, "- `%s`: %s\n", row->name, row->below);
-    }
+        err = buf_printf(out, ".%s%s%s\n", row->more != NULL ? " " : "",
+                         row->more != NULL ? row->more : "", row->live ? "" : " *Restart.*");
     return err;
 }
 
@@ -292,19 +273,11 @@ int node_options_markdown(struct buf *out)
 {
     const struct node_option *row;
     int err = buf_append_cstr(out, markdown_head);
-    unsigned i = 0;
-    for (; (row = node_option_at(i)) != NULL && err == 0; i++) {
-        if (row->group != NULL && i > 0)
-            err = markdown_below(i, out);
-        if (err != 0)
-            break;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL && err == 0; i++) {
         if (row->group != NULL)
-            err = buf_printf(out,
-                             "\n## %s\n\n| setting | default | values | changes | meaning "
-                             "|\n|---|---|---|---|---|\n",
-                             row->group);
+            err = buf_printf(out, "\n## %s\n\n", row->group);
         if (err == 0)
             err = markdown_row(row, out);
     }
-    return err == 0 ? markdown_below(i, out) : err;
+    return err;
 }

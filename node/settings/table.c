@@ -16,88 +16,79 @@ static const struct node_option rows[] = {
      LIST(replica, "URL", LIVE),
      .wrong = node_replica_wrong,
      .help = "engine, http[s]://HOST:PORT; repeatable",
-     .more = "Default port: 80, or 443 for https.",
-     .below = "At least one replica is required, unless the router joins a cluster or has another "
-              "source of replicas. [Labels](how-to/engines.md#labels) may follow, each after `#`: "
-              "`http://HOST:PORT#engine=vllm#weight=2`."},
+     .more = "Default port: 80, or 443 for https. Required, unless the router joins a cluster or "
+             "has another source. [Labels](how-to/engines.md#labels) may follow, each after `#`: "
+             "`http://HOST:PORT#engine=vllm#weight=2`."},
     {.name = "replica-dns",
      LIST(replica_dns, "NAME:PORT", RESTART),
      .wrong = node_allowed_replica_dns_not,
      .help = "each address of a DNS name is a replica",
-     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`.",
-     .below = "The router uses the search domains of `/etc/resolv.conf`, and `/etc/hosts`. A name "
-              "that begins with an underscore (`_http._tcp.engines.example`) has SRV records; "
-              "these give the ports, so write none. Labels apply to all addresses: "
-              "`engines.internal:8000#engine=vllm`. [If addresses go or a lookup "
-              "fails](how-to/discovery.md)."},
+     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`. The search domains "
+             "of `/etc/resolv.conf` and `/etc/hosts` apply. A name that begins with an underscore "
+             "(`_http._tcp.engines.example`) has SRV records, which give the ports. Labels apply "
+             "to all addresses: `engines.internal:8000#engine=vllm`. [If a lookup "
+             "fails](how-to/discovery.md)."},
     {.name = "replica-dns-interval",
      TIME(replica_dns_interval_ms, RESTART),
      .fallback = "3s",
      .min = 100,
      .max = 3600e3,
      .help = "time between two lookups of replica-dns",
-     .more = "Independent of the TTL; resolvers obey that."},
+     .more = "Independent of the TTL."},
     {.name = "dns-server",
      LIST(dns_server, "IP[:PORT]", RESTART),
      .wrong = node_allowed_dns_server_not,
      .help = "DNS server for replica-dns, not the system's",
-     .more = "IP address, default port 53; repeatable.",
-     .below =
-         "Examples: `10.0.0.10`, `10.0.0.10:5353`, `[fd00::10]`. If a server does not answer "
-         "within 2 s, the router asks the next one. After the last one it asks each once more, for "
-         "4 s. If none answers, the replicas stay as they were. By default the router asks the "
-         "servers in `/etc/resolv.conf`, and re-reads that file when it changes. Its search "
-         "domains always apply. Other names (`replica`, `join`) use the system's servers."},
+     .more = "Default port 53; repeatable. If a server does not answer within 2 s, the router asks "
+             "the next one; after the last one each once more, for 4 s. If none answers, the "
+             "replicas stay. The default is the servers in `/etc/resolv.conf`, re-read when that "
+             "file changes. Its search domains always apply. Other names (`replica`, `join`) use "
+             "the system's servers."},
     {.name = "replica-file",
      LIST(replica_file, "FILE", RESTART),
      .wrong = node_allowed_path_not,
      .help = "file with a list of replicas, re-read",
-     .more = "Checked every second. One replica per line, or a YAML sequence.",
-     .below =
-         "Each line has the form of `replica`. The router opens the file by name, so a swapped "
-         "symbolic link is a new list. A file that the router cannot parse changes nothing. If the "
-         "file is missing, the router waits for it. [Format](how-to/discovery.md#file)."},
+     .more = "Checked every second. One replica per line, or a YAML sequence. Each line has the "
+             "form of `replica`. A swapped symbolic link is a new list. A file that the router "
+             "cannot parse changes nothing. If the file is missing, the router waits for it. "
+             "[Format](how-to/discovery.md#file)."},
     {.name = "replica-kubernetes",
      LIST(replica_kubernetes, "SERVICE", RESTART),
      .wrong = node_allowed_replica_kubernetes_not,
      .help = "ready pods of a Kubernetes service",
-     .more = "`NAMESPACE/SERVICE:PORT`; the router must run in the cluster.",
-     .below = "The port is the pods' port, as a number or as its name in the service. Omit it if "
-              "there is only one. The default namespace is the router's own. Labels apply to all "
-              "pods: `inference/vllm:http#engine=vllm`. The router's service account needs a Role. "
-              "[How pods become replicas](how-to/discovery.md#kubernetes)."},
+     .more = "`NAMESPACE/SERVICE:PORT`; the router must run in the cluster. The port is a number "
+             "or its name in the service. Omit it if there is only one. The default namespace is "
+             "the router's own. Labels apply to all pods: `inference/vllm:http#engine=vllm`. The "
+             "router's service account needs a Role. [How pods become "
+             "replicas](how-to/discovery.md#kubernetes)."},
     {.name = "kubernetes-credentials",
      FIELD(kubernetes_credentials, PATH, "FOLDER", RESTART),
      .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",
      .help = "token, CA, namespace for replica-kubernetes",
-     .more = "Read for each request, so the files may change."},
+     .more = "Read for each request."},
     {.name = "client-keys-file",
      PATH(client_keys_file),
      .help = "API keys of clients: names, hashes, limits",
-     .more = "Only clients with a key in this file are served.",
-     .below = "`gvctl key new NAME` makes a key and its line. The router re-reads the file every "
-              "second; if it is invalid, the old keys stay. Clients' keys are not forwarded to "
-              "engines. If `replica-api-key-file` is set, requests carry that key instead. [How to "
-              "use client keys](how-to/client-keys.md)."},
+     .more = "Only clients with a key in this file are served. `gvctl key new NAME` makes a key. "
+             "The router re-reads the file every second; if it is invalid, the old keys stay. "
+             "Requests to engines carry no client key, but that of `replica-api-key-file`, if set. "
+             "[Client keys](how-to/client-keys.md)."},
     {.name = "replica-api-key-file",
      PATH(replica_api_key_file),
      .help = "API key of the engines",
-     .more = "For engines that run with `--api-key`. Re-read every second.",
-     .below = "The file has one line: the key. The router sends it as `Authorization: Bearer KEY` "
-              "with health checks and its own questions to every replica. Clients' requests carry "
-              "it only if `client-keys-file` is set; otherwise they carry the client's own key. A "
-              "relative path starts at the directory in which grapevine was started. [Without this "
-              "key](http.md#engines-that-want-an-api-key)."},
+     .more = "For engines that run with `--api-key`. Re-read every second. The file has one line: "
+             "the key. The router sends it as `Authorization: Bearer KEY` with its own questions "
+             "to every replica. Clients' requests carry that key only if `client-keys-file` is "
+             "set, else the client's own. A relative path starts at the working directory. "
+             "[Without this key](http.md#engines-that-want-an-api-key)."},
     {.name = "replicas-max",
      NUMBER(replicas_max, RESTART),
      .fallback = "1024",
      .min = 1,
      .max = CRDT_NAMES_MAX,
      .help = "most replicas in use at one time",
-     .more = "Same value at all routers.",
-     .below =
-         "A replica that no router names any more still counts for 16 minutes, so leave headroom. "
-         "Excess replicas wait, the last named first, until another one is forgotten."},
+     .more = "Same value at all routers. A replica that no router names any more still counts for "
+             "16 minutes: leave headroom. Excess replicas wait until another one is forgotten."},
     {.name = "listen",
      FIELD(listen, ADDRESS, "HOST:PORT", RESTART),
      .fallback = "0.0.0.0:8080",
@@ -107,36 +98,32 @@ static const struct node_option rows[] = {
      FIELD(admin_listen, ADDRESS, "HOST:PORT", RESTART),
      .fallback = "127.0.0.1:9090",
      .help = "health, metrics, administration",
-     .more = "Serves `/healthz`, `/readyz`, `/metrics` and `gvctl`.",
-     .below = "If other machines reach this port, set `admin-token-file`. Without a token, other "
-              "machines may only read. Without a token, a port that listens neither on loopback "
-              "nor on all addresses accepts no changes at all."},
+     .more = "Serves `/healthz`, `/readyz`, `/metrics` and `gvctl`. If other machines reach this "
+             "port, set `admin-token-file`. Without a token they may only read, and a port on "
+             "neither loopback nor all addresses accepts no changes at all."},
     {.name = "admin-advertise",
      TEXT(admin_advertise, "HOST[:PORT]"),
      .wrong = node_allowed_admin_advertise_not,
      .help = "address at which others reach the admin port",
-     .more = "Default: the host of `admin-listen`, or this machine's name.",
-     .below = "Published to the other routers, for the links of their page and for `gvctl status`. "
-              "The machine's name is used if `admin-listen` is on all addresses. The port also "
-              "accepts calls under that name."},
+     .more = "Default: the host of `admin-listen`, or this machine's name. For the links on other "
+             "routers' pages and for `gvctl status`. The machine's name is used if `admin-listen` "
+             "is on all addresses. The port also accepts calls under that name."},
     {.name = "admin-token-file",
      PATH(admin_token_file),
      .help = "token for admin calls that change something",
-     .more = "Sent as `Authorization: Bearer TOKEN`. Re-read every second.",
-     .below = "The file has one line. Reading needs no token, unless `admin-read-token-file` is "
-              "set. Without a token file, the router accepts changes from its own machine only. "
-              "`gvctl explain` from another machine needs this token, or the one for reading."},
+     .more = "Sent as `Authorization: Bearer TOKEN`. Re-read every second. Without this file, the "
+             "router accepts changes from its own machine only. `gvctl explain` from another "
+             "machine needs this token, or the one for reading."},
     {.name = "admin-read-token-file",
      PATH(admin_read_token_file),
      .help = "token for admin calls that only read",
-     .more = "`/healthz`, `/readyz` and `/metrics` never need one.",
-     .below = "Sent as `Authorization: Bearer TOKEN`; the token of `admin-token-file` also works. "
-              "Without this setting, reading needs no token."},
+     .more = "`/healthz`, `/readyz` and `/metrics` never need one. The token of `admin-token-file` "
+             "also works. Without this setting, reading needs no token."},
     {.name = "probe-listen",
      TEXT(probe_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
      .help = "port for probes and /metrics alone",
-     .more = "Serves `/healthz`, `/readyz`, `/metrics`; the admin port need not be reachable."},
+     .more = "The admin port need not be reachable then."},
     {.name = "config",
      PATH(config),
      .help = "YAML file of settings",
@@ -146,9 +133,9 @@ static const struct node_option rows[] = {
      LIST(tls_cert, "FILE", RESTART),
      .wrong = node_allowed_path_not,
      .help = "certificate for clients; repeatable",
-     .more = "PEM, with intermediate certificates. Re-read every second.",
-     .below = "The client port then speaks TLS 1.2 and 1.3 only. The client's server name (SNI) "
-              "selects the certificate; if none matches, the first one is used. [TLS](tls.md)."},
+     .more = "PEM, with intermediate certificates. Re-read every second. The client port then "
+             "speaks only TLS 1.2 and 1.3. The server name (SNI) selects the certificate; if none "
+             "matches, the first. [TLS](tls.md)."},
     {.name = "tls-key",
      LIST(tls_key, "FILE", RESTART),
      .wrong = node_allowed_path_not,
@@ -157,10 +144,9 @@ static const struct node_option rows[] = {
     {.name = "tls-ticket-key-file",
      PATH(tls_ticket_key_file),
      .help = "keys of session tickets, shared by routers",
-     .more = "80 random bytes in base64 per line. The first seals, all open.",
-     .below =
-         "Without it each router makes its own keys, and a client that comes back to another "
-         "router needs a full handshake. [How to make and rotate them](tls.md#session-tickets)."},
+     .more = "80 random bytes in base64 per line. The first seals, all open. By default each "
+             "router makes its own keys, and a client that changes routers needs a full handshake. "
+             "[How to make and rotate keys](tls.md#session-tickets)."},
     {.name = "tls-handshake-timeout",
      TIME(tls_handshake_timeout_ms, RESTART),
      .fallback = "10s",
@@ -181,40 +167,37 @@ static const struct node_option rows[] = {
      TEXT(replica_tls_name, "NAME"),
      .wrong = node_allowed_tls_name_not,
      .help = "name in the certificates of https replicas",
-     .more = "Default: the host in the replica's URL.",
-     .below = "The router sends this name (SNI) and checks the certificate against it. Set it if "
-              "replicas are known by addresses that are not in their certificates (`replica-dns`, "
-              "`replica-kubernetes`)."},
+     .more = "Default: the host in the replica's URL. The router sends this name (SNI) and checks "
+             "the certificate against it. For replicas known by addresses that are not in their "
+             "certificates (`replica-dns`, `replica-kubernetes`)."},
     {.name = "admin-tls-cert",
      PATH(admin_tls_cert),
      .help = "certificate of the admin port",
-     .more = "The port then speaks TLS only, also to probes and Prometheus.",
-     .below = "With gvctl: `--admin https://HOST:PORT --ca-file FILE`."},
+     .more = "The port then speaks TLS only, also to probes and Prometheus. With gvctl: `--admin "
+             "https://HOST:PORT --ca-file FILE`."},
     {.name = "admin-tls-key", PATH(admin_tls_key), .help = "private key of admin-tls-cert"},
     {.name = "gossip-listen",
      .group = "Cluster",
      TEXT(gossip_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
      .help = "address for other routers, UDP and TCP",
-     .more = "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses.",
-     .below = "Without `gossip-listen` and `join`, a router runs alone, opens no such port and "
-              "needs no key. On all addresses (`0.0.0.0`, `[::]`), routers tell each other the "
-              "address at which they see this one."},
+     .more =
+         "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses. Without "
+         "`gossip-listen` and `join`, a router runs alone and needs no key. On all addresses "
+         "(`0.0.0.0`, `[::]`), routers tell each other the address at which they see this one."},
     {.name = "join",
      LIST(join, "HOST[:PORT]", RESTART),
      .wrong = node_allowed_join_not,
      .help = "another router; repeatable",
-     .more = "One running router is enough. Default port: that of `gossip-listen`.",
-     .below = "A name may have many addresses, or one address that all routers share. The router "
-              "looks names up repeatedly and never stops trying. It may find itself in the list, "
-              "so all routers may have the same list."},
+     .more = "One running router is enough. Default port: that of `gossip-listen`. A name may have "
+             "many addresses, or one that all routers share. The router looks names up repeatedly "
+             "and never stops trying. All routers may have the same list, themselves included."},
     {.name = "cluster-key-file",
      PATH(cluster_key_file),
      .help = "key shared by all routers of the cluster",
-     .more = "Made by `gvctl keygen --out FILE`. Anyone with it is a member.",
-     .below = "The router re-reads the file every second, and on SIGHUP, so the key can be rotated "
-              "without downtime (`gvctl help keygen`). A relative path starts at the directory in "
-              "which grapevine was started."},
+     .more = "Made by `gvctl keygen --out FILE`. Anyone with it is a member. Re-read every second "
+             "and on SIGHUP, so you can rotate the key without downtime (`gvctl help keygen`). A "
+             "relative path starts at the working directory."},
     {.name = "insecure-gossip",
      SWITCH(insecure_gossip, RESTART),
      .fallback = "off",
@@ -224,18 +207,17 @@ static const struct node_option rows[] = {
      TEXT(gossip_advertise, "HOST:PORT"),
      .wrong = node_allowed_advertise_not,
      .help = "own address, if others see another one",
-     .more = "Needed only behind NAT or port mappings that block incoming traffic.",
-     .below = "A name may have an IPv4 and an IPv6 address. The default is the address in "
-              "`gossip-listen`. If that is all addresses, it is the address at which others see "
-              "the router. Loopback and link-local addresses are never given to other machines."},
+     .more = "Needed only behind NAT or port mappings that block incoming traffic. A name may have "
+             "an IPv4 and an IPv6 address. The default is the address in `gossip-listen`, or, on "
+             "all addresses, the one at which others see the router. Loopback and link-local "
+             "addresses are never given to other machines."},
     {.name = "cluster-name",
      TEXT(cluster_name, "NAME"),
      .wrong = node_allowed_node_name_not,
      .help = "name of this cluster",
-     .more = "Same at all its routers. Separates clusters that share a key file.",
-     .below = "The name is part of the derived keys. Routers with another name never become "
-              "members (`gossip_other_cluster` in the log). Before you name a running cluster, "
-              "stop all its routers."},
+     .more = "Same at all its routers. Separates clusters that share a key file. Routers with "
+             "another name never become members (`gossip_other_cluster` in the log). Before you "
+             "name a running cluster, stop all its routers."},
     {.name = "node-name",
      TEXT(node_name, "NAME"),
      .wrong = node_allowed_node_name_not,
@@ -260,8 +242,8 @@ static const struct node_option rows[] = {
      .fallback = "0",
      .max = 10e3,
      .help = "how long updates may wait to be batched",
-     .more = "0: 10 ms, or 20 ms from 100 routers.",
-     .below = "The first update after a pause goes out at once."},
+     .more =
+         "0: 10 ms, or 20 ms from 100 routers. The first update after a pause goes out at once."},
     {.name = "gossip-relay-above",
      NUMBER(gossip_relay_above, RESTART),
      .fallback = "256",
@@ -279,22 +261,20 @@ static const struct node_option rows[] = {
      LIST(model_alias, "NAME=MODEL", LIVE),
      .wrong = node_alias_wrong,
      .help = "another name for a model; a split; fallbacks",
-     .more =
-         "`gpt-4o=llama-70b`. With weights it is a split: `gpt-4o=llama-70b:90,llama-70b-v2:10`. "
-         "`gpt-4o=llama-70b>qwen-32b` sends requests to `qwen-32b` while no replica of "
-         "`llama-70b` is up. Repeat the option for several aliases, or separate them by commas. "
-         "In a shell, quote a value with `>`. In the file it may be a mapping. "
-         "[Models](how-to/models.md)."},
+     .more = "`gpt-4o=llama-70b`. [Models](how-to/models.md). With weights it is a split: "
+             "`gpt-4o=llama-70b:90,llama-70b-v2:10`. `gpt-4o=llama-70b>qwen-32b` sends requests to "
+             "`qwen-32b` while no replica of `llama-70b` is up. Repeat the option for several "
+             "aliases, or separate them by commas. In a shell, quote a value with `>`. In the file "
+             "it may be a mapping."},
     {.name = "session-header",
      FIELD(session_header, STRING, "NAME,...", LIVE),
      .fallback = "auto",
      .wrong = node_allowed_header_names_not,
      .help = "headers with a session key",
      .more = "Only for policy `session`. `auto`: those of known agents. The first present header "
-             "counts.",
-     .below = "Without such a header, the session is a field of the body: `prompt_cache_key`, "
-              "`session_id`, `metadata.user_id` (or the `session_id` in its JSON) or `user`. "
-              "[Which agent sends which](policies.md#sessions)."},
+             "counts. Without such a header, the session is a field of the body: "
+             "`prompt_cache_key`, `session_id`, `metadata.user_id` (or `session_id` in its JSON) "
+             "or `user`. [Which agent sends which](policies.md#sessions)."},
     {.name = "index-bytes",
      SIZE(index_bytes, RESTART),
      .fallback = "64MiB",
@@ -308,8 +288,8 @@ static const struct node_option rows[] = {
      .min = 1000,
      .max = 600e3,
      .help = "resolution of the time of last use",
-     .more = "`ttl` may be at most 3,840 times as long.",
-     .below = "If `generation` is not set and `ttl` exceeds 128 min, it is `ttl` / 960."},
+     .more = "`ttl` may be at most 3,840 times as long. If `generation` is not set and `ttl` "
+             "exceeds 128 min, it is `ttl` / 960."},
     {.name = "ttl",
      TIME(ttl_ms, RESTART),
      .fallback = "1h",
@@ -375,7 +355,7 @@ static const struct node_option rows[] = {
      NUMBER(seed, RESTART),
      .fallback = "0",
      .help = "seed of random draws; 0: random",
-     .more = "For tests: the same seed and traffic give the same choices."},
+     .more = "The same seed and traffic give the same choices."},
 };
 
 const struct node_option *node_option_at(unsigned i)

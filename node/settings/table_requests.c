@@ -11,26 +11,26 @@ const struct node_option node_option_requests[] = {
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "paths that the router does not know",
-     .more = "`refuse`: 404. `pass`: to the least loaded replica.",
-     .below = "If the JSON body or form names a `model`, only replicas of that model are "
-              "candidates. [Unknown paths](http.md#paths-that-the-router-does-not-know)."},
+     .more = "`refuse`: 404. `pass`: to the least loaded replica. If the JSON body or form names a "
+             "`model`, only its replicas are candidates. [Unknown "
+             "paths](http.md#paths-that-the-router-does-not-know)."},
     {.name = "engine-control-paths",
      FIELD(engine_control_paths, CHOICE, "all|pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass", "all"),
      .help = "sleep, reset, LoRA loading and the like",
-     .more = "`pass`: to one replica. `all`: to all replicas.",
-     .below = "These paths change an engine for all clients: open them only if you trust every "
-              "client. With `all`, `?model=` or `?replica=` selects replicas. With client keys, "
-              "only keys marked `control` may use `all`. [Control paths](http.md#control-paths)."},
+     .more = "`pass`: to one replica. `all`: to all replicas. These paths change an engine for all "
+             "clients: open them only if you trust every client. With `all`, `?model=` or "
+             "`?replica=` selects replicas, and a client key needs `control`. [Control "
+             "paths](http.md#control-paths)."},
     {.name = "engine-fields",
      FIELD(engine_fields, CHOICE, "pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "kv_transfer_params, bootstrap_* and the like",
-     .more = "`pass` only for clients that you trust.",
-     .below = "With these fields a client can make an engine connect to any host. [Engine "
-              "fields](http.md#fields-of-engines-among-themselves)."},
+     .more =
+         "`pass` only for clients that you trust. With these fields a client can make an engine "
+         "connect to any host. [Engine fields](http.md#fields-of-engines-among-themselves)."},
     {.name = "replica-header",
      SWITCH(replica_header, LIVE),
      .fallback = "on",
@@ -40,34 +40,33 @@ const struct node_option node_option_requests[] = {
      SWITCH(ask_usage, LIVE),
      .fallback = "on",
      .help = "ask engines for the usage of streams",
-     .more = "[How](http.md#usage-of-streams).",
-     .below = "Applies to streamed chats and completions that do not ask for usage themselves. The "
-              "router learns from the usage and removes it from the stream."},
+     .more = "[How](http.md#usage-of-streams). For streamed chats and completions that do not ask "
+             "themselves. The router learns from the usage and removes it from the stream."},
     {.name = "forwarded-headers",
      FIELD(forwarded_headers, CHOICE, "trust|replace", LIVE),
      .fallback = "trust",
      .choices = CHOICES("trust", "replace"),
      .help = "X-Forwarded-* and similar headers",
-     .more = "`trust`: continue those of a proxy. `replace`: drop and rewrite them.",
-     .below = "Use `replace` if clients connect directly. [Headers](http.md#headers)."},
+     .more = "`trust`: continue those of a proxy. `replace`: drop and rewrite them. Use `replace` "
+             "if clients connect directly. [Headers](http.md#headers)."},
     {.name = "cors-allow-origin",
      FIELD(cors_allow_origin, STRING, "ORIGIN", LIVE),
      .fallback = "*",
      .wrong = node_allowed_origins_not,
      .help = "web pages that may read answers (CORS)",
-     .more = "`*`, `off`, or origins separated by commas: `https://chat.example.com`.",
-     .below = "`*` allows all pages, as engines do by default. A list allows only these origins, "
-              "also in engines' answers. `off` adds no CORS headers and forwards preflights to the "
-              "engines. Otherwise the router answers preflights, and they need no client key. "
-              "[Browsers](http.md#browsers)."},
+     .more =
+         "`*`, `off`, or origins separated by commas: `https://chat.example.com`. `*` allows all "
+         "pages, as engines do by default. A list allows only its origins, also in engines' "
+         "answers. `off` adds no headers and forwards preflights to engines; otherwise the router "
+         "answers preflights, without a client key. [Browsers](http.md#browsers)."},
     {.name = "host-header",
      FIELD(host_header, CHOICE, "replica|client", LIVE),
      .fallback = "replica",
      .choices = CHOICES("replica", "client"),
      .help = "Host header of requests to engines",
-     .more = "`replica`: host and port of the replica's URL. `client`: the client's `Host`.",
-     .below = "The [label](how-to/engines.md#labels) `host-header` overrides this for one replica. "
-              "[The host of requests](http.md#the-host-of-requests)."},
+     .more = "`replica`: host and port of the replica's URL. `client`: the client's `Host`. The "
+             "[label](how-to/engines.md#labels) `host-header` overrides this for one replica. [The "
+             "host of requests](http.md#the-host-of-requests)."},
     {.name = "head-bytes-max",
      SIZE(head_bytes_max, RESTART),
      .fallback = "32KiB",
@@ -105,65 +104,60 @@ const struct node_option node_option_requests[] = {
      .fallback = "75s",
      .max = DAY_MS,
      .help = "limit for an idle client connection",
-     .more = "Set it longer than your balancer's. 0 turns it off.",
-     .below = "[Which value for which load balancer](how-to/load-balancer.md#idle-connections)."},
+     .more = "Set it longer than your balancer's. 0: off. [Which value for which load "
+             "balancer](how-to/load-balancer.md#idle-connections)."},
     {.name = "client-head-timeout",
      TIME(client_head_timeout_ms, LIVE),
      .fallback = "10s",
      .max = DAY_MS,
      .help = "limit for a whole request head; then 408",
-     .more = "0 turns it off."},
+     .more = "0: off."},
     {.name = "client-body-timeout",
      TIME(client_body_timeout_ms, LIVE),
      .fallback = "30s",
      .max = DAY_MS,
      .help = "limit between pieces of a body; then 408",
-     .more = "0 turns it off."},
+     .more = "0: off."},
     {.name = "client-write-timeout",
      TIME(client_write_timeout_ms, LIVE),
      .fallback = "60s",
      .max = DAY_MS,
      .help = "cut a client that does not read",
-     .more = "Limit for reading 64 KiB of what waits. 0 turns it off."},
+     .more = "Limit for reading 64 KiB of what waits. 0: off."},
     {.name = "client-half-close",
      FIELD(client_half_close, CHOICE, "gone|answer", LIVE),
      .fallback = "gone",
      .choices = CHOICES("gone", "answer"),
      .help = "client half-closes after its request",
-     .more = "`gone`: free the engine. `answer`: answer all that it sent.",
-     .below =
-         "With `answer`, a client that left is noticed only when the router writes to it. Use it "
-         "for clients such as `nc -N`. [Half-closed clients](http.md#half-closed-clients)."},
+     .more = "`gone`: free the engine. `answer`: answer all that it sent. With `answer`, the "
+             "router notices only when it writes that a client has left. For clients such as `nc "
+             "-N`. [Half-closed clients](http.md#half-closed-clients)."},
     {.name = "client-body-rate-min",
      SIZE(client_body_rate_min, LIVE),
      .fallback = "1KiB",
      .max = GIB,
      .help = "slowest upload per second; then 408",
-     .more = "Average over 30 s. 0 turns it off.",
-     .below = "Time in which the router pauses the client does not count."},
+     .more = "Average over 30 s. 0: off. Pauses by the router do not count."},
     {.name = "client-body-total-timeout",
      TIME(client_body_total_timeout_ms, LIVE),
      .fallback = "10m",
      .max = DAY_MS,
      .help = "limit for a whole body; then 408",
-     .more = "0 turns it off.",
-     .below = "Time in which the router pauses the client does not count."},
+     .more = "0: off. Pauses by the router do not count."},
     {.name = "connections-per-client-max",
      NUMBER(connections_per_client_max, RESTART),
      .fallback = "0",
      .max = 1e6,
      .help = "limit for one address; then 429",
-     .more = "An IPv6 /64 is one client. 0: no limit.",
-     .below = "Behind a balancer that hides its clients, all clients share one address: leave the "
-              "limit off, or use `proxy-protocol`."},
+     .more = "An IPv6 /64 is one client. 0: off. Behind a balancer that hides its clients, all "
+             "clients share one address: leave the limit off, or use `proxy-protocol`."},
     {.name = "proxy-protocol",
      SWITCH(proxy_protocol, RESTART),
      .fallback = "off",
      .help = "connections begin with a PROXY header",
-     .more = "Versions 1 and 2. A connection without a header is closed.",
-     .below = "For the client port behind a layer 4 balancer. The address in the header becomes "
-              "the client's address in `X-Forwarded-For`, logs and limits. "
-              "[Connections](http.md#connections)."},
+     .more = "Versions 1 and 2. A connection without a header is closed. For the client port "
+             "behind a layer 4 balancer. The header's address counts in `X-Forwarded-For`, logs "
+             "and limits. [Connections](http.md#connections)."},
     {.name = "proxy-protocol-from",
      LIST(proxy_protocol_from, "NETWORK", RESTART),
      .wrong = node_allowed_net_not,
@@ -173,10 +167,9 @@ const struct node_option node_option_requests[] = {
      SWITCH(reuse_port, RESTART),
      .fallback = "off",
      .help = "several routers share one client port",
-     .more = "One machine, one user; all routers need this setting.",
-     .below = "The kernel distributes connections among the routers (SO_REUSEPORT). Each router "
-              "needs its own admin port, gossip port and name. [When to use "
-              "it](how-to/install.md#more-than-one-router-on-a-host)."},
+     .more = "One machine, one user; all routers need this setting. The kernel distributes "
+             "connections among the routers. Each router needs its own admin port, gossip port and "
+             "name. [When to use it](how-to/install.md#more-than-one-router-on-a-host)."},
     {.name = "upstream-connect-timeout",
      .group = "Replicas",
      TIME(upstream_connect_timeout_ms, LIVE),
@@ -191,28 +184,26 @@ const struct node_option node_option_requests[] = {
      .automatic = true,
      .max = DAY_MS,
      .help = "limit for silence before the first token",
-     .more = "0 turns it off. [Time limits](http.md#time-limits).",
-     .below = "Includes prefill and the engine's queue, so do not make it short. `auto` is ten "
-              "times the predicted time, at least 30 s, and 300 s until the replica's speed is "
-              "learned. It restarts at every sign that the engine works. A fixed time always runs. "
-              "A completion that is not streamed has `upstream-whole-answer-timeout` instead. "
-              "Other requests have 300 s until an answer begins."},
+     .more = "0: off. [Time limits](http.md#time-limits). Includes prefill and the engine's queue: "
+             "do not make it short. `auto` is ten times the predicted time, at least 30 s, and 300 "
+             "s until the replica's speed is learned. `auto` restarts at every sign that the "
+             "engine works; a fixed time always runs. Unstreamed completions have "
+             "`upstream-whole-answer-timeout` instead, other requests 300 s."},
     {.name = "upstream-whole-answer-timeout",
      TIME(upstream_whole_answer_timeout_ms, LIVE),
      .fallback = "0",
      .max = DAY_MS,
      .help = "limit for unstreamed answers; 0: no limit",
-     .more = "Until its first byte, which comes when it is complete."},
+     .more = "Until the first byte, when the answer is complete."},
     {.name = "upstream-idle-timeout",
      TIME(upstream_idle_timeout_ms, LIVE),
      .fallback = "auto",
      .automatic = true,
      .max = DAY_MS,
      .help = "limit for silence within an answer",
-     .more = "0 turns it off. [Time limits](http.md#time-limits).",
-     .below = "`auto` is 120 s without a sign that the engine works, or 300 s if the engine's "
-              "metrics do not count single steps. It does not run while the engine computes. A "
-              "fixed time always runs."},
+     .more = "0: off. [Time limits](http.md#time-limits). `auto` is 120 s without a sign that the "
+             "engine works, or 300 s if its metrics do not count single steps. `auto` pauses while "
+             "the engine computes; a fixed time always runs."},
     {.name = "request-timeout",
      TIME(request_timeout_ms, LIVE),
      .fallback = "0",
@@ -236,11 +227,11 @@ const struct node_option node_option_requests[] = {
      .fallback = "4096",
      .max = 65536,
      .help = "requests at one replica; more wait",
-     .more = "In flight, per router. 0: `upstream-connections-max`.",
-     .below = "An engine queues requests beyond its batch size. To queue them in the router, where "
-              "another replica may take them, set a little more than the batch size divided by the "
-              "number of routers. The batch size is `--max-num-seqs` in vLLM and "
-              "`--max-running-requests` in SGLang. [Overload](how-to/overload.md)."},
+     .more = "In flight, per router. 0: `upstream-connections-max`. An engine queues requests "
+             "beyond its batch size. To queue them in the router, where another replica may take "
+             "them, set a little more than the batch size divided by the number of routers. The "
+             "batch size is `--max-num-seqs` (vLLM) or `--max-running-requests` (SGLang). "
+             "[Overload](how-to/overload.md)."},
     {.name = "requests-max",
      NUMBER(requests_max, LIVE),
      .fallback = "65536",
@@ -271,25 +262,24 @@ const struct node_option node_option_requests[] = {
      .fallback = "0.1",
      .max = 1,
      .help = "retries per request, on average",
-     .more = "[Retries](http.md#when-a-replica-fails). 0: no retries.",
-     .below = "A router may save up 20 retries; each of two routers 10, each of three or more 7. "
-              "Beyond the budget, failures go to the client. Refused connections cost the engines "
-              "nothing and are not counted."},
+     .more = "0: no retries. [Retries](http.md#when-a-replica-fails). A router may save up 20 "
+             "retries; each of two routers 10, each of three or more 7. Beyond the budget, "
+             "failures go to the client. Refused connections do not count."},
     {.name = "stream-hold",
      TIME(stream_hold_ms, LIVE),
      .fallback = "10s",
      .max = 3600e3,
      .help = "hold a stream until its first token",
-     .more = "Until then another replica may answer. 0: no hold.",
-     .below = "At the limit, the head goes to the client as a sign of life. [Before the first "
-              "token](http.md#before-the-first-token)."},
+     .more =
+         "Until then another replica may answer. 0: no hold. At the limit, the head goes to the "
+         "client as a sign of life. [Before the first token](http.md#before-the-first-token)."},
     {.name = "poison-retry",
      SWITCH(poison_retry, LIVE),
      .fallback = "on",
-     .help = "retry a request whose engine died",
-     .more = "Once, on another replica. `off`: 502, reason `suspect`.",
-     .below = "The retry runs alone on the replica if possible. Requests that only shared the "
-              "engine with a suspect are always retried. [Poison](runbook.md#poison)."},
+     .help = "retry a request after its engine died",
+     .more = "Once, on another replica. `off`: 502, reason `suspect`. The retry runs alone on the "
+             "replica if possible. Requests that only shared the engine with a suspect are always "
+             "retried. [Poison](runbook.md#poison)."},
     {.name = "health-interval",
      TIME(health_interval_ms, LIVE),
      .fallback = "2s",
@@ -315,8 +305,8 @@ const struct node_option node_option_requests[] = {
      .min = 1,
      .max = 100,
      .help = "failed checks in a row until down",
-     .more = "A refused connection is down at once.",
-     .below = "A check without an answer does not count while other bytes come from the replica."},
+     .more = "A refused connection is down at once. A check without an answer does not count while "
+             "other bytes come from the replica."},
     {.name = "health-path",
      FIELD(health_path, STRING, "PATH", LIVE),
      .fallback = "/health",
@@ -328,35 +318,33 @@ const struct node_option node_option_requests[] = {
      .fallback = "200..299",
      .wrong = node_allowed_statuses_not,
      .help = "statuses of a healthy replica",
-     .more = "Statuses and ranges: `200..299,429`.",
-     .below = "Any other status makes the replica ineligible at once, and down after "
-              "`health-failures` in a row."},
+     .more = "Statuses and ranges: `200..299,429`. Any other status stops new requests at once, "
+             "and marks the replica down after `health-failures` in a row."},
     {.name = "when-all-down",
      FIELD(when_all_down, CHOICE, "WHAT", LIVE),
      .fallback = "try",
      .choices = CHOICES("try", "refuse"),
      .help = "if all replicas of a model are down",
-     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`.",
-     .below = "`try` picks the replica that failed least, among those the one tried longest ago."},
+     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`. `try` picks the replica "
+             "that failed least, then the one tried longest ago."},
     {.name = "watchdog",
      TIME(watchdog_ms, LIVE),
      .fallback = "2s",
      .max = 600e3,
      .help = "time until a stalled replica is avoided",
-     .more = "Beyond what its prompts explain. 0 turns it off.",
-     .below = "A [stalled replica](runbook.md#what-takes-a-replica-out-and-what-brings-it-back) "
-              "gets no new requests. Requests without a token move to other replicas."},
+     .more = "Beyond what its prompts explain. 0: off. A [stalled "
+             "replica](runbook.md#what-takes-a-replica-out-and-what-brings-it-back) gets no new "
+             "requests. Requests without a token move to other replicas."},
     {.name = "stall-cut",
      TIME(stall_cut_ms, LIVE),
      .fallback = "60s",
      .max = DAY_MS,
      .help = "cut answers without a sign of work",
-     .more = "0: only `upstream-idle-timeout` cuts.",
-     .below = "An answer that has begun cannot move to another replica. The router cuts it when "
-              "the answer is silent for this time and no router sees a sign that its engine works. "
-              "Most pauses end by themselves: do not set it below your engines' longest pause. If "
-              "the connection breaks or the port refuses, the router does not wait. [Time "
-              "limits](http.md#time-limits)."},
+     .more = "0: only `upstream-idle-timeout` cuts. An answer that has begun cannot move to "
+             "another replica. The router cuts the answer after this silence, if no router sees a "
+             "sign that the engine works. Do not set the time below your engines' longest pause. "
+             "If the connection breaks or the port refuses, the router does not wait. [Time "
+             "limits](http.md#time-limits)."},
     {.name = "scrape-interval",
      TIME(scrape_interval_ms, LIVE),
      .fallback = "1s",
@@ -368,27 +356,25 @@ const struct node_option node_option_requests[] = {
      .fallback = "auto",
      .choices = CHOICES("auto", "off"),
      .help = "read engines' KV-cache events: auto, off",
-     .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events).",
-     .below = "With `auto`, one router reads the events of each engine that publishes them, and "
-              "another one stands by. The router asks vLLM at `GET /kv_event_sources` and SGLang "
-              "at `/server_info`. The [label](how-to/engines.md#labels) `kv-events` sets what an "
-              "engine does not report."},
+     .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events). One router "
+             "reads the events of each engine that publishes them, and another one stands by. The "
+             "router asks vLLM at `GET /kv_event_sources` and SGLang at `/server_info`. The "
+             "[label](how-to/engines.md#labels) `kv-events` sets what an engine does not report."},
     {.name = "kv-events-listen",
      TEXT(kv_events_listen, "HOST:PORT"),
      .wrong = node_allowed_events_listen_not,
      .help = "engines connect here to publish KV events",
-     .more = "Same port at all routers. No authentication: use a private address.",
-     .below = "For engines whose endpoint names the router (`tcp://router:5557`) instead of their "
-              "own port. [Engines that connect](engines.md#engines-that-connect)."},
+     .more = "Same port at all routers. No authentication: use a private address. For engines with "
+             "an endpoint that names the router (`tcp://router:5557`). [Engines that "
+             "connect](engines.md#engines-that-connect)."},
     {.name = "kv-ask",
      FIELD(kv_ask, FLOAT, "PERCENT", LIVE),
      .fallback = "2",
      .max = 100,
-     .help = "prompts whose tokens vLLM is asked for",
-     .more = "Percent of prompt bytes. Needs `ask-usage`. 0: none.",
-     .below = "Applies to vLLM replicas with live KV-cache events. The answer contains the "
-              "prompt's tokens, by which the router finds the prompt's blocks. The router removes "
-              "them from the answer. [Asking for tokens](engines.md#asking-for-tokens)."},
+     .help = "share of prompts to ask vLLM's tokens for",
+     .more = "Percent of prompt bytes. Needs `ask-usage`. 0: none. For vLLM replicas with live "
+             "KV-cache events. By the tokens in the answer, the router finds the prompt's blocks; "
+             "it removes the tokens. [Asking for tokens](engines.md#asking-for-tokens)."},
     {.name = "log-level",
      .group = "Operation",
      FIELD(log_level, CHOICE, "LEVEL", LIVE),
@@ -411,49 +397,45 @@ const struct node_option node_option_requests[] = {
      TEXT(trace_endpoint, "URL"),
      .wrong = node_allowed_trace_endpoint_not,
      .help = "send OpenTelemetry traces to this collector",
-     .more = "`http://HOST:4318` or `https://...`: OTLP over HTTP with JSON. Without a path, "
-             "`/v1/traces` is meant. Each request is a span, and so is each attempt at a replica; "
-             "the client's `traceparent` is continued. Export never delays a request: spans that "
-             "the collector does not take in time are dropped. "
-             "[Traces](how-to/traces.md)."},
+     .more = "OTLP over HTTP with JSON: `http://HOST:4318`. [Traces](how-to/traces.md). The "
+             "default path is `/v1/traces`; `https://...` works too. Each request is a span, and "
+             "so is each attempt at a replica; the client's `traceparent` is continued. Spans that "
+             "the collector does not take in time are dropped."},
     {.name = "trace-sample",
      FIELD(trace_sample, FLOAT, "SHARE", LIVE),
      .fallback = "0.1",
      .max = 1,
      .help = "share of requests that are traced",
-     .more = "Of requests without a `traceparent`, and only with `trace-endpoint`. A client's "
-             "`traceparent` decides by its own flag. 0: only what clients sample."},
+     .more = "Of requests without a `traceparent`, which decides by its own flag. 0: only what "
+             "clients sample."},
     {.name = "drain-delay",
      TIME(drain_delay_ms, LIVE),
      .fallback = "5s",
      .max = DAY_MS,
      .help = "time to serve after SIGTERM, not ready",
-     .more = "0: none. SIGINT (Ctrl-C) skips it, a second SIGTERM ends it.",
-     .below = "Set it longer than load balancers need to see `/readyz` fail."},
+     .more = "0: none. SIGINT (Ctrl-C) skips the delay, a second SIGTERM ends it. Set it longer "
+             "than load balancers need to see `/readyz` fail."},
     {.name = "drain-timeout",
      TIME(drain_timeout_ms, LIVE),
      .fallback = "5m",
      .max = DAY_MS,
      .help = "limit for open requests after drain-delay",
-     .more = "Set it as long as your longest answers.",
-     .below = "The service manager must wait as long before it kills the process. "
-              "[Stop](how-to/load-balancer.md#stop-a-router)."},
+     .more = "Set it as long as your longest answers. The service manager must wait as long before "
+             "it kills the process. [Stop](how-to/load-balancer.md#stop-a-router)."},
     {.name = "state-dir",
      FIELD(state_dir, PATH, "FOLDER", RESTART),
      .fallback = "",
      .help = "keep learned state over a restart, here",
-     .more = "Needed only for a single router, or if all routers restart at once.",
-     .below =
-         "The folder belongs to one router; only its user may write there (mode 700). The router "
-         "creates it, but not its parents. It writes the file `state` every 10 s and at the end; "
-         "the file contains a secret. [State on disk](how-to/state.md)."},
+     .more = "Needed only for a single router, or if all routers restart at once. One router per "
+             "folder; only its user may write there (mode 700). The router creates the folder, but "
+             "not its parents, and writes `state` every 10 s and at the end. The file contains a "
+             "secret. [State on disk](how-to/state.md)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),
      .fallback = "off",
      .help = "write a core when the process crashes",
-     .more = "A core contains prompts and keys.",
-     .below = "With `off`, other processes of the same user cannot read the router's memory or "
-              "attach a debugger."},
+     .more = "A core contains prompts and keys. With `off`, other processes of the same user "
+             "cannot read the router's memory or attach a debugger."},
 };
 
 const unsigned node_option_request_count = ARRAY_LEN(node_option_requests);

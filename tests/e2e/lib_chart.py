@@ -15,7 +15,7 @@ FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
 OPTIONAL = ("kv-events",)  # to be applied beside these, with a setting more
 OPERATORS = ("ServiceMonitor", "PrometheusRule")  # kinds that Kubernetes itself does not have
 UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-SETTINGS = dict(re.findall(r"^\| `([a-z-]+)` \| `([^`]*)` ", text("docs", "options.md"), re.M))
+SETTINGS = dict(re.findall(r"^- `([a-z-]+)` \(.*?default `([^`]*)`\): ", text("docs", "options.md"), re.M))
 
 
 def size(value):
@@ -158,7 +158,7 @@ def check(case, o, any_host="0.0.0.0"):
     own = {e["name"]: e for e in o.container["env"]}.get("GRAPEVINE_ADMIN_ADVERTISE", {})
     case.assertEqual(own.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"),
                      None if "admin-advertise" in config else "status.podIP")
-    case.assertIn("| `admin-advertise` |", text("docs", "options.md"))
+    case.assertIn("- `admin-advertise` (", text("docs", "options.md"))
     folder, entry = os.path.split(settings_file(o))
     case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
     case.assertIn(entry, o.one("ConfigMap")["data"])

@@ -196,7 +196,7 @@ class Debian(Case):
     def test_every_setting_in_the_comments_is_one(self):
         """A setting that a newcomer uncomments must be valid."""
         settings = text(os.path.join(self.root, "etc/grapevine/grapevine.yaml"))
-        known = set(re.findall(r"^\| `([a-z-]+)` \|", text("docs/options.md"), re.M))
+        known = set(re.findall(r"^- `([a-z-]+)` \(", text("docs/options.md"), re.M))
         named = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", settings, re.M)
         self.assertGreater(len(named), 10)
         self.assertEqual([n for n in named if n not in known], [])
