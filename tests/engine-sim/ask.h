@@ -1,7 +1,7 @@
 /* A client's request: a body of any of the APIs, read in one pass. Pure.
  *
- * The prompt is rendered as ChatML does (role markers around each message, tools and system text
- * in front, wherever they were in the body) and becomes the chain of the request. */
+ * The prompt is rendered as ChatML does: role markers around each message, tools and system text in
+ * front, wherever they were in the body. The result becomes the chain of the request. */
 #ifndef TESTS_ENGINE_SIM_ASK_H
 #define TESTS_ENGINE_SIM_ASK_H
 

@@ -105,7 +105,7 @@ void sim_interim_heads(const struct sim_engine *e, struct sim_conn *c);
 uint64_t sim_interim_due_ns(const struct sim_engine *e);
 void sim_interim_run(struct sim_engine *e, uint64_t now_ns);
 
-/* A job whose delay is over; NULL: none. It continues. */
+/* A job after its delay; NULL: none. The job continues. */
 struct sim_job *sim_job_delayed(const struct sim_engine *e, uint64_t now_ns);
 void sim_job_go_on(struct sim_job *job);
 

@@ -191,7 +191,7 @@ static bool wants_adapter(const struct sim_model *m, const struct sim_request *r
     return r->adapter != 0 && m->config.adapters_max > 0;
 }
 
-/* The first request whose adapter has a slot or can get one. */
+/* The first request with an adapter that has a slot or can get one. */
 static struct sim_request *waiting_first(const struct sim_model *m)
 {
     struct sim_request *r = m->waiting.first;

@@ -8,8 +8,8 @@
  * - A decode step gives each decoding request one token. It takes
  *   base + per_context_token * (tokens in all decoding contexts), and one chunk of prefill more
  *   while a prefill is going on.
- * - At most `running_max` requests are in prefill and decode; a request whose prompt finds no
- *   blocks waits at the head of the queue. If decode runs out of blocks, the request admitted
+ * - At most `running_max` requests are in prefill and decode; a request without blocks for
+ *   its prompt waits at the head of the queue. If decode runs out of blocks, the request admitted
  *   last is preempted: its blocks are freed, and it is computed again.
  * - An adapter without a slot (adapters.h) is loaded before the prefill of its request. A request
  *   that finds no slot lets later requests go first.
@@ -112,7 +112,7 @@ struct sim_counters {
 
 /* Receives the cache's stores and removals, as an engine publishes them. */
 struct sim_model_watch {
-    /* Blocks `from` to `to` of that chain, whose ids are kept. */
+    /* Blocks `from` to `to` of that chain; their ids are kept. */
     void (*stored)(void *context, const struct sim_chain *chain, size_t from, size_t to);
     void (*removed)(void *context, uint64_t name);
     void (*cleared)(void *context);

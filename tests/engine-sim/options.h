@@ -105,7 +105,7 @@ struct sim_options {
     uint64_t idle_close_ms;
     unsigned idle_end; /* enum sim_idle_end */
     uint64_t interim;
-    const char *kv_events; /* release whose form of KV events is published; NULL: none */
+    const char *kv_events; /* publishes KV events in the form of this release; NULL: none */
     const char *kv_topic;
     const char *kv_connect; /* tcp://HOST:PORT; NULL: others connect */
     bool kv_bytes;

@@ -67,6 +67,10 @@ text() {
     tracked | xargs -r -d '\n' tests/lint/text.py
 }
 
+sentences() { # of pages and comments
+    tracked | xargs -r -d '\n' tests/lint/sentences.py
+}
+
 sizes() {
     tracked | grep -E '\.(c|h|py|sh)$' | xargs -r -d '\n' tests/lint/sizes.py
 }
@@ -92,6 +96,7 @@ lint names names
 lint results tests/lint/results.py .
 lint ownership tests/lint/ownership.py .
 lint text text
+lint sentences sentences
 lint places places
 lint sizes sizes
 lint python python_syntax

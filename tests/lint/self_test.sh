@@ -271,6 +271,45 @@ words 1 x.md 'A time''-out.'
 words 0 http/x.c '/* The part that remains. */'
 words 1 x.sh 'true # A time''-out.'
 
+# --- sentences -------------------------------------------------------------------------------
+
+sentence() { # sentence STATUS FILE TEXT
+    fresh
+    mkdir -p "$tree/docs/adr"
+    printf '%b\n' "$3" >"$tree/$2"
+    want "$1" "$2 says $3" in_sentences "$2"
+}
+in_sentences() { (cd "$tree" && "$here/sentences.py" "$1"); }
+ten='one two three four five six seven eight nine ten'
+for file in README.md docs/x.md; do
+    sentence 0 $file "$ten $ten $ten."
+    sentence 1 $file "$ten $ten\n$ten eleven."
+    sentence 0 $file "$ten $ten: $ten eleven."
+    sentence 0 $file "\`$ten $ten\` $ten $ten."
+    sentence 0 $file "| $ten $ten | $ten $ten |"
+    sentence 0 $file "- $ten $ten\n- $ten $ten"
+    sentence 1 $file "- $ten $ten\n  $ten $ten"
+    sentence 0 $file "\`\`\`\n$ten $ten $ten $ten\n\`\`\`"
+    sentence 1 $file "\`\`\`\n$ten\n\`\`\`\n$ten $ten $ten $ten"
+    sentence 0 $file "Text:\n\n    $ten $ten $ten $ten"
+    sentence 0 $file "<!-- made -->\n| $ten $ten $ten $ten |\n<!-- /made -->"
+    sentence 1 $file "<!-- made -->\n<!-- /made -->\n| $ten $ten $ten $ten |"
+    sentence 1 $file "It is full before it falls."
+    sentence 0 $file "It is full. It falls."
+    sentence 1 $file "A router who drains."
+    sentence 1 $file "Whoever drains."
+    sentence 1 $file "A replica, whose port is shut."
+    sentence 0 $file "An operator who drains, and people, whose keys are new."
+done
+sentence 0 docs/adr/x.md "A router who drains."
+sentence 1 http/x.c "/* $ten $ten\n * $ten eleven. */"
+sentence 0 http/x.c "/* $ten $ten.\n * $ten eleven. */"
+sentence 0 http/x.c "/* $ten $ten\n *\n * $ten eleven */"
+sentence 1 http/x.c "int x; /* It is full before it falls. */"
+sentence 0 http/x.c "char *x = \"/* It is full before it falls. */\";"
+sentence 1 http/x.h "/* The router whose port is shut. */"
+sentence 0 tests/x.c "/* The router whose port is shut. */"
+
 # --- sizes -----------------------------------------------------------------------------------
 
 function_of() { # function_of LINES: on standard output

@@ -20,7 +20,6 @@ WORDS = {
     r"in order to": "to",
     r"obviously|simply|of course": "nothing: delete it",
     r"gossipers?": "router",
-    r"data structures?": "its name",
     r"meta data": "metadata",
     r"(is|are|were|been) (not )?told": "is reported, published, announced, logged",
     r"how manieth": "its number",

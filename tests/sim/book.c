@@ -16,7 +16,7 @@
 #include "tests/sim/sim.h"
 
 enum {
-    NODES = 16, /* whose entries are watched */
+    NODES = 16, /* with watched entries */
     PROCESSES = 4096,
     GRAIN_MS = 2000, /* start times nearer than this are one to a router */
 };

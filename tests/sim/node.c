@@ -41,8 +41,8 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
 }
 
 /* True if names may be forgotten although routers name them. Either all routers are away for long,
- * or this node's clock is or was far off the others', so that their recent names are old there
- * (seed 29 of one-seed, seed 215 of storm). */
+ * or this node's clock is or was far off the others'. Then their recent names are old there (seed
+ * 29 of one-seed, seed 215 of storm). */
 static bool names_go(const struct sim_world *w, const struct world_node *n)
 {
     const struct sim_record *record = sim_of(n);

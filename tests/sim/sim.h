@@ -370,7 +370,7 @@ void sim_heard_look(struct sim_world *w, struct world_node *n, uint64_t passed_u
 void sim_reported_check(struct sim_world *w, struct world_node *n);
 /* and no report of a router believed dead is kept. */
 void sim_reported_dead_check(struct sim_world *w, struct world_node *n);
-/* Notes whose reports are the same everywhere as at their reporter. */
+/* Notes the routers with reports that are the same everywhere. */
 void sim_reported_look(struct sim_world *w);
 /* True if each router's reports were so at each other router a short time ago, not necessarily all
  * at one moment: in a wide network some report is always under way. */

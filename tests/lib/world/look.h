@@ -123,7 +123,7 @@ static inline void say(struct world *c, unsigned node, uint64_t seed)
     world_run(c, 50 * MS);
 }
 
-/* An answer with metrics of replica-0, whose process began at that time. */
+/* An answer with metrics of replica-0, of a process that began at that time. */
 static inline void scrape(struct world *c, unsigned node, double started_s, double queries)
 {
     struct node_router *r = c->nodes[node].node->router;

@@ -121,7 +121,7 @@ struct world_net {
     enum { WORLD_VIRTUAL_NONE, WORLD_VIRTUAL_EACH, WORLD_VIRTUAL_PINNED } virtual_ip;
     uint16_t *pinned; /* per node: target of its own port, + 1; 0: not drawn yet */
     uint16_t *alias;  /* per address: the node there, + 1; 0: as at the start */
-    /* A node (not 0) behind a translator: all others see it at 99.so many, and reach it only
+    /* A node (not 0) behind a translator: all others see the node at 99.so many, and reach it only
      * there. */
     uint8_t *behind;
     /* Nodes of different regions are farther apart by so much, one way, and lose more. */

@@ -284,8 +284,8 @@ static bool was_without_budget(const struct service_ask *a)
     return false;
 }
 
-/* The request was there when two engines died or their connections broke, which looks the same to
- * a router, so the request may be poison. Or the request was there when an engine hung whose
+/* The request was there when two engines died or their connections broke, which looks the same to a
+ * router, so the request may be poison. Or the request was there when an engine hung while its
  * server lives, and the last well engine is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {

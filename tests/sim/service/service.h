@@ -115,7 +115,7 @@ void service_end_read(struct service_end *e, bool on);
 uint64_t service_end_round_trip_us(const struct service_end *e);
 void service_end_finish(struct service_end *e);
 void service_end_close(struct service_end *e, bool reset);
-/* Resets all ends of a router whose process is gone. */
+/* Resets all ends of a router after its process is gone. */
 void service_ends_of_router_drop(struct service *s, unsigned router);
 /* The end was stopped, and may have work again. */
 void service_ends_kick(struct service *s, unsigned engine);
