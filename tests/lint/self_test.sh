@@ -275,7 +275,7 @@ words 1 x.sh 'true # A time''-out.'
 
 sentence() { # sentence STATUS FILE TEXT
     fresh
-    mkdir -p "$tree/docs/adr"
+    mkdir -p "$tree/docs/adr" "$tree/jepsen-lite"
     printf '%b\n' "$3" >"$tree/$2"
     want "$1" "$2 says $3" in_sentences "$2"
 }
@@ -308,7 +308,7 @@ sentence 0 http/x.c "/* $ten $ten\n *\n * $ten eleven */"
 sentence 1 http/x.c "int x; /* It is full before it falls. */"
 sentence 0 http/x.c "char *x = \"/* It is full before it falls. */\";"
 sentence 1 http/x.h "/* The router whose port is shut. */"
-sentence 0 tests/x.c "/* The router whose port is shut. */"
+sentence 0 jepsen-lite/x.c "/* The router whose port is shut. */"
 
 # --- sizes -----------------------------------------------------------------------------------
 

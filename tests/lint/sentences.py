@@ -13,7 +13,7 @@ import sys
 
 WORDS_MAX = 30
 # Folders with clean comments. A folder joins the list when its comments pass.
-CLEAN = ("base/", "crdt/", "gossip/", "http/", "node/")
+CLEAN = ("base/", "crdt/", "gossip/", "http/", "node/", "tests/")
 # *Who* may follow these: "an operator who", "operators, whose".
 PEOPLE = "attacker|company|engineer|operator|owner|person|reader|reviewer|team|user"
 WHO = re.compile(r"\bwho(?:se|m|ever)?\b", re.IGNORECASE)
