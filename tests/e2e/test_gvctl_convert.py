@@ -141,7 +141,7 @@ class Convert(Converts):
     def test_every_setting_that_a_row_names_exists(self):
         """HAProxy's too, of which no input takes every row: gvctl aborts at a setting that there is not."""
         p = subprocess.run([binary("grapevine"), "--print-options-markdown"], capture_output=True, text=True, check=True)
-        known = set(re.findall(r"^\| `([a-z-]+)` \|", p.stdout, re.M))
+        known = set(re.findall(r"^- `([a-z-]+)` \(", p.stdout, re.M))
         with open(PAGE) as f:
             cells = re.findall(r"^- `.*?`:((?: `[^`]+`,?)+)", f.read(), re.M)
         named = {name for cell in cells for name in re.findall(r"`([a-z-]+)", cell)}
@@ -172,8 +172,8 @@ class Convert(Converts):
                 if setting:
                     wanted.append((flag, setting.group(1)))
             got, out, err = self.convert("--from", router, "--", *line)
-            self.assertNotIn("is not known here", out)
-            refused = set(re.findall(r"#   --?(\S+): would be", out))
+            self.assertNotRegex(out, r"(?m): unknown (flag|word|plugin|section|directive|option)\b")
+            refused = set(re.findall(r"#   --?(\S+): set \S+: the value", out))
             for flag, setting in wanted:
                 if flag not in refused and not flag.startswith("config-"):
                     self.assertIn(setting, got, (router, flag, out))
@@ -201,8 +201,8 @@ class Convert(Converts):
                              (("--worker-urls", "http://a:1", "--jwt-issuer", "x", "--tls-cert-path", "X"), "vllm-router"),
                              (("--static-backends", "http://a:1", "--tls-cert-path", "X"), "production-stack")):
             out, err = self.convert("--", "vllm-router", *args)[1:]
-            self.assertIn("gvctl: of %s: " % router, err)
-            self.assertIn("--tls-cert-path: this flag is not known here; that of smg is tls-cert", out)
+            self.assertIn("gvctl: converted %s: " % router, err)
+            self.assertIn("--tls-cert-path: unknown flag; a flag of smg with this name sets tls-cert", out)
 
     def test_a_mesh_is_a_cluster(self):
         """Six flags of it were not known here."""
@@ -215,7 +215,7 @@ class Convert(Converts):
         for program in (("smg",), ("python", "-m", "sglang_router.launch_router"), ()):
             got, out, err = self.convert("--", *program, *line)
             self.assertEqual(got, cluster | rest)
-            self.assertRegex(err, r"^gvctl: of \S+: 7 written, 0 not needed, 1 by hand, 0 without a counterpart\n"
+            self.assertRegex(err, r"^gvctl: converted \S+: 7 written, 0 not needed, 1 by hand, 0 without a counterpart\n"
                              r"gvctl: by hand: --enable-mesh: make a key with gvctl keygen --out FILE.* cluster-key-file: FILE at each\n$")
         for part, wanted in ((("--mesh-port=1234",), {"gossip-listen": "0.0.0.0:1234"}), ((), {"gossip-listen": "0.0.0.0:39527"}),
                              (("--mesh-host", "::1", "--mesh-advertise-host", "fd00::1"),
@@ -229,12 +229,12 @@ class Convert(Converts):
         self.assertIn("#   --mesh-peer-urls: no effect without --enable-mesh", out)
         got, out, err = self.convert("--", "smg", "--enable-mesh", "--service-discovery", "--selector", "app=vllm",
                                      "--router-selector", "app=smg", "tier=router", "--mesh-advertise-host", "$(POD_IP)")
-        self.assertIn('whose selector is "app=vllm"', err)
+        self.assertIn('with the selector "app=vllm"', err)
         self.assertIn("gvctl: by hand: --router-selector: create a headless Service for the routers", err)
-        self.assertIn("would be gossip-advertise: $(POD_IP):39527, which is refused", err)
+        self.assertIn("set gossip-advertise: the value $(POD_IP):39527 is invalid", err)
         # With that prefix launch_server names the engines' pods.
         err = self.convert("--", "python", "-m", "sglang_router.launch_server", "--router-service-discovery", "--router-selector", "app=x")[2]
-        self.assertIn('whose selector is "app=x"', err)
+        self.assertIn('with the selector "app=x"', err)
 
     def test_flags_of_other_releases_and_of_forks(self):
         """--eviction-interval was known of vLLM Router alone, and half of the gateway's flags of SMG alone."""
@@ -260,7 +260,7 @@ services:
 """
         got, out, err = self.convert(stdin=manifest.encode())
         self.assertEqual(got["replica-kubernetes"], ["engines"])
-        self.assertIn("gvctl: of smg: ", err)
+        self.assertIn("gvctl: converted smg: ", err)
 
     def test_sglang_in_kubernetes_and_compose(self):
         manifest = """
@@ -283,7 +283,7 @@ spec:
         got, out, err = self.convert(self.file("deployment.yaml", manifest))
         self.assertEqual(got, {"replica-kubernetes": ["inference/engines:8000"], "listen": "0.0.0.0:30000",
                                "admin-listen": "127.0.0.1:29000", "body-bytes-max": "512MiB"})
-        self.assertIn('whose selector is "app=sgl,env=prod"', out)
+        self.assertIn('with the selector "app=sgl,env=prod"', out)
         self.assertIn("#   --api-key: write the key, one line, into a file", out)
         self.assertNotIn("sekret", out + err)
         compose = """
@@ -351,7 +351,7 @@ schedulingProfiles:
             got, more, err = self.convert(given)
             self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "cache_aware"})
             for plugin in ("prefix-cache-scorer: ", "kv-cache-utilization-scorer: no weights",
-                           "pd-profile-handler: prefill/decode disaggregation", "made-up: this plugin is not known here",
+                           "pd-profile-handler: prefill/decode disaggregation", "made-up: unknown plugin",
                            "flowControl: requests wait in one queue", "max-score-picker: "):
                 self.assertIn("#   " + plugin, more)
                 self.assertIn("#   " + plugin, out)
@@ -399,9 +399,9 @@ backend engines
                "health-statuses": "200..299", "health-interval": "2s", "health-failures": "3",
                "replica-requests-max": "64"}
         self.assertEqual({k: v for k, v in got.items() if k != "tls-cert"}, had)
-        self.assertEqual("tls-cert" in got, "would be tls-cert" not in out)
-        for words in ("bind: :8080: clients connect at one address, *:443", "by hand: server: http://[fd00::2]:8000: a backup there",
-                      "http-request: the router routes by model", "whatever: this directive is not known here"):
+        self.assertEqual("tls-cert" in got, "set tls-cert: the value" not in out)
+        for words in ("bind: :8080 is left out: the router has one client address, *:443", "by hand: server: http://[fd00::2]:8000: a backup in HAProxy",
+                      "http-request: the router routes by model", "whatever: unknown directive"):
             self.assertIn("gvctl: " + words, err)
         for words in ("nbthread: a router has one thread", "tune.*: nothing to tune", "mode: the router always speaks HTTP"):
             self.assertIn("#   " + words, out)
@@ -415,12 +415,12 @@ backend engines
         line = ("--worker-urls", "http://a:1", "--pd-disaggregation", "--no-such-flag", "x", "--retry-max-retries", "many")
         for strict, status in (((), 0), (("--strict",), 1)):
             got, out, err = self.convert("--from", "smg", *strict, "--", *line, exits=status)
-            self.assertIn("gvctl: of smg: 3 written, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
+            self.assertIn("gvctl: converted smg: 3 written, 0 not needed, 1 by hand, 2 without a counterpart\n", err)
             self.assertEqual(len(got), 3)
-            self.assertIn("gvctl: by hand: --retry-max-retries: would be retries-max: many, which is refused: ", err)
+            self.assertIn("gvctl: by hand: --retry-max-retries: set retries-max: the value many is invalid: ", err)
             self.assertIn("gvctl: --pd-disaggregation: prefill/decode disaggregation is not supported", err)
-            self.assertIn("gvctl: --no-such-flag: this flag is not known here", err)
-            self.assertIn("#   --retry-max-retries: would be retries-max: many, which is refused: ", out)
+            self.assertIn("gvctl: --no-such-flag: unknown flag", err)
+            self.assertIn("#   --retry-max-retries: set retries-max: the value many is invalid: ", out)
         self.convert("--strict", "--from", "smg", "--", "--worker-urls", "http://a:1")
 
     def test_what_is_by_hand_is_told(self):
@@ -429,15 +429,15 @@ backend engines
         picker = "kind: EndpointPickerConfig\nplugins:\n- type: prefix-cache-scorer\n- type: max-score-picker\n"
         for args, stdin, counts, told in (
                 (key, "", "3 written, 0 not needed, 1 by hand, 0", "--api-key: write the key, one line, into a file"),
-                ((), picker, "2 written, 2 not needed, 1 by hand, 0", "replica-kubernetes: pods are found by a Service"),
+                ((), picker, "2 written, 2 not needed, 1 by hand, 0", "replica-kubernetes: the router finds pods by a Service"),
                 ((), "backend b\n  server a h:1\nbackend d\n  server b h:2\n", "1 written, 0 not needed, 1 by hand, 0",
-                 "server: one set of replicas was made of those of b, d"),
+                 "server: the servers of b, d became one set of replicas"),
                 (("--from", "smg", "--", "--port", "1"), "", "2 written, 0 not needed, 1 by hand, 0",
-                 "all together: setting replica is missing")):
+                 "all settings: setting replica is missing")):
             status, out, err = gvctl("convert", *args, stdin=stdin.encode())
             self.assertEqual((status, len(settings(out))), (0, int(counts.split()[0])))
-            self.assertRegex(err, r"^gvctl: of \S+: %s without a counterpart\ngvctl: by hand: %s.*\n$" % (counts, told))
-            self.assertIn("\n# To be done by hand:\n#   %s" % told, out)
+            self.assertRegex(err, r"^gvctl: converted \S+: %s without a counterpart\ngvctl: by hand: %s.*\n$" % (counts, told))
+            self.assertIn("\n# Set by hand:\n#   %s" % told, out)
             self.assertEqual(gvctl("convert", "--strict", *args, stdin=stdin.encode()), (1, out, err))
 
     def test_what_does_not_fit_together_is_told(self):
@@ -447,14 +447,14 @@ backend engines
                             (("--port", "1"), "setting replica is missing")):
             status, out, err = gvctl("convert", "--from", "smg", "--", *args)
             self.assertEqual(status, 0)
-            self.assertRegex(out, "#   all together: .*" + words)
+            self.assertRegex(out, "#   all settings: .*" + words)
 
     def test_what_is_no_router(self):
-        for args, stdin, words in ((("--", "nginx", "-g", "daemon off;"), b"", "that command line is not known"),
-                                   ((), b"a: b\n", "standard input is not known to be a router's: --from names it"),
-                                   ((), b"", "standard input is not known"),
-                                   ((), b"\xff\xfe\0{[", "is not known"),
-                                   (("--from", "envoy", "--", "x"), b"", "envoy is not known to be a router's")):
+        for args, stdin, words in ((("--", "nginx", "-g", "daemon off;"), b"", "cannot recognise a router in the command line"),
+                                   ((), b"a: b\n", "cannot recognise a router in standard input: name it with --from"),
+                                   ((), b"", "router in standard input"),
+                                   ((), b"\xff\xfe\0{[", "cannot recognise"),
+                                   (("--from", "envoy", "--", "x"), b"", "router in envoy")):
             status, out, err = gvctl("convert", *args, stdin=stdin)
             self.assertEqual((status, out), (2, ""), err)
             self.assertIn(words, err)

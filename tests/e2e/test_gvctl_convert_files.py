@@ -291,9 +291,9 @@ class HAProxy(Converts):
             "client-idle-timeout": "50s", "upstream-connect-timeout": "5s",
             "upstream-idle-timeout": "50s", "replica-requests-max": "128", "health-interval": "3s", "health-failures": "4",
             "health-path": "/health", "access-log": "all"})
-        self.says(out, "frontend stats: no engines are behind it: left out",
-                  "frontend http: no engines are behind it: left out",
-                  "bind: [2001:db8::5]:443: clients connect at one address, 10.0.0.5:443",
+        self.says(out, "frontend stats: left out: no engines behind it",
+                  "frontend http: left out: no engines behind it",
+                  "bind: [2001:db8::5]:443 is left out: the router has one client address, 10.0.0.5:443",
                   "server: rise: one good health check brings a replica back",
                   "http-check expect: health-statuses: the statuses of a healthy replica; the body does not count")
 
@@ -312,10 +312,10 @@ class HAProxy(Converts):
             "dns-server": ["10.0.0.2:53"], "replica-tls-name": "llm.internal", "policy": "cache_aware",
             "client-body-timeout": "300s", "client-write-timeout": "300s", "client-idle-timeout": "300s", "upstream-connect-timeout": "2s", "upstream-idle-timeout": "900s",
             "health-path": "/ping", "listen": "0.0.0.0:8080"})
-        self.says(out, "listen postgres: it is disabled", "server: https://engines-old.internal:8443: weight 0 there: gvctl add brings it in",
-                  "bind: unix@/run/haproxy/llm.sock: clients connect at one address, *:8080,[::]:8080",
-                  "bind: clients connect at one address: the first is used",
-                  "nameserver: dns-server: IP:PORT, for replica-dns", "balance: the query does not identify a prompt")
+        self.says(out, "listen postgres: disabled", "server: https://engines-old.internal:8443: weight 0 in HAProxy: add it with gvctl add when needed",
+                  "bind: unix@/run/haproxy/llm.sock is left out: the router has one client address, *:8080,[::]:8080",
+                  "bind: the router has one client address: gvctl used the first",
+                  "nameserver: set dns-server: IP:PORT, for replica-dns", "balance: the query does not identify a prompt")
         self.assertNotIn("resolve_retries", out)
         self.assertIn("server: verify none: certificates are always checked", out)
 
@@ -336,15 +336,15 @@ backend e
   server a 10.2.0.1:8000
 """)
         self.assertEqual(got, {"replica": ["http://10.0.0.7:8000", "http://10.1.0.3:8000", "http://10.2.0.1:8000"]})
-        left = (("http://10.0.0.9:8000#weight=3", "disabled there: gvctl add brings it in"),
-                ("http://10.0.0.8:8000", "a backup there, and here are none: gvctl add brings it in"),
-                ("http://10.0.0.6:8000", "weight 0 there: gvctl add brings it in"),
-                ("http://10.1.0.1:8000", "disabled there: gvctl add brings it in"),
-                ("http://10.1.0.2:8000", "a backup there, and here are none: gvctl add brings it in"))
+        left = (("http://10.0.0.9:8000#weight=3", "disabled in HAProxy: add it with gvctl add when needed"),
+                ("http://10.0.0.8:8000", "a backup in HAProxy; Grapevine has none: add it with gvctl add when needed"),
+                ("http://10.0.0.6:8000", "weight 0 in HAProxy: add it with gvctl add when needed"),
+                ("http://10.1.0.1:8000", "disabled in HAProxy: add it with gvctl add when needed"),
+                ("http://10.1.0.2:8000", "a backup in HAProxy; Grapevine has none: add it with gvctl add when needed"))
         for url, why in left:
             self.assertRegex(out, '\n  # - "?%s"?   # %s\n' % (url, why))
             self.assertIn("gvctl: by hand: server: %s: %s\n" % (url, why), err)
-        self.assertIn("\n# replica-dns:\n  # - pods.internal:8000   # disabled there: uncomment it to use it\n", out)
+        self.assertIn("\n# replica-dns:\n  # - pods.internal:8000   # disabled in HAProxy: uncomment the line to use it\n", out)
         self.assertIn("1 written, 0 not needed, 7 by hand, 1 without", err)  # several backends; a cookie
 
     def test_certificates_of_both_sides_and_sections_of_other_things(self):
@@ -354,12 +354,12 @@ backend e
             "replica-ca-file": "/etc/ssl/engines.pem", "replica-cert": "/etc/ssl/router.pem",
             "replica-key": "/etc/ssl/router.pem", "replica-tls-name": "engines.example", "policy": "session",
             "session-header": "X-Session-ID", "upstream-idle-timeout": "3600s", "queue-timeout": "90s", "retries-max": "4"})
-        self.says(out, "bind: crt: tls-cert: the name of each file in /etc/haproxy/certs/, one an entry",
-                  "server: 10.1.0.2: want HOST:PORT of an engine", "server: unix@/run/vllm.sock: want HOST:PORT of an engine",
+        self.says(out, "bind: crt: set tls-cert: one entry for each file in /etc/haproxy/certs/",
+                  "server: 10.1.0.2 is not HOST:PORT: write the engine's address", "server: unix@/run/vllm.sock is not HOST:PORT: write the engine's address",
                   "userlist admins: client-keys-file lists the API keys",
                   "peer: join names another router, at its gossip port (7490)",
                   "server: port: health checks use the replica's own port",
-                  "server: new-word: what it says of a server is not known here",
+                  "server: new-word: unknown word of a server line",
                   "bind: ca-file: no client certificates; client-keys-file checks API keys")
         self.assertNotIn("haproxy2", out)
 
@@ -370,8 +370,8 @@ backend e
                         "http://10.0.0.80:80"], "listen": "0.0.0.0:443",
             "tls-cert": ["/etc/certs/a.pem", "/etc/certs/b.pem"], "policy": "cache_aware", "connections-max": "65536",
             "upstream-idle-timeout": "300s", "drain-timeout": "600s"})
-        self.says(out, "server: one set of replicas was made of those of large, small, site: take out what is no engine. "
-                  "Which models each serves is asked of it", "bind: *:80: clients connect at one address, *:443")
+        self.says(out, "server: the servers of large, small, site became one set of replicas: remove those that are no engines. "
+                  "The router asks each engine for its models", "bind: *:80 is left out: the router has one client address, *:443")
 
     def test_http_2_is_named(self):
         """alpn h2 of a bind line was passed over, and of a server it was not needed."""
@@ -389,7 +389,7 @@ backend e
             self.assertIn("%d by hand, %d without" % (hand, none), err)
         got, out, _ = self.of("listen l\n  bind quic4@:443 ssl alpn h3\n  bind :443 ssl\n  server a h:1\n")
         self.assertEqual(got["listen"], "0.0.0.0:443")
-        self.says(out, "bind: quic4@:443: clients connect at one address, :443")
+        self.says(out, "bind: quic4@:443 is left out: the router has one client address, :443")
 
     def test_limits_by_rate_are_named(self):
         """They were called stickiness and rules."""
@@ -436,20 +436,20 @@ peers p
 traces
   trace h1
 """)
-        self.says(out, "foo: this directive is not known here", "bind: new-word: what it says of a bind is not known here",
-                  "bind: v4v6: the system decides if [::] also accepts IPv4", "no option httpclose: it is off",
+        self.says(out, "foo: unknown directive", "bind: new-word: unknown word of a bind line",
+                  "bind: v4v6: the system decides if [::] also accepts IPv4", "no option httpclose: switched off",
                   "balance: unknown policy: cache_aware is used",
-                  "server: newer-word: what it says of a server is not known here",
+                  "server: newer-word: unknown word of a server line",
                   "server: rise: one good health check brings a replica back",
-                  "server: sni: replica-tls-name: one name, which no request changes",
+                  "server: sni: set replica-tls-name: one name for all requests",
                   "resolvers: only its nameservers count", "traces: the log goes to standard error")
         self.assertRegex(out, "#   peers: only its peer lines count: ")
         err = self.convert("--", "haproxy", "-W", "-f", self.file("h.cfg", "listen l\n server a h:1\n"), "-n", "5", "-new")[2]
-        for word in ("-n: maxconn in its file, or connections-max", "-new: this flag is not known here"):
+        for word in ("-n: maxconn in its file, or connections-max", "-new: unknown flag"):
             self.assertIn("gvctl: by hand: " + word if word[1] == "n" and word[2] == ":" else "gvctl: " + word, err)
         self.assertIn("1 by hand, 1 without", err)
         _, out, _ = self.convert(self.file("epp.yaml", BARE + "newSection: {a: b}\n"))
-        self.says(out, "newSection: this section is not known here")
+        self.says(out, "newSection: unknown section")
 
     def test_default_server_is_of_all_behind_it(self):
         got, _, _ = self.of("backend b\n  default-server ssl weight 5\n  server a h:1\n  server c h:2 no-ssl weight 2\n"
@@ -462,9 +462,9 @@ traces
             "replica-dns": ["_http._tcp.vllm.default.svc.cluster.local"], "policy": "cache_aware",
             "client-head-timeout": "0ms", "upstream-connect-timeout": "100ms", "upstream-idle-timeout": "2ms",
             "health-timeout": "2s"})
-        self.says(out, "option foo: this option is not known here", "server: $ENGINE: want HOST:PORT of an engine")
-        self.assertIn("bind: would be listen: ${ADDR}:${PORT}, which is refused", out)
-        self.assertIn("timeout client: would be client-body-timeout: 172800s, which is refused", out)
+        self.says(out, "option foo: unknown option", "server: $ENGINE is not HOST:PORT: write the engine's address")
+        self.assertIn("bind: set listen: the value ${ADDR}:${PORT} is invalid", out)
+        self.assertIn("timeout client: set client-body-timeout: the value 172800s is invalid", out)
 
 
 class LlmD(Converts):
@@ -474,17 +474,17 @@ class LlmD(Converts):
     def test_a_scorer_that_no_profile_uses_decides_nothing(self):
         got, out, _ = self.of(SCORERS)
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens"})
-        self.assertIn("#   unused: no profile refers to it: it is unused\n", out)
+        self.assertIn("#   unused: unused: no profile names it\n", out)
 
     def test_a_release_whole_with_its_pool(self):
         got, out, _ = self.of(RELEASE)
         self.assertEqual(got, {"replica-kubernetes": ["llm/engines:8000"], "policy": "cache_aware"})
-        self.assertIn('whose selector is "app=vllm-qwen,tier=gpu"', out)
-        self.assertIn("#   session-affinity-scorer: no profile refers to it", out)
+        self.assertIn('with the selector "app=vllm-qwen,tier=gpu"', out)
+        self.assertIn("#   session-affinity-scorer: unused: no profile names it", out)
         older = RELEASE.replace("targetPorts: [{number: 8000}]", "targetPortNumber: 8000").replace(
             "{matchLabels: {app: vllm-qwen, tier: gpu}}", "{app: vllm-qwen, tier: gpu}")
         self.assertEqual(self.of(older)[0], got)
-        self.assertIn('whose selector is "app=vllm-qwen,tier=gpu"', self.of(older)[1])
+        self.assertIn('with the selector "app=vllm-qwen,tier=gpu"', self.of(older)[1])
 
     def test_values_of_helm_with_prefill_apart(self):
         got, out, err = self.of(VALUES)
@@ -496,13 +496,13 @@ class LlmD(Converts):
         got, out, _ = self.of(ODD)
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens", "queue-max": "500",
                                "queue-timeout": "90s"})
-        self.assertIn("#   kv: its weight is 0: it is unused\n", out)
-        self.assertIn("#   gone: a profile refers to it, and no plugin is called so\n", out)
+        self.assertIn("#   kv: unused: its weight is 0\n", out)
+        self.assertIn("#   gone: a profile names this plugin, but no plugin has that name\n", out)
 
     def test_without_profiles_all_plugins_count(self):
         got, out, _ = self.of(BARE)
         self.assertEqual(got["policy"], "cache_aware")
-        self.assertIn("#   least-queue: this plugin is not known here\n", out)
+        self.assertIn("#   least-queue: unknown plugin\n", out)
 
     def test_times_of_several_units(self):
         got, _, _ = self.convert("--", "/app/epp", "--pool-name", "x", "--drain-timeout=1m30s",

@@ -40,7 +40,7 @@ static void print_setting(const struct convert_state *c, const struct node_optio
     const char *text, *between = "";
     if (values == NULL && left == NULL)
         return;
-    (void)fputs(values != NULL ? "# " : "# nothing is in use", to);
+    (void)fputs(values != NULL ? "# " : "# no value in use", to);
     json_object_foreach(json_object_get(c->origins, row->name), text, why)
     {
         (void)fprintf(to, "%s%s", between, text);
@@ -78,17 +78,17 @@ static int print_result(const struct convert_state *c, bool strict, FILE *to)
     const struct node_option *row;
     json_t *hand = c->notes[CONVERT_HAND], *none = c->notes[CONVERT_NONE];
     (void)fprintf(to,
-                  "# Made by gvctl convert " GRAPEVINE_VERSION " from what starts %s.\n"
+                  "# Made by gvctl convert " GRAPEVINE_VERSION " from the settings of %s.\n"
                   "# Try it: grapevine --config FILE --check-config\n\n",
                   c->router->title);
     for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++)
         print_setting(c, row, to);
-    print_notes(c->notes[CONVERT_DID], "\n# What is a little different:\n", "#   ", to);
-    print_notes(hand, "\n# To be done by hand:\n", "#   ", to);
+    print_notes(c->notes[CONVERT_DID], "\n# Slightly different:\n", "#   ", to);
+    print_notes(hand, "\n# Set by hand:\n", "#   ", to);
     print_notes(none, "\n# Without a counterpart:\n", "#   ", to);
     print_notes(c->notes[CONVERT_NOT_NEEDED], "\n# Not needed:\n", "#   ", to);
     (void)fprintf(stderr,
-                  "gvctl: of %s: %zu written, %zu not needed, %zu by hand, "
+                  "gvctl: converted %s: %zu written, %zu not needed, %zu by hand, "
                   "%zu without a counterpart\n",
                   c->router->name, json_object_size(c->settings),
                   json_object_size(c->notes[CONVERT_NOT_NEEDED]), json_object_size(hand),
@@ -247,10 +247,10 @@ int convert(const struct convert_input *input, FILE *to)
     if (c.router == NULL) {
         bool named = input->from != NULL && find_router(input->from) == NULL;
         (void)fprintf(stderr,
-                      "gvctl: %s is not known to be a router's: --from names it (vllm-router, "
+                      "gvctl: cannot recognise a router in %s: name it with --from (vllm-router, "
                       "production-stack, sglang-router, smg, llm-d or haproxy)\n",
                       named                   ? input->from
-                      : input->word_count > 0 ? "that command line"
+                      : input->word_count > 0 ? "the command line"
                                               : input->file);
     } else {
         take_flags(&c, words);

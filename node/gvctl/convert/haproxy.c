@@ -27,12 +27,13 @@ static void take_bind(struct convert_state *c, const char *label, const json_t *
     const char *at = convert_text(c, "%.*s", SLICE_ARG(first));
     const char *address = convert_haproxy_address(c, at, "0.0.0.0");
     if (address == NULL) {
-        convert_note(c, CONVERT_HAND, label, "%s: want HOST:PORT; clients come over TCP", at);
+        convert_note(c, CONVERT_HAND, label, "%s is not HOST:PORT: clients connect over TCP", at);
         return;
     }
     (void)convert_set(c, "listen", address, label);
     if (rest.len > 0)
-        convert_note(c, CONVERT_NONE, label, "clients connect at one address: the first is used");
+        convert_note(c, CONVERT_NONE, label,
+                     "the router has one client address: gvctl used the first");
     convert_words(c, CONVERT_BIND, values, 1);
 }
 
@@ -49,7 +50,7 @@ static void take_server(struct convert_state *c, const char *label, const json_t
     const char *at = convert_word(values, template ? 2 : 1);
     const char *address = template ? at : convert_haproxy_address(c, at, "127.0.0.1");
     if (address == NULL) {
-        convert_note(c, CONVERT_HAND, label, "%s: want HOST:PORT of an engine", at);
+        convert_note(c, CONVERT_HAND, label, "%s is not HOST:PORT: write the engine's address", at);
         return;
     }
     json_t *parts = c->parts; /* parts of this line apply to it alone */
@@ -57,9 +58,9 @@ static void take_server(struct convert_state *c, const char *label, const json_t
     convert_words(c, CONVERT_SERVER, values, template ? 3 : 2);
     const char *weight = convert_part(c, "replica.weight", "1");
     double share = strtod(weight, NULL);
-    const char *why = is_on(c, "replica.disabled") ? "disabled there"
-                      : share == 0                 ? "weight 0 there"
-                      : is_on(c, "replica.backup") ? "a backup there, and here are none"
+    const char *why = is_on(c, "replica.disabled") ? "disabled in HAProxy"
+                      : share == 0                 ? "weight 0 in HAProxy"
+                      : is_on(c, "replica.backup") ? "a backup in HAProxy; Grapevine has none"
                                                    : NULL;
     const char *scheme = is_on(c, "replica.ssl") ? "https://" : template ? "" : "http://";
     c->parts = parts;
@@ -73,7 +74,8 @@ static void take_server(struct convert_state *c, const char *label, const json_t
         return;
     }
     why = convert_text(c, "%s: %s", why,
-                       template ? "uncomment it to use it" : "gvctl add brings it in");
+                       template ? "uncomment the line to use it"
+                                : "add it with gvctl add when needed");
     convert_add(c->left, setting, url, why);
     convert_note(c, CONVERT_HAND, label, "%s: %s", url, why);
 }
@@ -92,7 +94,7 @@ static void take_sni(struct convert_state *c, const char *label, const json_t *v
     if (convert_setting(c, setting) != NULL)
         return;
     if (!fixed)
-        convert_note(c, CONVERT_HAND, label, "%s: one name, which no request changes", setting);
+        convert_note(c, CONVERT_HAND, label, "set %s: one name for all requests", setting);
     else
         (void)convert_set(c, setting, convert_text(c, "%.*s", (int)strcspn(sni + 4, ")"), sni + 4),
                           label);
@@ -109,9 +111,9 @@ static void take_hash(struct convert_state *c, const char *label, const json_t *
     const char *name = convert_text(c, "%.*s", (int)strcspn(header + 4, ",)"), header + 4);
     (void)convert_set(c, "session-header", name, label);
     (void)convert_set(c, "policy", "session", label);
-    convert_note(
-        c, CONVERT_DID, label,
-        "cache_aware finds sessions by their prompts, and moves them when it must: try it");
+    convert_note(c, CONVERT_DID, label,
+                 "try cache_aware: it finds sessions by their prompts, and moves them if another "
+                 "replica costs less");
 }
 
 /* Takes the first path, after "GET", "uri", or alone. */
@@ -129,7 +131,7 @@ static void take_nameserver(struct convert_state *c, const char *label, const js
 {
     const char *at = convert_word(values, 1);
     if (strpbrk(at, "/@") != NULL)
-        convert_note(c, CONVERT_HAND, label, "dns-server: IP:PORT, for replica-dns");
+        convert_note(c, CONVERT_HAND, label, "set dns-server: IP:PORT, for replica-dns");
     else
         (void)convert_set(c, "dns-server", at, label);
 }
@@ -145,7 +147,7 @@ static void take_file(struct convert_state *c, const char *label, const json_t *
 
 static const struct convert_row sections[] = {
     READ("global, defaults, frontend, listen, backend", NULL,
-         "only sections that lead to engines count, and defaults"),
+         "only defaults and sections with engines count"),
     READ("resolvers", "dns-server", "only its nameservers count"),
     READ("peers", "join", "only its peer lines count: " NOTE_JOIN),
     BY_HAND("userlist", "client-keys-file", "client-keys-file lists the API keys"),
@@ -225,7 +227,7 @@ static const struct convert_row directives[] = {
     NEEDLESS("option allbackups", "backup servers become comments"),
     MISSING("option accept-invalid-http-request, option accept-invalid-http-response", NOTE_STRICT),
     MISSING("option external-check, lua-load", NOTE_CODE),
-    MISSING("option *", "this option is not known here"),
+    MISSING("option *", "unknown option"),
     SAME("maxconn", "connections-max"),
     NEEDLESS("fullconn", "replica-requests-max limits each replica"),
     NEEDLESS("http-reuse", "the router pools connections to replicas"),

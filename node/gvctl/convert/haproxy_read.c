@@ -64,7 +64,8 @@ static void take_binds(struct convert_state *c, const json_t *lines)
         if (line == best)
             convert_words(c, CONVERT_DIRECTIVE, line, 0);
         else
-            convert_note(c, CONVERT_NONE, "bind", "%s: clients connect at one address, %s",
+            convert_note(c, CONVERT_NONE, "bind",
+                         "%s is left out: the router has one client address, %s",
                          convert_word(line, 1), convert_word(best, 1));
     }
 }
@@ -127,7 +128,7 @@ static void take_section(struct convert_state *c, const json_t *section, json_t 
         else if (strcmp(first, "bind") == 0)
             (void)json_array_append(binds, line);
         else if (strcmp(first, "no") == 0) /* option X */
-            convert_note(c, CONVERT_NOT_NEEDED, convert_join(c, line, 0, " "), "it is off");
+            convert_note(c, CONVERT_NOT_NEEDED, convert_join(c, line, 0, " "), "switched off");
         else if (!take_limit(c, line))
             convert_words(c, CONVERT_DIRECTIVE, line, 0);
     }
@@ -143,8 +144,7 @@ static void leave_out(struct convert_state *c, const json_t *section)
         convert_note(c, row->kind, name, "%s", row->note);
     else
         convert_note(c, CONVERT_NOT_NEEDED, name, "%s",
-                     has(section, "disabled") ? "it is disabled"
-                                              : "no engines are behind it: left out");
+                     has(section, "disabled") ? "disabled" : "left out: no engines behind it");
 }
 
 /* Idle connections use the next of these timeouts if theirs is missing. */
@@ -180,9 +180,10 @@ void convert_haproxy_text(struct convert_state *c)
     }
     take_binds(c, binds);
     if (json_array_size(names) > 1) /* several services: some servers may be no engines */
-        convert_note(c, CONVERT_HAND, "server",
-                     "one set of replicas was made of those of %s: take out what is no engine. "
-                     "Which models each serves is asked of it",
-                     convert_join(c, names, 0, ", "));
+        convert_note(
+            c, CONVERT_HAND, "server",
+            "the servers of %s became one set of replicas: remove those that are no engines. "
+            "The router asks each engine for its models",
+            convert_join(c, names, 0, ", "));
     set_idle(c);
 }

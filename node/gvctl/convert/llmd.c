@@ -106,7 +106,7 @@ static void take_config(struct convert_state *c, const char *label, const json_t
         c->config = convert_find_config(c, c->docs);
     if (c->config == NULL)
         convert_note(c, CONVERT_HAND, label,
-                     "it cannot be read from here: give that file to gvctl convert, too");
+                     "gvctl cannot read this file: pass it to gvctl convert, too");
 }
 
 /* Returns the plugins that profiles use: name -> true if some profile gives a weight. */
@@ -150,19 +150,19 @@ static void take_plugins(struct convert_state *c)
         if (used || !chooses(type))
             convert_words(c, CONVERT_PLUGIN, convert_own(c, json_pack("[s]", type)), 0);
         else
-            convert_note(c, CONVERT_NOT_NEEDED, name, "%s: it is unused",
-                         json_object_get(uses, name) == NULL ? "no profile refers to it"
+            convert_note(c, CONVERT_NOT_NEEDED, name, "unused: %s",
+                         json_object_get(uses, name) == NULL ? "no profile names it"
                                                              : "its weight is 0");
         (void)json_object_del(missing, name);
         cache = cache || (used && strstr(type, "prefix") != NULL);
     }
     json_object_foreach(missing, ref, use) /* the endpoint picker would not start with these */
     {
-        convert_note(c, CONVERT_HAND, ref, "a profile refers to it, and no plugin is called so");
+        convert_note(c, CONVERT_HAND, ref,
+                     "a profile names this plugin, but no plugin has that name");
     }
     (void)convert_set(c, "policy", cache ? "cache_aware" : "least_tokens",
-                      cache ? "its scorers of prefix caches"
-                            : "its scorers: none is of prefix caches");
+                      cache ? "prefix-cache scorers" : "no prefix-cache scorers");
 }
 
 static void take_sections(struct convert_state *c)

@@ -87,8 +87,8 @@ bool convert_set(struct convert_state *c, const char *setting, const char *value
     struct node_options_error error;
     if (node_options_set(&c->options, slice_of_cstr(setting), slice_of_cstr(value),
                          (struct node_option_origin){0}, &error) != 0) {
-        convert_note(c, CONVERT_HAND, origin, "would be %s: %s, which is refused: %s", setting,
-                     value, error.text);
+        convert_note(c, CONVERT_HAND, origin, "set %s: the value %s is invalid: %s", setting, value,
+                     error.text);
         return false;
     }
     if (type_of(setting) != NODE_TYPE_LIST) {
@@ -137,7 +137,7 @@ static bool set_time(struct convert_state *c, const char *setting, const char *v
     ms = ms > 0 && ms < 1 ? 1 : ms;
     bool whole = ms >= 1000 && ms == 1000 * (double)(long long)(ms / 1000);
     if (!good)
-        convert_note(c, CONVERT_HAND, label, "its value is no time");
+        convert_note(c, CONVERT_HAND, label, "the value is no time");
     return good &&
            convert_set(c, setting,
                        convert_text(c, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms), label);
@@ -156,8 +156,7 @@ static bool set_path(struct convert_state *c, const char *setting, const char *p
     if (!slice_ends_with(slice_of_cstr(path), SLICE("/")) &&
         (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)))
         return convert_set(c, setting, path, label);
-    convert_note(c, CONVERT_HAND, label, "%s: the name of each file in %s, one an entry", setting,
-                 path);
+    convert_note(c, CONVERT_HAND, label, "set %s: one entry for each file in %s", setting, path);
     return false;
 }
 
@@ -202,13 +201,13 @@ static bool set_value(struct convert_state *c, const char *setting, const char *
 /* --- rows ------------------------------------------------------------------------------------ */
 
 const struct convert_place_words convert_places[CONVERT_PLACES] = {
-    [CONVERT_FLAG] = {"--", "this flag is not known here"},
+    [CONVERT_FLAG] = {"--", "unknown flag"},
     [CONVERT_MESH] = {"--", NULL},
-    [CONVERT_PLUGIN] = {"", "this plugin is not known here"},
-    [CONVERT_SECTION] = {"section ", "this section is not known here"},
-    [CONVERT_DIRECTIVE] = {"", "this directive is not known here"},
-    [CONVERT_BIND] = {"bind: ", "what it says of a bind is not known here"},
-    [CONVERT_SERVER] = {"server: ", "what it says of a server is not known here"},
+    [CONVERT_PLUGIN] = {"", "unknown plugin"},
+    [CONVERT_SECTION] = {"section ", "unknown section"},
+    [CONVERT_DIRECTIVE] = {"", "unknown directive"},
+    [CONVERT_BIND] = {"bind: ", "unknown word of a bind line"},
+    [CONVERT_SERVER] = {"server: ", "unknown word of a server line"},
 };
 
 /* Takes the next of a row's names; returns false after the last. */
@@ -319,7 +318,7 @@ static void note_unknown(struct convert_state *c, enum convert_place place, cons
             row = convert_find(c->routers[i], place, flag).row;
         if (row != NULL && row->ours != NULL) {
             struct slice rest = slice_of_cstr(row->ours), ours = slice_cut(&rest, '.');
-            convert_note(c, CONVERT_NONE, label, "%s; that of %s is %.*s", note,
+            convert_note(c, CONVERT_NONE, label, "%s; a flag of %s with this name sets %.*s", note,
                          c->routers[i]->name, SLICE_ARG(ours));
             return;
         }
@@ -376,9 +375,9 @@ static size_t take_word(struct convert_state *c, enum convert_place place, const
     if (found.row == NULL)
         note_unknown(c, place, label, name);
     else if (off)
-        convert_note(c, CONVERT_NOT_NEEDED, label, "it is off");
+        convert_note(c, CONVERT_NOT_NEEDED, label, "switched off");
     else if (found.values > 0 && json_array_size(values) == 0 && found.row->kind == CONVERT_DID)
-        convert_note(c, CONVERT_HAND, label, "its value is missing");
+        convert_note(c, CONVERT_HAND, label, "the value is missing");
     else if (found.row->take != NULL)
         found.row->take(c, label, values);
     else
@@ -394,7 +393,7 @@ void convert_words(struct convert_state *c, enum convert_place place, const json
         if (place != CONVERT_FLAG || convert_is_flag(word)) {
             from = take_word(c, place, words, from);
         } else {
-            convert_note(c, CONVERT_NONE, word, "no flag: what it says is not known here");
+            convert_note(c, CONVERT_NONE, word, "unknown word: not a flag");
             from++;
         }
     }
@@ -419,14 +418,13 @@ static void set_listen(struct convert_state *c)
     bool given = convert_part(c, "listen.host", convert_part(c, "listen.port", NULL)) != NULL;
     set_address(c, "listen", convert_part(c, "listen.host", c->router->host),
                 convert_part(c, "listen.port", c->router->port),
-                given ? "--host, --port" : "where it listens by default");
+                given ? "--host, --port" : "default address");
     set_address(c, "admin-listen", host != NULL ? host : "127.0.0.1", port,
-                "where its metrics are: /metrics is at the admin port");
+                "address of the metrics: /metrics is on the admin port");
     const char *listen = convert_setting(c, "listen");
     if (listen != NULL && slice_ends_with(slice_of_cstr(listen), SLICE(":9090")) &&
         convert_setting(c, "admin-listen") == NULL)
-        (void)convert_set(c, "admin-listen", "127.0.0.1:9091",
-                          "9090, its default, is taken by listen");
+        (void)convert_set(c, "admin-listen", "127.0.0.1:9091", "listen uses 9090, the default");
 }
 
 /* A mesh becomes our cluster. The key needs manual work. */
@@ -438,7 +436,7 @@ static void set_mesh(struct convert_state *c)
                 "--mesh-host, --mesh-port");
     set_address(c, "gossip-advertise", convert_part(c, "gossip-advertise.host", NULL), port,
                 "--mesh-advertise-host, --mesh-port");
-    convert_note(c, CONVERT_DID, "--mesh-port", "of UDP and TCP: theirs is of TCP alone");
+    convert_note(c, CONVERT_DID, "--mesh-port", "the port needs UDP and TCP, not only TCP");
     DISCARD(node_options_set(&c->options, SLICE("cluster-key-file"), SLICE("FILE"),
                              (struct node_option_origin){0}, &error));
 }
@@ -449,11 +447,12 @@ static void set_kubernetes(struct convert_state *c)
     const char *port = convert_part(c, "replica-kubernetes.port", "");
     const char *name = convert_text(c, "%s%sengines%s%s", ns, ns[0] != '\0' ? "/" : "",
                                     port[0] != '\0' ? ":" : "", port);
-    (void)convert_set(c, "replica-kubernetes", name, "discovery by Kubernetes");
-    convert_note(c, CONVERT_HAND, "replica-kubernetes",
-                 "pods are found by a Service: make one of the name \"engines\" whose selector is "
-                 "\"%s\", or write the name of the one that is there",
-                 convert_part(c, "replica-kubernetes.selector", "that of the engines' pods"));
+    (void)convert_set(c, "replica-kubernetes", name, "Kubernetes discovery");
+    convert_note(
+        c, CONVERT_HAND, "replica-kubernetes",
+        "the router finds pods by a Service: create one named \"engines\" with the selector "
+        "\"%s\", or write the name of an existing one",
+        convert_part(c, "replica-kubernetes.selector", "of the engines' pods"));
 }
 
 void convert_finish(struct convert_state *c)
@@ -465,8 +464,7 @@ void convert_finish(struct convert_state *c)
     if (convert_part(c, "replica-kubernetes.on", NULL) != NULL)
         set_kubernetes(c);
     if (c->router->body_bytes != NULL && convert_setting(c, "body-bytes-max") == NULL)
-        (void)convert_set(c, "body-bytes-max", c->router->body_bytes,
-                          "the greatest body by default");
+        (void)convert_set(c, "body-bytes-max", c->router->body_bytes, "default limit of a body");
     if (node_options_finish(&c->options, &error) != 0)
-        convert_note(c, CONVERT_HAND, "all together", "%s", error.text);
+        convert_note(c, CONVERT_HAND, "all settings", "%s", error.text);
 }
