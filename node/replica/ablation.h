@@ -10,43 +10,43 @@
 /* Names and meanings, in the order of docs/routing.md: what a request finds, what it costs, what is
  * chosen, what is learned. */
 #define NODE_ABLATION_MAP(X)                                                                       \
-    X(QUEUE_OTHERS, "the prefill work that other routers placed")                                  \
-    X(QUEUE_FOREIGN, "the queue of requests that no router of ours sent")                          \
-    X(LATE, "a prompt that is late delays those behind it")                                        \
-    X(RATE_SHOWN, "what is being computed shows the rate of a replica that showed little")         \
-    X(TRIED, "one where nothing is under way is tried as if it were as fast as others")            \
-    X(WHOLE_LATE, "whole answers that are due show a slow replica")                                \
-    X(RAN_ANYWHERE, "more than ever ran anywhere costs")                                           \
-    X(BEYOND, "the same, and twice what runs on average while load rises")                         \
-    X(PACE_FORGET, "short steps say nothing for a replica without room")                           \
-    X(FOREIGN, "requests that no router of ours sent")                                             \
-    X(SLOTS_READ, "the gauges show how many run at once")                                          \
-    X(MEMORY_READ, "the gauges show the memory that is left")                                      \
-    X(CROWD, "steps get longer with what runs beside")                                             \
-    X(STEP_MORE, "steps that are clearly longer than at the fastest")                              \
-    X(DISPLACED, "what a prompt pushes out of the cache")                                          \
-    X(FOLLOWERS, "a copy is no loss where others follow")                                          \
-    X(ADAPTER, "what it costs to load an adapter")                                                 \
+    X(QUEUE_OTHERS, "other routers' prefill work counts as queue")                                 \
+    X(QUEUE_FOREIGN, "requests that bypass the routers count as queue")                            \
+    X(LATE, "a late prompt delays those behind it")                                                \
+    X(RATE_SHOWN, "prefill in progress shows the speed of a replica with few samples")             \
+    X(TRIED, "an idle replica with few samples counts as fast as the best")                        \
+    X(WHOLE_LATE, "overdue whole answers show a slow replica")                                     \
+    X(RAN_ANYWHERE, "running more than ever ran anywhere costs")                                   \
+    X(BEYOND, "the same, and twice the average while load rises")                                  \
+    X(PACE_FORGET, "short steps do not speed up a replica without room")                           \
+    X(FOREIGN, "requests that bypass the routers count")                                           \
+    X(SLOTS_READ, "an engine's gauges show how many requests run at once")                         \
+    X(MEMORY_READ, "an engine's gauges show the free memory")                                      \
+    X(CROWD, "steps grow with the requests beside them")                                           \
+    X(STEP_MORE, "steps clearly longer than at the fastest replica cost")                          \
+    X(DISPLACED, "evicted cache costs")                                                            \
+    X(FOLLOWERS, "a copy costs less if other requests follow")                                     \
+    X(ADAPTER, "loading an adapter costs time")                                                    \
     X(DUE, "a slow replica gets its due")                                                          \
-    X(NEAR_TIE, "costs that differ by 2 % are equal")                                              \
-    X(LOOKS, "each router looks at one in R of the equal ones")                                    \
-    X(UNSEEN, "what others place at the same moment fills up")                                     \
-    X(SHARES, "each router prefers its share of the equal ones")                                   \
-    X(FEWEST, "of equal ones that with the fewest requests")                                       \
-    X(RATE_EARLY, "the first byte teaches the rate")                                               \
-    X(RATE_SCRAPED, "the metrics teach rate and pace")                                             \
+    X(NEAR_TIE, "costs within 2 % are equal")                                                      \
+    X(LOOKS, "each router looks at one in R of the equal replicas")                                \
+    X(UNSEEN, "other routers' choices of the same moment fill up replicas")                        \
+    X(SHARES, "each router prefers its share of the equal replicas")                               \
+    X(FEWEST, "of equal replicas, the one with the fewest requests wins")                          \
+    X(RATE_EARLY, "the first byte teaches the prefill rate")                                       \
+    X(RATE_SCRAPED, "an engine's metrics teach rate and pace")                                     \
     X(SHRUNK, "few samples count less than the fleet's")                                           \
-    X(APART, "equal replicas are believed equal")                                                  \
-    X(PACE, "how long a step takes, learned of streams")                                           \
+    X(APART, "equal replicas are assumed equal")                                                   \
+    X(PACE, "streams teach the decode pace")                                                       \
     X(WHOLE, "whole answers teach rate and pace")                                                  \
-    X(KINDS, "tokens by kinds of text, and not by bytes")                                          \
-    X(RULER, "where checkpoints stand in tokens, as answers told")                                 \
-    X(SIZE, "the size of a cache, by what answers had cached")                                     \
-    X(SIZE_READ, "the same by the metrics of evictions")                                           \
-    X(SHARE, "how much of what is held is used again, by replica")                                 \
-    X(VOIDS, "what was recorded and never computed")                                               \
-    X(TIER, "bringing back from a tier takes time")                                                \
-    X(RENDERINGS, "what engines make of a prompt, learned")
+    X(KINDS, "kinds of text have their own bytes per token")                                       \
+    X(RULER, "answers place checkpoints at exact tokens")                                          \
+    X(SIZE, "answers' cached tokens teach the cache size")                                         \
+    X(SIZE_READ, "an engine's metrics of evictions teach the cache size")                          \
+    X(SHARE, "the reused share is learned by replica")                                             \
+    X(VOIDS, "recorded prompts that were never computed do not count")                             \
+    X(TIER, "restoring from a cache tier takes time")                                              \
+    X(RENDERINGS, "how engines render prompts is learned")
 
 enum node_ablation {
 #define NODE_ABLATION_NAME(name, says) NODE_WITHOUT_##name,
