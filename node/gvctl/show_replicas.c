@@ -257,20 +257,21 @@ static void put_events_trouble(const json_t *e)
 {
     const char *from = fields_text(e, "from");
     if (fields_equal(e, "state", "contradicts"))
-        printf("its answers contradict its KV-cache events from %s: of %.0f, %.0f had no "
-               "blocks there, %.0f found less or more than was there. Not believed for %.0f min: "
-               "does that feed belong to this engine?\n",
+        printf("answers contradict the KV-cache events from %s: of %.0f answers, %.0f had no "
+               "blocks there, and %.0f found fewer or more. The router ignores the events for "
+               "%.0f min. Check that the feed belongs to this engine.\n",
                from, fields_number(e, "answers"), fields_number(e, "unmatched"),
                fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
     else if (fields_equal(e, "state", "block_size"))
-        printf("its KV-cache events from %s are of no use: its blocks have %.0f tokens, other "
-               "engines' have four other sizes: start more of them with one --block-size (SGLang: "
-               "--page-size)\n",
+        printf("the router cannot use the KV-cache events from %s: blocks have %.0f tokens, and "
+               "other engines have four other sizes. Start engines with the same --block-size "
+               "(SGLang: --page-size).\n",
                from, fields_number(e, "block_tokens"));
     else
-        printf("its KV-cache events from %s are of no use: they do not tell of its tier, or of all "
-               "in a pool that engines share: let the tier publish events, too\n",
-               from);
+        printf(
+            "the router cannot use the KV-cache events from %s: they leave out a cache tier or a "
+            "shared pool. Let the tier publish events, too.\n",
+            from);
 }
 
 /* Lists the first few replicas with useless KV-cache events. */
@@ -305,22 +306,21 @@ static double held_of(const json_t *r)
 
 static const char replicas_legend[] =
     "\n"
-    "HEALTH: avoided replicas are up, and get a request only where no other will do.\n"
-    "WHY: what keeps it from being chosen, and for how long where that is known;\n"
-    "checks:503: its health check fails, by answers of that status;\n"
-    "ranks:4: its data-parallel ranks are chosen instead, NAME@0 and those below it.\n"
-    "MODELS: as many as the engine lists; 2? were learned from clients' requests;\n"
-    "refused: the engine refuses to tell (401 or 403) and none is known; - none is known.\n"
-    "FROM: its source here (gvctl sources; + if there are several), added at run time\n"
-    "(gvctl add), rank: its address has a source, gone from its source, heard of from a\n"
-    "router that names it, or unnamed: no living router names it, and it goes in 16\n"
-    "minutes at most. CHOSEN: by this router alone. REQUESTS: under way there, of all\n"
-    "routers; OTHERS': of these, those of other routers. QUEUE: until what waits there is\n"
-    "computed. CONTEXT: the longest prompt with its answer that it takes, in tokens; -: not\n"
-    "known. CACHE and HELD are thousands of tokens: the size of the replica's KV cache,\n"
-    "and how much of it this router believes to be filled. KNOWN BY: events are the engine's\n"
-    "KV-cache events; answers corrected the size of its cache; inferred is from what it was\n"
-    "sent alone; with events off the label kv-events=off says not to read them.\n";
+    "HEALTH: an avoided replica is up, and gets a request only if no other replica will do.\n"
+    "WHY: why the router does not choose the replica, and for how long if known;\n"
+    "checks:503: health checks fail with this status;\n"
+    "ranks:4: the router chooses the data-parallel ranks instead, NAME@0 and the rows below.\n"
+    "MODELS: number of models that the engine lists; 2?: learned from clients' requests;\n"
+    "refused: the engine answers 401 or 403, and no model is known; -: none is known.\n"
+    "FROM: source at this router (gvctl sources; + if several); added: by gvctl add;\n"
+    "rank: the address has a source; gone: dropped by its source; heard: named by another\n"
+    "router; unnamed: no living router names it, and it disappears within 16 minutes.\n"
+    "CHOSEN: by this router. REQUESTS: in flight, of all routers; OTHERS': of these, of other\n"
+    "routers. QUEUE: time until the waiting prompts are computed. CONTEXT: tokens of prompt\n"
+    "and answer at most; -: unknown. CACHE and HELD: thousands of tokens, the size of the KV\n"
+    "cache and the part that this router believes to be filled. KNOWN BY: events: KV-cache\n"
+    "events; answers: these corrected the cache size; inferred: from routed requests alone;\n"
+    "events off: the label kv-events=off.\n";
 
 int show_replicas(const struct show *how, const json_t *list)
 {

@@ -32,8 +32,8 @@ SHOWN = {
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50k\n", r"b:2 +avoided +errors:4\.1s +",
          r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
-         r"- d:4  its answers contradict its KV-cache events from tcp://d:5: of 80, 60 had no blocks there, 3 found.*for 5 min", r"e:5 are of no use: its blocks have 16 tokens, other engines' have four other sizes: start",
-         r"- f:6  its KV-cache events from tcp://f:6 are of no use: they do not tell of its tier, or of all in a pool that engines share: let the tier publish"],
+         r"- d:4  answers contradict the KV-cache events from tcp://d:5: of 80 answers, 60 had no blocks there, and 3 found.*for 5 min", r"events from \S+e:5: blocks have 16 tokens, and other engines have four other sizes. Start",
+         r"- f:6  the router cannot use the KV-cache events from tcp://f:6: they leave out a cache tier or a shared pool. Let the tier publish"],
         [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50k +events +2\n", r"g:7 +up .* answers, events off +0\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
