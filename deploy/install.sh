@@ -64,5 +64,5 @@ done
 
 if [ "$action" = uninstall ]; then
     find "$DESTDIR$doc" -depth -type d -empty -delete 2>/dev/null || true
-    [ ! -d "$DESTDIR$etc" ] || echo "Left alone: $DESTDIR$etc (settings)"
+    [ ! -d "$DESTDIR$etc" ] || echo "Kept the settings in $DESTDIR$etc"
 fi

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 if ! command -v buildah >/dev/null; then
-    echo "Want buildah: apt-get install buildah" >&2
+    echo "buildah is missing: apt-get install buildah" >&2
     exit 77
 fi
 scratch=$(mktemp -d)

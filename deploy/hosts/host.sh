@@ -25,8 +25,8 @@ put() {
     to=$etc/${1##*/}
     [ -e "$from/$1" ] || return 1
     ! cmp -s "$from/$1" "$to" || return 1
-    install -m "$2" -o root -g grapevine "$from/$1" "$to.new" && mv "$to.new" "$to" || { say "$to cannot be written" >&2; exit 1; }
-    say "$to is new"
+    install -m "$2" -o root -g grapevine "$from/$1" "$to.new" && mv "$to.new" "$to" || { say "cannot write $to" >&2; exit 1; }
+    say "updated $to"
     changed=yes
 }
 
@@ -50,7 +50,7 @@ if [ -e "$from/grapevine.deb" ]; then
         changed=yes
     fi
 fi
-command -v grapevine >/dev/null || { say "grapevine is not installed, and there is no package to install" >&2; exit 1; }
+command -v grapevine >/dev/null || { say "grapevine is not installed: pass a package (rollout.sh --deb FILE)" >&2; exit 1; }
 
 mkdir -p "$etc"
 put cluster.key 640 || true
@@ -71,7 +71,7 @@ if ! systemctl is-active -q grapevine; then
     say "starting"
     systemctl start grapevine
 elif [ -n "$restart" ]; then
-    say "restarting; open answers are finished first"
+    say "restarting after open answers have ended"
     systemctl restart grapevine
 elif [ -z "$changed" ]; then
     say "nothing to do"
@@ -82,7 +82,7 @@ fi
 export GRAPEVINE_CONFIG=$etc/grapevine.yaml
 until gvctl ready >"$from/ready" 2>&1 && gvctl sources >"$from/ready" 2>&1; do
     if [ "$seconds" -le 0 ]; then
-        say "not ready: $(cat "$from/ready")" >&2
+        say "not ready in time: $(cat "$from/ready")" >&2
         exit 1
     fi
     seconds=$((seconds - 1))

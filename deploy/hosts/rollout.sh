@@ -44,7 +44,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 take() { # take FILE NAME: a file that every host gets
     [ -z "$1" ] && return
-    [ -r "$1" ] || { echo "rollout: $1 cannot be read" >&2; exit 1; }
+    [ -r "$1" ] || { echo "rollout: cannot read $1" >&2; exit 1; }
     cp "$1" "$folder/$2"
 }
 take "$deb" grapevine.deb
@@ -54,7 +54,7 @@ take "$config" grapevine.yaml
 take "$here/host.sh" host.sh
 names=$(printf ', %s' "${hosts[@]#*@}")
 sed -i "s|@JOIN@|${names#, }|" "$folder/grapevine.yaml"
-[ -z "$files" ] || [ -d "$files" ] || { echo "rollout: $files is no folder" >&2; exit 1; }
+[ -z "$files" ] || [ -d "$files" ] || { echo "rollout: $files is not a folder" >&2; exit 1; }
 take_files() { # take_files HOST: its own go before those of all
     local from file
     rm -rf "$folder/files"
@@ -74,7 +74,7 @@ on() { # on HOST COMMAND...
     $SSH "$host" "$@"
 }
 for host in "${hosts[@]}"; do # before anything is changed
-    on "$host" true </dev/null || { echo "rollout: $host is not reached; nothing was changed" >&2; exit 1; }
+    on "$host" true </dev/null || { echo "rollout: cannot reach $host; no host was changed" >&2; exit 1; }
 done
 for host in "${hosts[@]}"; do
     [ -z "$files" ] || take_files "${host#*@}"
@@ -83,7 +83,7 @@ for host in "${hosts[@]}"; do
     tar -C "$folder" -cf - . |
         on "$host" "tar -C $there -xf - && $SUDO sh $there/host.sh $there $wait" || status=$?
     on "$host" "$SUDO rm -rf $there" </dev/null
-    [ "$status" -eq 0 ] || { echo "rollout: stopped at $host; those behind it are as they were" >&2; exit 1; }
+    [ "$status" -eq 0 ] || { echo "rollout: failed at $host; the hosts after it are unchanged" >&2; exit 1; }
 done
 if [ ${#hosts[@]} -gt 1 ]; then
     on "${hosts[0]}" "$SUDO env GRAPEVINE_CONFIG=/etc/grapevine/grapevine.yaml gvctl convergence --wait --timeout $wait --members ${#hosts[@]}" </dev/null

@@ -19,10 +19,10 @@ MODEL=demo-model
 FIRST_ADMIN=$(free_port) # of the first router, under all three policies
 step "Watch it work: http://127.0.0.1:$FIRST_ADMIN/ (in a browser on this machine, from now on)"
 step "Grapevine demo: four engines, three routers, the same conversations under three policies"
-say "Each engine is simulated: an exact LRU prefix cache of $CACHE tokens, 10,000 prefill tokens/s,"
-say "decoding that slows with what runs; everything ${SPEED} times as fast as real. 24 coding agents,"
-say "36 chats, 120 questions about twelve documents and 40 one-shot prompts, as real streamed HTTP,"
-say "each request at any of the three routers, which tell each other what they learn."
+say "Each simulated engine has an LRU prefix cache of $CACHE tokens and prefills 10,000 tokens/s;"
+say "decoding slows with the running requests. Time runs ${SPEED} times as fast as real. 24 coding agents,"
+say "36 chats, 120 questions about twelve documents and 40 one-shot prompts send streamed HTTP requests."
+say "Each request goes to a random one of three routers, which share what they learn."
 say
 
 compressed "$SPEED"
@@ -34,7 +34,7 @@ engines_and_routers() { # POLICY
 
 # Prometheus finds the routers of the present policy in a file that it follows.
 observe() {
-    command -v prometheus >/dev/null || die "prometheus is not here (Debian: prometheus)"
+    command -v prometheus >/dev/null || die "Prometheus is not installed: apt-get install prometheus"
     local port rules=$PWD/deploy/prometheus
     port=$(free_port)
     echo '[]' >"$WORK/routers.json"
@@ -69,7 +69,7 @@ sees() { # QUERY: it has a result
 saw() {
     local query='sum by (policy) (max_over_time(grapevine_answered_cached_tokens_total[1h]))
         / sum by (policy) (max_over_time(grapevine_answered_prompt_tokens_total[1h]))'
-    step "What Prometheus saw: the share served from cache, by policy"
+    step "Share of prompt tokens served from cache, by policy, from Prometheus"
     curl -fsS -G "$PROMETHEUS/api/v1/query" --data-urlencode "query=$query" | python3 -c '
 import json, sys
 for row in json.load(sys.stdin)["data"]["result"]:
@@ -92,40 +92,40 @@ for policy in round_robin session cache_aware; do
         --model "$MODEL" --label "$policy" --json "$WORK/$policy.json" >"$WORK/$policy.txt" ||
         { cat "$WORK/$policy.txt" "$WORK"/router-*.log >&2; die "the run failed"; }
     [ -z "${OBSERVE:-}" ] || until_true 20 sees "count(timestamp(up{policy=\"$policy\"}) > $(($(date +%s) + 1))) == $COUNT" ||
-        die "Prometheus does not see the routers any more"
+        die "Prometheus no longer sees the routers"
     [ "$policy" = cache_aware ] || stop "${ENGINE_PIDS[@]}" "${ROUTER_PIDS[@]}"
 done
 
-step "What the clients saw (seconds of the simulated engines)"
+step "Results at the clients (in seconds of the simulated engines)"
 tests/bench/table.py policies "${results[@]}"
 say
 tests/bench/table.py verdict "${results[@]}"
 say
 
 [ -z "${OBSERVE:-}" ] || saw
-step "One conversation, each turn at another router"
+step "One conversation, with each turn at another router"
 tests/bench/turns.py "$MODEL" "${ROUTERS[@]}"
 say
 
-step "What router 1 knows of the others ($BUILD/gvctl --admin ${ADMINS[0]} members)"
+step "Cluster members, seen by router 1 ($BUILD/gvctl --admin ${ADMINS[0]} members)"
 "$BUILD/gvctl" --admin "${ADMINS[0]}" members
 say
-step "Do all three know the same? ($BUILD/gvctl --admin ${ADMINS[0]} convergence --wait)"
+step "Check that all three routers have the same state ($BUILD/gvctl --admin ${ADMINS[0]} convergence --wait)"
 "$BUILD/gvctl" --admin "${ADMINS[0]}" convergence --wait
 say
 
-step "What router 1 believes of the engines now ($BUILD/gvctl --admin ${ADMINS[0]} replicas)"
+step "Replicas, seen by router 1 ($BUILD/gvctl --admin ${ADMINS[0]} replicas)"
 "$BUILD/gvctl" --admin "${ADMINS[0]}" replicas
 say
 
 step "Try it by hand"
 body='{"model":"'$MODEL'","stream":true,"max_tokens":20,"messages":[{"role":"user","content":"Hello, grapevine"}]}'
-[ -n "${KEEP:-}" ] || say "These are stopped now; after make demo KEEP=1 the same lines work, with the ports that it prints:"
+[ -n "${KEEP:-}" ] || say "The demo has stopped its processes. After make demo KEEP=1 these commands work, with the ports that it prints:"
 say "  curl -iN ${ROUTERS[0]}/v1/chat/completions -H 'content-type: application/json' -d '$body'"
-say "  echo '$body' | $BUILD/gvctl --admin ${ADMINS[0]} explain    what each engine would cost, term by term"
-say "  curl ${ADMINS[0]}/metrics    everything it counts"
+say "  echo '$body' | $BUILD/gvctl --admin ${ADMINS[0]} explain    shows the cost at each engine, term by term"
+say "  curl ${ADMINS[0]}/metrics    shows all metrics"
 if [ -n "${KEEP:-}" ]; then
     say
-    say "Left running, logs in $WORK. Stop it with: kill ${PIDS[*]}"
+    say "The demo is still running, with logs in $WORK. Stop it with: kill ${PIDS[*]}"
     trap - EXIT INT TERM
 fi

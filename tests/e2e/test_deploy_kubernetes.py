@@ -216,29 +216,29 @@ class Helm(unittest.TestCase):
                            ("updateStrategy.type=Recreate", "updateStrategy|/updateStrategy"),
                            ("fullnameOverride=my.router", "fullnameOverride"),
                            ("fullnameOverride=1router", "fullnameOverride"),
-                           ("clusterKey.create=false", "name an existingSecret"),
-                           ("clusterKey.entry=k", "k is for an existingSecret"), ("ipFamily=IPv5", "ipFamily"),
+                           ("clusterKey.create=false", "set existingSecret"),
+                           ("clusterKey.entry=k", "k requires existingSecret"), ("ipFamily=IPv5", "ipFamily"),
                            ("autoscaling.enabled=true,autoscaling.cpuUtilization=140,resources.requests.cpu=1",
-                            "never be scaled up"),
-                           ("autoscaling.enabled=true,resources.requests.cpu=null", "wants resources.requests.cpu"),
+                            "never add one"),
+                           ("autoscaling.enabled=true,resources.requests.cpu=null", "set resources.requests.cpu"),
                            ("engines.kubernetes={http://x:1}", "engines.kubernetes|/engines/kubernetes"),
                            ("readinessProbe.exec=1", "readinessProbe"),
-                           ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "taken by another port"),
+                           ("ports.probe=80", "ports.probe|/ports/probe"), ("ports.probe=9090", "another port of the router uses"),
                            ("config.probe-listen=0.0.0.0:1", "set ports.probe"),
                            ("config.kv-events-listen=0.0.0.0:1", "set ports.kvEvents"),
                            ("ports.kvEvents=80", "ports.kvEvents|/ports/kvEvents"),
-                           ("ports.kvEvents=7490", "taken by another port"), ("ports.kvEvents=9091", "taken by another port"),
-                           ("ports.kvEvents=5557,engines.kubernetes=null", "networkPolicy.engines: name the engines"),
+                           ("ports.kvEvents=7490", "another port of the router uses"), ("ports.kvEvents=9091", "another port of the router uses"),
+                           ("ports.kvEvents=5557,engines.kubernetes=null", "networkPolicy.engines: list the engines"),
                            ("networkPolicy.engines=x", "networkPolicy.engines|/networkPolicy/engines"),
-                           ("state.enabled=true,config.state-dir=/a", "config.state-dir: with state.enabled"),
+                           ("state.enabled=true,config.state-dir=/a", "config.state-dir: state.enabled"),
                            ("state.sizeLimit=much", "state.sizeLimit|/state/sizeLimit"),
                            ("tls.secretName=t,config.tls-cert=/a", "set tls.secretName"),
                            ("tls.secretName=t,config.tls-key=/a", "set tls.secretName"),
                            ("clientKeys.secretName=t,config.client-keys-file=/a", "set clientKeys.secretName"),
-                           ("tls.ticketSecretName=t", "session tickets want TLS"), ("tls.secret=t", "tls.*secret"),
-                           ("adminToken.secretName=t,adminToken.entry=", "which entry of the Secret"),
-                           ("adminTls.secretName=t,ports.probe=0", "wants ports.probe .*no pod would become ready"),
-                           ("config.admin-tls-cert=/a,ports.probe=0", "wants ports.probe")):
+                           ("tls.ticketSecretName=t", "session tickets require TLS"), ("tls.secret=t", "tls.*secret"),
+                           ("adminToken.secretName=t,adminToken.entry=", "name the entry of the Secret"),
+                           ("adminTls.secretName=t,ports.probe=0", "set ports.probe .*no pod becomes ready"),
+                           ("config.admin-tls-cert=/a,ports.probe=0", "set ports.probe")):
             self.assertRegex(template("--set", value, ok=False), why, value)
 
     def test_an_older_cluster_is_refused(self):
@@ -366,18 +366,18 @@ class Helm(unittest.TestCase):
         self.assertIn('"endpoint":"tcp://grapevine-kv-events.grapevine:5557"', events)
         self.assertNotIn("networkPolicy is off", events)
         self.assertIn("networkPolicy is off", notes("--set", "ports.kvEvents=5557,networkPolicy.enabled=false"))
-        for line in ("Clients ask at http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
-                     "then http://127.0.0.1:9090/\n", "The admin port has no token: ", "kubectl port-forward too"):
+        for line in ("Clients connect to http://grapevine.grapevine (", "curl http://127.0.0.1:8080/v1/models\n",
+                     "then http://127.0.0.1:9090/\n", "The admin port has no token: ", "from kubectl port-forward"):
             self.assertIn(line, plain)
         said = notes("--set", "tls.secretName=a,service.port=443,clientKeys.secretName=mine,adminTls.secretName=b,"
                      "adminToken.secretName=c")
-        for line in ("Clients ask at https://grapevine.grapevine (from inside the cluster), each with a key of its own",
+        for line in ("Clients connect to https://grapevine.grapevine (from inside the cluster), each with its own key",
                      'curl -k -H "Authorization: Bearer $KEY" https://127.0.0.1:8080/v1/models\n',
                      "in the Secret mine.", "finds the certificate and the token by itself",
                      "-- gvctl replicas\n", "then https://127.0.0.1:9090/\n"):
             self.assertIn(line, said)
         self.assertNotIn("has no token", said)
-        self.assertIn("ask at https://grapevine.grapevine:80 (", notes("--set", "tls.secretName=a"))
+        self.assertIn("connect to https://grapevine.grapevine:80 (", notes("--set", "tls.secretName=a"))
         for text_of in (plain, said, events):
             self.assertLess(max(map(len, text_of.splitlines())), 130)
 

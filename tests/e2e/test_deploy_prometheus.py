@@ -115,7 +115,7 @@ class Promtool(unittest.TestCase):
         self.assertIn("%d rules found" % len(queries), p.stdout + p.stderr)
 
 
-@unittest.skipUnless(tool("prometheus"), "prometheus is not here (Debian: prometheus)")
+@unittest.skipUnless(tool("prometheus"), "Prometheus is not installed (Debian: prometheus)")
 class Demo(unittest.TestCase):
     def test_observed(self):
         p = subprocess.Popen(["tests/bench/demo.sh"], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -124,7 +124,7 @@ class Demo(unittest.TestCase):
         try:
             out, err = p.communicate(timeout=10 * LIMIT)
             self.assertEqual(p.returncode, 0, out + err)
-            shares = re.search(r"What Prometheus saw.*\n((?:  \w+ +[\d.]+ %\n)+)", out)
+            shares = re.search(r"Share of prompt tokens served from cache.*\n((?:  \w+ +[\d.]+ %\n)+)", out)
             self.assertEqual(sorted(line.split()[0] for line in shares[1].splitlines()),
                              ["cache_aware", "round_robin", "session"])
             address = re.search(r"^Prometheus: (http://127\.0\.0\.1:\d+)", out, re.M)[1]

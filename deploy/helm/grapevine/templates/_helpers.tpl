@@ -45,7 +45,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else if .Values.clusterKey.create }}
 {{- include "grapevine.fullname" . }}-key
 {{- else }}
-{{- fail "clusterKey: name an existingSecret, or let it be made (create)" }}
+{{- fail "clusterKey: set existingSecret, or set create: true" }}
 {{- end }}
 {{- end }}
 
@@ -122,31 +122,31 @@ replica-api-key-file: /etc/grapevine/engine-key/{{ .Values.engineKey.entry }}
 {{- $config := .Values.config | default dict }}
 {{- $adminTls := or .Values.adminTls.secretName (hasKey $config "admin-tls-cert") }}
 {{- if and $adminTls (not .Values.ports.probe) }}
-{{- fail "adminTls: an admin port with TLS wants ports.probe (9091), a port without TLS for probes and Prometheus: with ports.probe=0 they ask the admin port, and no pod would become ready" }}
+{{- fail "adminTls: set ports.probe (9091). Probes and Prometheus need a port without TLS; with ports.probe=0 they use the admin port, and no pod becomes ready" }}
 {{- end }}
 {{- if and .Values.tls.ticketSecretName (not .Values.tls.secretName) }}
-{{- fail "tls.ticketSecretName: session tickets want TLS, tls.secretName" }}
+{{- fail "tls.ticketSecretName: session tickets require TLS: set tls.secretName" }}
 {{- end }}
 {{- if and .Values.adminToken.secretName (not (or .Values.adminToken.entry .Values.adminToken.readEntry)) }}
-{{- fail "adminToken.entry: which entry of the Secret is the token? (readEntry: the one for reading)" }}
+{{- fail "adminToken.entry: name the entry of the Secret that is the token (readEntry: the token for reading)" }}
 {{- end }}
 {{- if and (include "grapevine.makesKey" .) (ne .Values.clusterKey.entry "cluster.key") }}
-{{- fail (printf "clusterKey.entry: the Job that makes the Secret names its entry cluster.key; %s is for an existingSecret of yours" .Values.clusterKey.entry) }}
+{{- fail (printf "clusterKey.entry: %s requires existingSecret: the Job that creates the Secret always names the entry cluster.key" .Values.clusterKey.entry) }}
 {{- end }}
 {{- $ports := list (int .Values.ports.http) (int .Values.ports.admin) (int .Values.ports.gossip) }}
 {{- if has (int .Values.ports.probe) $ports }}
-{{- fail (printf "ports.probe: %v is taken by another port of the router" .Values.ports.probe) }}
+{{- fail (printf "ports.probe: another port of the router uses %v: choose a free one" .Values.ports.probe) }}
 {{- end }}
 {{- if .Values.ports.kvEvents }}
 {{- if has (int .Values.ports.kvEvents) (append $ports (int .Values.ports.probe)) }}
-{{- fail (printf "ports.kvEvents: %v is taken by another port of the router" .Values.ports.kvEvents) }}
+{{- fail (printf "ports.kvEvents: another port of the router uses %v: choose a free one" .Values.ports.kvEvents) }}
 {{- end }}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.engines) (not .Values.engines.kubernetes) }}
-{{- fail "networkPolicy.engines: name the engines that may connect to ports.kvEvents: engines.kubernetes names no namespace of theirs" }}
+{{- fail "networkPolicy.engines: list the engines that may connect to ports.kvEvents, because engines.kubernetes names no namespace" }}
 {{- end }}
 {{- end }}
 {{- if and .Values.state.enabled (hasKey $config "state-dir") }}
-{{- fail "config.state-dir: with state.enabled the chart sets it. Leave out one of the two" }}
+{{- fail "config.state-dir: state.enabled already sets it: remove one of the two" }}
 {{- end }}
 {{- end }}
 
@@ -170,17 +170,17 @@ ipFamilyPolicy: PreferDualStack
 {{- define "grapevine.cpuUtilization" -}}
 {{- $cpu := dig "requests" "cpu" "" .Values.resources | toString }}
 {{- if not $cpu }}
-{{- fail "autoscaling: wants resources.requests.cpu, of which it counts per cent" }}
+{{- fail "autoscaling: set resources.requests.cpu, because cpuUtilization is a percentage of it" }}
 {{- end }}
 {{- $milli := ternary (trimSuffix "m" $cpu | float64) (mulf (float64 $cpu) 1000) (hasSuffix "m" $cpu) }}
 {{- if le $milli 0.0 }}
-{{- fail (printf "resources.requests.cpu: %s is no amount of CPU that the autoscaler could count by" $cpu) }}
+{{- fail (printf "resources.requests.cpu: the autoscaler needs more than 0, not %s" $cpu) }}
 {{- end }}
 {{- $asked := int .Values.autoscaling.cpuUtilization }}
 {{- if eq $asked 0 }}
 {{- divf 70000.0 $milli | floor | int | max 1 }}
 {{- else if gt (mulf $asked $milli) 90000.0 }}
-{{- fail (printf "autoscaling.cpuUtilization: %d %% of %s is more than 0.9 of a core. A router computes in one thread, so it would never be scaled up: leave it 0, for 0.7 of a core" $asked $cpu) }}
+{{- fail (printf "autoscaling.cpuUtilization: %d %% of %s is more than 0.9 of a core. A router has one thread, so the autoscaler would never add one. Set 0, which means 0.7 of a core" $asked $cpu) }}
 {{- else }}
 {{- $asked }}
 {{- end }}
@@ -202,7 +202,7 @@ ipFamilyPolicy: PreferDualStack
 {{- end }}
 {{- range $name, $value := .Values.config }}
 {{- if hasKey $own $name }}
-{{- fail (printf "config.%s is made by the chart: set %s" $name (get $own $name)) }}
+{{- fail (printf "config.%s: set %s instead: the chart makes this setting" $name (get $own $name)) }}
 {{- end }}
 {{- end -}}
 {{- $any := include "grapevine.any" . -}}
