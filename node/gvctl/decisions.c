@@ -82,13 +82,13 @@ static void print_line(const struct show *how, const json_t *answer, const json_
 
 static const char legend[] =
     "\n"
-    "WHY: cached (nobody holds more of the prompt), cheaper (another holds more and is\n"
-    "busier), cold (nobody holds any), due (slow, and had less than its speed deserves),\n"
-    "only, load (no prompt) or maker (of the stored response). PROMPT and CACHED are tokens\n"
-    "as predicted, TOLD those from the cache as the engine reports them. FIRST: until the\n"
-    "first token, EXPECTED: as it was predicted. END: how the attempt ended; cut or\n"
-    "queue_full, the request failed so; retried, it went on without this attempt.\n"
-    "gvctl explain, and -o json here, have the costs term by term.\n";
+    "WHY: cached (no replica holds more of the prompt), cheaper (another holds more but costs\n"
+    "more), cold (no replica holds any), due (slow, and had less than its speed deserves),\n"
+    "only (no other could), load (no prompt) or maker (of the stored response). PROMPT and\n"
+    "CACHED: predicted tokens; TOLD: cached tokens that the engine reports. FIRST: time to\n"
+    "first token; EXPECTED: the prediction. END: how the attempt ended; after cut or\n"
+    "queue_full the request failed, after retried another attempt followed.\n"
+    "gvctl explain, and -o json here, show the costs term by term.\n";
 
 int decisions(const struct given *g)
 {

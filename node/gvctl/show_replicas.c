@@ -255,23 +255,19 @@ static void show_not_up(const json_t *list)
 /* Explains why the router ignores the KV-cache events that it reads, and the remedy. */
 static void put_events_trouble(const json_t *e)
 {
-    const char *from = fields_text(e, "from");
+    printf("KV-cache events from %s %s", fields_text(e, "from"), fields_text(e, "state_text"));
     if (fields_equal(e, "state", "contradicts"))
-        printf("answers contradict the KV-cache events from %s: of %.0f answers, %.0f had no "
-               "blocks there, and %.0f found fewer or more. The router ignores the events for "
-               "%.0f min. Check that the feed belongs to this engine.\n",
-               from, fields_number(e, "answers"), fields_number(e, "unmatched"),
+        printf(": of %.0f answers, %.0f had no blocks there, and %.0f found fewer or more. The "
+               "router tries the events again in %.0f min. Check that the feed belongs to this "
+               "engine.\n",
+               fields_number(e, "answers"), fields_number(e, "unmatched"),
                fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
     else if (fields_equal(e, "state", "block_size"))
-        printf("the router cannot use the KV-cache events from %s: blocks have %.0f tokens, and "
-               "other engines have four other sizes. Start engines with the same --block-size "
-               "(SGLang: --page-size).\n",
-               from, fields_number(e, "block_tokens"));
+        printf(". Blocks here have %.0f tokens. Start engines with the same --block-size (SGLang: "
+               "--page-size).\n",
+               fields_number(e, "block_tokens"));
     else
-        printf(
-            "the router cannot use the KV-cache events from %s: they leave out a cache tier or a "
-            "shared pool. Let the tier publish events, too.\n",
-            from);
+        printf(". Let the tier publish events, too.\n");
 }
 
 /* Lists the first few replicas with useless KV-cache events. */

@@ -362,17 +362,29 @@ void kv_readers_replay_ended(struct kv_readers *rs, unsigned feed, uint64_t now_
 
 /* --- for operators --------------------------------------------------------------------------- */
 
+static const struct {
+    const char *text, *phrase;
+} readings[] = {
+    [KV_READING_NOT] = {"off", "are not read, because the label kv-events is off"},
+    [KV_READING_AWAY] = {"away", "are unreachable"},
+    [KV_READING_BEGINS] = {"begins", "are awaited"},
+    [KV_READING_LIVE] = {"live", "are read"},
+    [KV_READING_DOUBTS] = {"doubts", "lack messages"},
+    [KV_READING_CONTRADICTS] = {"contradicts", "are ignored, because answers contradict them"},
+    [KV_READING_BLOCK_SIZE] = {"block_size", "are unusable, because other engines' blocks have "
+                                             "four other sizes"},
+    [KV_READING_SILENT_TIER] = {"silent_tier", "are unusable, because they leave out a cache tier "
+                                               "or a shared pool"},
+};
+
 const char *kv_reading_text(enum kv_reading reading)
 {
-    static const char *const texts[] = {[KV_READING_NOT] = "off",
-                                        [KV_READING_AWAY] = "away",
-                                        [KV_READING_BEGINS] = "begins",
-                                        [KV_READING_LIVE] = "live",
-                                        [KV_READING_DOUBTS] = "doubts",
-                                        [KV_READING_CONTRADICTS] = "contradicts",
-                                        [KV_READING_BLOCK_SIZE] = "block_size",
-                                        [KV_READING_SILENT_TIER] = "silent_tier"};
-    return texts[reading];
+    return readings[reading].text;
+}
+
+const char *kv_reading_phrase(enum kv_reading reading)
+{
+    return readings[reading].phrase;
 }
 
 /* The use of a feed with messages in order. */

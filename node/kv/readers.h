@@ -155,6 +155,9 @@ enum kv_reading {
 /* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts",
  * "block_size", "silent_tier". */
 const char *kv_reading_text(enum kv_reading reading);
+/* The same as the end of a sentence about the replica's KV-cache events, for the page and gvctl:
+ * "are read". */
+const char *kv_reading_phrase(enum kv_reading reading);
 
 struct kv_reading_row {
     const char *from; /* the endpoint; borrowed until the feed is closed */

@@ -344,6 +344,7 @@ void node_router_events_write(const struct node_router *r, unsigned replica, uin
     const struct kv_reader_stats *s = &row.stats;
     json_object_begin(w);
     json_put_cstr(w, "state", kv_reading_text(row.reading));
+    json_put_cstr(w, "state_text", kv_reading_phrase(row.reading));
     json_put_bool(w, "speaks", row.speaks);
     json_put_cstr(w, "from", row.from);
     json_put_u64(w, "blocks", s->tree.held);

@@ -145,16 +145,13 @@ export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.
 // Returns the source of knowledge about a replica's cache, appended to "believed held".
 export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', its size by its answers', inferred: ', inferred from what it was sent' })[r.cache_from] || '';
 
-const STATES = { away: 'are not reached', begins: 'are awaited', live: 'are read', doubts: 'lack messages', contradicts: 'are not believed, for its answers contradict them',
-  block_size: 'are of no use, for other engines\' blocks have four other sizes', silent_tier: 'are of no use, for they do not tell of its tier, or of all in a shared pool' };
-
 // Describes this router's reader of the replica's KV-cache events; empty: not read here.
 export function eventsText(e) {
   if (!e) return '';
-  if (e.state === 'off') return 'Events are not read: the label kv-events is off.';
+  if (e.state === 'off') return `Events ${e.state_text}.`;
   const until = e.believed_in_ms ? `, for ${ago(e.believed_in_ms)} more` : '';
   const reads = e.state === 'live' && !e.speaks ? ', in case the router that speaks of them goes' : '';
-  return `Events from ${e.from} ${STATES[e.state] || e.state}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `
+  return `Events from ${e.from} ${e.state_text}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `
     + `Of ${count(e.answers, 'answer')} the blocks of ${whole(e.tied)} are known, of ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} found what events said, ${whole(e.contradicted)} did not.`;
 }
 
