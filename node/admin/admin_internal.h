@@ -52,6 +52,12 @@ struct admin_seen {
         out_ms[ADMIN_FLAPS_OUTS]; /* times of the last ones; the next goes to outs % their count */
 };
 
+/* Unix times of what routers' digests said, as far as somebody asked; 0: it was not so. */
+struct admin_agreed {
+    uint64_t equal_ms;     /* the last time that they were equal */
+    uint64_t not_since_ms; /* the first time after it that they were not */
+};
+
 struct admin {
     struct admin_config config;
     struct proxy *proxy;
@@ -63,6 +69,7 @@ struct admin {
     unsigned add_count;
     struct admin_events *events;
     struct admin_live *live;
+    struct admin_agreed agreed;
     uint64_t since_ms; /* Unix time of the start */
     uint64_t watched_ms;
     struct admin_refusal refusals[ADMIN_REFUSALS_MAX];
@@ -115,6 +122,8 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
 /* For node_replication_events(); the context is the admin. */
 MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *out);
 uint64_t admin_unix_ms(const struct admin *a);
+/* Records since when all routers' digests are equal, or are not. */
+void admin_saw_digests(struct admin *a, bool equal);
 /* Returns the time of the event, which has milliseconds, or the replication's if later. */
 uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
 /* Makes events of changes and updates the attention list, every ADMIN_WATCH_MS. */

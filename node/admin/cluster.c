@@ -97,6 +97,15 @@ void admin_asks_free(struct admin *a)
     }
 }
 
+void admin_saw_digests(struct admin *a, bool equal)
+{
+    uint64_t now_ms = admin_unix_ms(a);
+    if (equal)
+        a->agreed = (struct admin_agreed){.equal_ms = now_ms};
+    else if (a->agreed.not_since_ms == 0)
+        a->agreed.not_since_ms = now_ms;
+}
+
 static int write_answers(const struct admin_ask *ask, struct slice nodes, struct buf *out)
 {
     if (nodes.len == 0)
@@ -106,11 +115,15 @@ static int write_answers(const struct admin_ask *ask, struct slice nodes, struct
     json_put_cstr(&w, "self", ask->admin->config.name);
     if (ask->kind == NODE_CALL_DIGESTS) {
         unsigned differ = node_digests_differ(nodes);
+        admin_saw_digests(ask->admin, differ == 0);
         json_put_bool(&w, "equal", differ == 0);
         json_key(&w, "differ");
         node_digests_differ_write(differ, &w);
         json_put_bool(&w, "joining", (differ & NODE_DIGESTS_JOINING) != 0);
         json_put_bool(&w, "comparable", (differ & NODE_DIGESTS_INCOMPARABLE) == 0);
+        json_put_u64(&w, "now_ms", admin_unix_ms(ask->admin));
+        json_put_u64(&w, "equal_ms", ask->admin->agreed.equal_ms);
+        json_put_u64(&w, "not_since_ms", ask->admin->agreed.not_since_ms);
     }
     json_key(&w, "nodes");
     json_raw(&w, nodes);

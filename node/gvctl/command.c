@@ -45,7 +45,9 @@ static const struct command rows[] = {
      .call = CALL(CONVERGENCE),
      .options = "wait members",
      .help = "exit 0 if all routers hold the same state, 1 if not",
-     .more = "With --wait it asks again until they do, also a router that does not listen yet.\n"
+     .more = "If they do not, it says about what, and since when as far as somebody has asked.\n"
+             "-v adds digests. With --wait it asks again until they do, also a router that does\n"
+             "not listen yet.\n"
              "\n"
              "  gvctl convergence --wait --members 3 --timeout 10"},
     {.name = "events",

@@ -98,28 +98,16 @@ json_t *problems_take(const struct given *g, const struct survey *s, bool differ
     return out;
 }
 
-static const char *how_long(double ms, char out[32])
-{
-    double s = ms > 0 ? ms / 1000 : 0;
-    if (s < 90)
-        (void)snprintf(out, 32, "%.0f s", s);
-    else if (s < 5400)
-        (void)snprintf(out, 32, "%.0f min", s / 60);
-    else
-        (void)snprintf(out, 32, "%.0f h", s / 3600);
-    return out;
-}
-
 static void print_item(const struct show *how, const json_t *item, double now_ms)
 {
     const char *severity = fields_text(item, "severity");
-    char since[32];
+    char since[SHOW_TIME_BYTES];
     double since_ms = fields_number(item, "since_ms");
     bool red = strcmp(severity, "red") == 0;
     printf("%s%-12s%s %s", red ? show_colour(how, false) : "", severity, red ? show_plain(how) : "",
            fields_text(item, "what"));
     if (since_ms > 0)
-        printf(", for %s", how_long(now_ms - since_ms, since));
+        printf(", for %s", show_how_long((now_ms - since_ms) / 1000, since));
     printf("\n%-12s hurts %s; next: %s\n", "", fields_text(item, "hurts"),
            fields_text(item, "command"));
 }

@@ -18,6 +18,20 @@ const char *show_plain(const struct show *how)
     return how->colour ? "\033[0m" : "";
 }
 
+const char *show_how_long(double s, char out[SHOW_TIME_BYTES])
+{
+    s = s > 0 ? s : 0;
+    if (s < 90)
+        (void)snprintf(out, SHOW_TIME_BYTES, "%.0f s", s);
+    else if (s < 5400)
+        (void)snprintf(out, SHOW_TIME_BYTES, "%.0f min", s / 60);
+    else if (s < 172800)
+        (void)snprintf(out, SHOW_TIME_BYTES, "%.0f h", s / 3600);
+    else
+        (void)snprintf(out, SHOW_TIME_BYTES, "%.0f days", s / 86400);
+    return out;
+}
+
 int show_names(const json_t *answer)
 {
     const json_t *list = json_is_array(answer) ? answer : json_object_get(answer, "members");

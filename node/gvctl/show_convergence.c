@@ -60,18 +60,6 @@ static void show_generations(json_t *nodes)
     json_decref(counts);
 }
 
-static bool all_answered(json_t *nodes)
-{
-    const char *name;
-    json_t *node;
-    json_object_foreach(nodes, name, node)
-    {
-        if (json_object_get(node, "error") != NULL)
-            return false;
-    }
-    return true;
-}
-
 static void show_differ(const json_t *answer)
 {
     size_t i;
@@ -85,53 +73,120 @@ static void show_differ(const json_t *answer)
     show_generations(json_object_get(answer, "nodes"));
 }
 
-/* Prints the reason for the difference: only the first, which explains the others. */
-static void show_why_not(const json_t *answer, unsigned members)
+/* --- in a sentence --------------------------------------------------------------------------- */
+
+/* A class of the state in words; a class of a later version has its own name. */
+static const char *class_words(const char *class)
 {
-    json_t *nodes = json_object_get(answer, "nodes");
+    static const char *const words[][2] = {
+        {"registry", "which replicas there are, or what an operator asked of them"},
+        {"index", "which replica holds which prefix"},
+        {"poison", "which requests kill engines"},
+        {"reports", "load and learned speeds"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strcmp(words[i][0], class) == 0)
+            return words[i][1];
+    }
+    return class;
+}
+
+/* Prints the routers for which `is` holds as "r1", or "r1, r2"; the count. */
+static unsigned print_routers(json_t *nodes, bool is(const json_t *node))
+{
     const char *name;
     json_t *node;
-    unsigned silent = 0;
+    unsigned count = 0;
     json_object_foreach(nodes, name, node)
     {
-        if (json_object_get(node, "error") != NULL)
-            printf("%s%s", silent++ == 0 ? "not equal: " : ", ", name);
+        if (is(node))
+            printf("%s%s", count++ == 0 ? "" : ", ", name);
     }
-    if (silent > 0) {
-        printf(" did not answer");
-        return;
-    }
-    if (fields_is(answer, "equal")) {
-        printf("too few: %zu of %u router%s", json_object_size(nodes), members,
-               fields_plural(members));
-        return;
-    }
-    unsigned joining = 0;
+    return count;
+}
+
+static bool is_silent(const json_t *node)
+{
+    return json_object_get(node, "error") != NULL;
+}
+
+static bool is_joining(const json_t *node)
+{
+    return !is_silent(node) && !json_is_true(json_object_get(node, "ready"));
+}
+
+static bool any_router(json_t *nodes, bool is(const json_t *node))
+{
+    const char *name;
+    json_t *node;
     json_object_foreach(nodes, name, node)
     {
-        if (!json_is_true(json_object_get(node, "ready")))
-            printf("%s%s", joining++ == 0 ? "not equal: " : ", ", name);
+        if (is(node))
+            return true;
     }
-    if (joining > 0)
-        printf(joining == 1 ? " is joining" : " are joining");
-    else if (json_is_false(json_object_get(answer, "comparable")))
-        printf("not comparable: the routers keep no time slice in common");
-    else
-        printf("not equal (what was just learned may still be on its way)");
+    return false;
+}
+
+/* Since when, as far as somebody has asked this router. */
+static void print_since(const json_t *answer)
+{
+    double now = fields_number(answer, "now_ms"), since = fields_number(answer, "not_since_ms"),
+           equal = fields_number(answer, "equal_ms");
+    char text[SHOW_TIME_BYTES];
+    if (since > 0 && now >= since)
+        printf(", for %s", show_how_long((now - since) / 1000, text));
+    printf(".");
+    if (equal > 0 && now >= equal)
+        printf(" They last agreed %s ago.", show_how_long((now - equal) / 1000, text));
+}
+
+static void print_disagreement(const json_t *answer)
+{
+    size_t i;
+    const json_t *class, *differ = json_object_get(answer, "differ");
+    printf("The routers do not agree");
+    json_array_foreach(differ, i, class)
+    {
+        printf("%s%s", i == 0 ? " on " : "; nor on ", class_words(json_string_value(class)));
+    }
+    print_since(answer);
+    printf("\nNews may still be on its way: gvctl convergence --wait asks until they agree.");
+}
+
+/* Why they do not; the first of the reasons, because it explains the others. */
+static void print_why_not(const json_t *answer, unsigned members)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    if (any_router(nodes, is_silent)) {
+        printf("It is not known whether the routers agree: ");
+        (void)print_routers(nodes, is_silent);
+        printf(" did not answer.");
+    } else if (fields_is(answer, "equal")) {
+        printf("Too few routers: %zu of %u. Those that live agree.", json_object_size(nodes),
+               members);
+    } else if (any_router(nodes, is_joining)) {
+        printf("The routers do not agree yet: ");
+        unsigned count = print_routers(nodes, is_joining);
+        printf(" %s joining.", count == 1 ? "is" : "are");
+    } else if (json_is_false(json_object_get(answer, "comparable"))) {
+        printf("The routers' states cannot be compared: they keep no time slice in common. Compare "
+               "their clocks and settings (gvctl members).");
+    } else {
+        print_disagreement(answer);
+    }
 }
 
 static void show_verdict(const struct show *how, const json_t *answer, unsigned members)
 {
-    bool equal = fields_is(answer, "equal");
     size_t count = json_object_size(json_object_get(answer, "nodes"));
-    bool good_news = equal && count >= members;
+    bool good_news = show_convergence_equal(answer, members);
     printf("%s", show_colour(how, good_news));
     if (!good_news)
-        show_why_not(answer, members);
+        print_why_not(answer, members);
     else if (count > 1)
-        printf("equal: all %zu living routers hold the same state", count);
+        printf("All %zu living routers hold the same state.", count);
     else
-        printf("equal: there is one living router");
+        printf("There is one living router: none differs from it.");
     printf("%s\n", show_plain(how));
     json_t *lost = json_object_get(answer, "not_asked");
     const char *name;
@@ -139,10 +194,12 @@ static void show_verdict(const struct show *how, const json_t *answer, unsigned 
     unsigned shown = 0;
     json_object_foreach(lost, name, state)
     {
-        printf("%s%s (%s)", shown++ == 0 ? "not asked: " : ", ", name, json_string_value(state));
+        printf("%s%s (%s)", shown++ == 0 ? "Not asked: " : ", ", name, json_string_value(state));
     }
-    printf("%s", shown > 0 ? "\n" : "");
+    printf("%s", shown > 0 ? ".\n" : "");
 }
+
+/* --- digests --------------------------------------------------------------------------------- */
 
 static void show_digests(const struct show *how, json_t *nodes)
 {
@@ -186,11 +243,13 @@ int show_convergence(const struct show *how, const json_t *answer, unsigned memb
     json_t *nodes = json_object_get(answer, "nodes");
     if (!json_is_object(nodes))
         return ERR_SYNTAX;
-    show_digests(how, nodes);
-    printf("\n");
-    if (!fields_is(answer, "equal") && all_answered(nodes))
-        show_differ(answer);
     show_verdict(how, answer, members);
+    if (!how->wide)
+        return 0;
+    printf("\n");
+    if (!fields_is(answer, "equal") && !any_router(nodes, is_silent))
+        show_differ(answer);
+    show_digests(how, nodes);
     if (how->verbose)
         printf(
             "\n"

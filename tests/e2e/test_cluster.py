@@ -132,27 +132,26 @@ class Members(Clustered):
         status, out, err = gvctl("convergence", admin=early.admin_port)
         if early.admin("GET", "/readyz").status == 503:  # for 3 s
             self.assertEqual((status, err), (1, ""))
-            self.assertIn("not equal: r0 is joining", out)
+            self.assertIn("The routers do not agree yet: r0 is joining.", out)
             self.assertEqual(early.admin("GET", "/convergence").json["equal"], False)
         early.stop()
         nodes = self.cluster(3, [e])
-        self.assertIn("equal: all 3 living routers", self.converge(nodes[0], 3))
+        self.assertIn("All 3 living routers hold the same state", self.converge(nodes[0], 3))
         status, out, err = gvctl("convergence", "--members", "5", admin=nodes[0].admin_port)
         self.assertEqual((status, err), (1, ""))
-        self.assertIn("too few: 3 of 5 routers", out)
+        self.assertIn("Too few routers: 3 of 5.", out)
         nodes[2].signal(signal.SIGKILL)
         nodes[2].stopped = True
         nodes[2].wait()
         status, out, err = gvctl("convergence", admin=nodes[0].admin_port)
-        if "not asked" not in out:  # it is not known to be dead yet
+        if "Not asked" not in out:  # it is not known to be dead yet
             self.assertEqual((status, err), (1, ""))
-            self.assertIn("not equal: r3 did not answer", out)
+            self.assertIn("It is not known whether the routers agree: r3 did not answer.", out)
             self.assertNotIn("on its way", out)
-            self.assertNotIn("classes that differ", out)
         wait_for(lambda: self.members(nodes[0])["r3"]["state"] == "dead", "r3 dead")
         out = self.converge(nodes[0], 2)
-        self.assertIn("equal: all 2 living routers", out)
-        self.assertIn("not asked: r3 (dead)", out)
+        self.assertIn("All 2 living routers hold the same state", out)
+        self.assertIn("Not asked: r3 (dead).", out)
 
     def test_convergence_in_words(self):
         """Momentary states of a cluster, at a router that reports them for as long as it is asked."""
@@ -161,23 +160,53 @@ class Members(Clustered):
         joins = dict(fine, ready=False)
         gone = {"error": "connection refused"}
         dead = {"equal": True, "not_asked": {"r2": "dead"}, "nodes": {"r1": fine}}
-        for said, words_in, words_not in (
-                ({"equal": False, "nodes": {"r1": joins}}, ["not equal: r1 is joining"], []),
-                ({"equal": False, "nodes": {"r1": joins, "r2": joins}}, ["r1, r2 are joining"], []),
+        since = {"now_ms": 1767229200000, "equal_ms": 1767229150000, "not_since_ms": 1767229159000}
+        for said, sentence, below, words_in, words_not in (
+                ({"equal": False, "nodes": {"r1": joins}}, "The routers do not agree yet: r1 is joining.", "", [], []),
+                ({"equal": False, "nodes": {"r1": joins, "r2": joins}},
+                 "The routers do not agree yet: r1, r2 are joining.", "", [], []),
                 ({"equal": False, "differ": ["index"], "nodes": {"r1": fine, "r2": gone}},
-                 ["not equal: r2 did not answer", "r2  ", "connection refused"],
-                 ["on its way", "classes that differ"]),
-                ({"equal": False, "comparable": False, "nodes": {"r1": fine, "r2": other}}, ["not comparable"], []),
-                ({"equal": False, "comparable": True, "differ": ["index"], "nodes": {"r1": fine, "r2": other}},
-                 ["on its way", "classes that differ: index", "time slices that differ: 7"], ["not answer"]),
-                (dead, ["equal: there is one living router", "not asked: r2 (dead)"], ["not equal"])):
+                 "It is not known whether the routers agree: r2 did not answer.", "",
+                 ["r2  ", "connection refused"], ["classes that differ"]),
+                ({"equal": False, "comparable": False, "nodes": {"r1": fine, "r2": other}},
+                 "The routers' states cannot be compared: they keep no time slice in common. Compare their clocks and "
+                 "settings (gvctl members).", "", [], []),
+                (dict(since, equal=False, comparable=True, differ=["registry", "index"], nodes={"r1": fine, "r2": other}),
+                 "The routers do not agree on which replicas there are, or what an operator asked of them; nor on which "
+                 "replica holds which prefix, for 41 s. They last agreed 50 s ago.",
+                 "News may still be on its way: gvctl convergence --wait asks until they agree.\n",
+                 ["classes that differ: registry, index", "time slices that differ: 7"], ["not answer"]),
+                ({"equal": False, "comparable": True, "differ": ["later"], "nodes": {"r1": fine, "r2": other}},
+                 "The routers do not agree on later.", None, [], []),
+                (dead, "There is one living router: none differs from it.", "Not asked: r2 (dead).\n", [], [])):
             admin = self.engine().closes(answer_json(said))
             status, out, err = gvctl("convergence", admin=admin.port)
             self.assertEqual((status, err), (0 if said["equal"] else 1, ""), out)
+            self.assertEqual(out.split("\n")[0], sentence)
+            if below is not None:
+                self.assertEqual(out, sentence + "\n" + below, "digests are for -v")
+            status, out, err = gvctl("convergence", "-v", admin=admin.port)
+            self.assertIn("REGISTRY", out)
             for word in words_in:
                 self.assertIn(word, out)
             for word in words_not:
                 self.assertNotIn(word, out)
+
+    def test_since_when_they_do_not_agree(self):
+        """As far as somebody asked: the router keeps when all were equal, and the first time that they were not."""
+        nodes = self.cluster(2, [self.engine()])
+        self.converge(nodes[0], 2)
+        equal = nodes[0].admin("GET", "/convergence").json
+        while not equal["equal"]:  # reports of loads are on their way now and then
+            equal = nodes[0].admin("GET", "/convergence").json
+        self.assertEqual((equal["equal_ms"], equal["not_since_ms"]), (equal["now_ms"], 0))
+        nodes[1].signal(signal.SIGSTOP)
+        first = nodes[0].admin("GET", "/convergence").json
+        nodes[1].signal(signal.SIGCONT)
+        if first["nodes"].get("r2", {}).get("error"):  # else it was dead already
+            self.assertGreaterEqual(first["not_since_ms"], equal["equal_ms"])
+            self.assertGreaterEqual(first["equal_ms"], equal["equal_ms"])
+        self.converge(nodes[0], 2)
 
     def test_who_waits_for_agreement_waits_for_the_start_too(self):
         port = closed_port()
@@ -188,7 +217,7 @@ class Members(Clustered):
         self.node("r2", [], join=first)
         out, err = p.communicate(timeout=60)
         self.assertEqual((p.returncode, err), (0, b""))
-        self.assertIn(b"equal: all 2 living routers", out)
+        self.assertIn(b"All 2 living routers hold the same state", out)
         status, _, err = gvctl("convergence", "--wait", "--timeout", "1", admin=closed_port())
         self.assertEqual(status, 1)
         self.assertIn("Is grapevine running?", err)
@@ -201,7 +230,7 @@ class Members(Clustered):
             self.assertEqual((status, out), (1, ""))
             self.assertIn("did not answer within 1 s", err)
         wait_for(lambda: self.members(nodes[0])["r3"]["state"] == "dead", "r3 dead")
-        self.assertIn("not asked: r3 (dead)", self.converge(nodes[0], 2))
+        self.assertIn("Not asked: r3 (dead).", self.converge(nodes[0], 2))
         nodes[2].signal(signal.SIGCONT)
         self.wait_alive(nodes[0], ["r1", "r2", "r3"])
         self.converge(nodes[0], 3)
@@ -209,13 +238,13 @@ class Members(Clustered):
     def test_a_question_ends_with_who_dies_of_it(self):
         """The request has to come before r2 is believed dead, which takes a moment: if not, the test tries once
         more."""
-        nodes, out = self.cluster(2, [self.engine()]), "not asked"
+        nodes, out = self.cluster(2, [self.engine()]), "Not asked"
         for _ in range(10):
             self.wait_alive(nodes[0], ["r1", "r2"])
             nodes[1].signal(signal.SIGSTOP)
-            _, out, _ = gvctl("convergence", admin=nodes[0].admin_port)
+            _, out, _ = gvctl("convergence", "-v", admin=nodes[0].admin_port)
             nodes[1].signal(signal.SIGCONT)
-            if "not asked" not in out:
+            if "Not asked" not in out:
                 break
         self.assertIn("r2 did not answer", out)
         self.assertNotIn("time", out, "it was given up before the time was up")

@@ -141,7 +141,7 @@ class Differs(Clustered):
         self.assertEqual((answer["equal"], answer["comparable"]), (False, False))
         status, out, _ = gvctl("convergence", admin=first.admin_port)
         self.assertEqual(status, 1)
-        self.assertIn("not comparable", out)
+        self.assertIn("cannot be compared", out)
         name = 'reconcile_rounds_total{result="incomparable"}'
         wait_for(lambda: first.metric(name) > 0, "a round without a result", LIMIT)
         for talk in talks.values():  # nor was anything taken over by then

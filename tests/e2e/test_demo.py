@@ -64,7 +64,7 @@ class Demo(unittest.TestCase):
         self.assertEqual([(t[0], t[2]) for t in turns], [(str(i + 1), str(i % 3 + 1)) for i in range(6)])
         self.assertGreater(int(turns[3][5]), 0, "router 1 knows what it sent in the first turn")
         self.assertEqual(len([line for line in self.part(out, "What router 1 knows") if " alive " in line]), 3)
-        self.assertIn("\nequal: all 3 living routers", out)
+        self.assertIn("\nAll 3 living routers hold the same state", out)
         # On a machine with occasional pauses an engine may be avoided for a moment.
         believed = self.part(out, "What router 1 believes")
         self.assertEqual(len([line for line in believed if re.search(r" (up|avoided) ", line)]), 4, believed)

@@ -129,7 +129,7 @@ def story_rollout(fleet):
     fleet.hosts[first].run("rm", "-r", "/etc/grapevine/replicas.new")
     # All three.
     status, out, err = fleet.rollout("root@" + first, *others)
-    if status != 0 or "equal: all 3 living routers" not in out:
+    if status != 0 or "All 3 living routers hold the same state" not in out:
         raise SystemExit("the first rollout: %s%s" % (out, err))
     expect([fleet.asked(a) for a in all_hosts], [["start grapevine"]] * 3, "each was started once")
     mode = fleet.hosts[first].run("stat", "-c", "%a %U %G", "/etc/grapevine/cluster.key").strip()
@@ -188,7 +188,7 @@ def story_secure(fleet):
     expect(fleet.asked(hosts[0]), [], "nothing was started")
     p = subprocess.run(["bash", "-euc", commands("Make the files") + commands("Bare hosts") + 'echo "key: $KEY"'],
                        cwd=fleet.folder, env=fleet.env, capture_output=True, text=True)
-    for what in ("equal: all 3 living routers", '"id":"', "ready\n", "3 alive; ", "key: gv-"):
+    for what in ("All 3 living routers hold the same state", '"id":"', "ready\n", "3 alive; ", "key: gv-"):
         if p.returncode != 0 or what not in p.stdout:
             raise SystemExit("as the page says, %s: %s%s" % (what, p.stdout, p.stderr))
     key, files = re.search(r"key: (\S+)", p.stdout)[1], at()

@@ -32,7 +32,7 @@ class Lab(unittest.TestCase):
             finally:
                 subprocess.run(["pkill", "-9", "-s", str(p.pid)])
         self.assertEqual(p.returncode, 0, out)
-        for what in ("equal: all 3 living routers", '"object":"list"', "ready\n"):
+        for what in ("All 3 living routers hold the same state", '"object":"list"', "ready\n"):
             self.assertIn(what, out)
 
 

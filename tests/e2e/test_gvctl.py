@@ -70,7 +70,7 @@ SHOWN = {
          r"r3: it was killed", r"version: 1\.0 \(1\), 1\.1 \(1\)"],
         [r"  r2 +unmet +10\.0\.0\.2:7 +1\.1 +12\.5 +\S+ +0\.25 +0 +0 +- +123k"]),
     ("convergence",): ("GET", "/convergence", {"equal": True, "nodes": {"r1": NODE, "r2": NODE}},
-                       [r"r1 +1 +2 +4 +5\n", r"equal: all 2 living routers hold the same state"],
+                       [r"^All 2 living routers hold the same state\.\n$"],
                        [r"r1 +1 +2 +4 +5 +0 +0\n"]),
     ("decisions",): ("GET", "/decisions", {"since_ms": 1, "changed": 4, "decisions": [
         {"id": 1, "time_ms": 1767229199870, "choice": "a:1", "why": "cached", "prompt_tokens": 5210, "cached_tokens": 4900,

@@ -197,7 +197,7 @@ class Readme(unittest.TestCase):
                       % (first, some), text)
         self.assertRegex(text, r'grapevine_answered_prompt_tokens_total\{replica="%s",model="m"\} [1-9]'
                          % re.escape(first))
-        self.assertEqual(text.count("equal: all 3 living routers"), 2, text)
+        self.assertEqual(text.count("All 3 living routers hold the same state"), 2, text)
 
         self.assertEqual(self.running(), [])
         self.assertEqual(self.files(), files)

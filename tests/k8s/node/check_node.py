@@ -147,7 +147,7 @@ class RealNode(unittest.TestCase):
             return error.code
 
     def test_1_it_runs_as_the_manifests_stand(self):
-        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+        self.assertIn("All 3 living routers hold the same state", self.gvctl("convergence", "--wait", "--members", "3"))
         self.assertIn("replicas     2: 2 up", self.gvctl("status"))
         self.assertEqual([p["status"].get("containerStatuses", [{}])[0].get("restartCount") for p in self.routers()], [0] * 3)
 
@@ -163,7 +163,7 @@ class RealNode(unittest.TestCase):
         wait_for(lambda: len(self.pods()) == 3, "the old ones have drained and are gone", limit=60)
         self.assertEqual(load.end(), [])
         print("\n    %d requests, none failed" % load.good)
-        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+        self.assertIn("All 3 living routers hold the same state", self.gvctl("convergence", "--wait", "--members", "3"))
 
     def test_4_evictions(self):
         """One at a time, as during a node's drain; unready pods block none."""
@@ -219,7 +219,7 @@ class RealNode(unittest.TestCase):
         self.kubectl(*MINE, "rollout", "restart", "deployment/grapevine")
         self.rolled()
         wait_for(lambda: len(self.pods()) == 3, "the old ones have drained and are gone", limit=60)
-        self.assertIn("equal: all 3 living routers", self.gvctl("convergence", "--wait", "--members", "3"))
+        self.assertIn("All 3 living routers hold the same state", self.gvctl("convergence", "--wait", "--members", "3"))
         self.assertIn("replicas     2: 2 up", self.gvctl("status"))
         router = self.routers()[0]["status"]["podIP"]
         engine, other = self.address("inference", "app%3Dvllm"), self.address("monitoring", "app%3Dstranger")
