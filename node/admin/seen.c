@@ -62,6 +62,42 @@ static bool read_query(struct exchange *x, const struct http_head *head, unsigne
     return false;
 }
 
+/* Texts that a query for decisions borrows. */
+struct filters {
+    char model[NODE_DECISION_NAME_BYTES * 2], replica[NODE_REPLICA_NAME_BYTES];
+};
+
+/* Reads ?failed=, slow_ms=, reason=, model= and replica=. False: answers 400. */
+static bool read_filters(struct exchange *x, const struct http_head *head, struct filters *f,
+                         struct node_decisions_query *q)
+{
+    char reason[16];
+    uint64_t failed = 0;
+    bool given;
+    const char *wrong = NULL;
+    if (!read_number(head, "failed", &given, &failed) || failed > 1)
+        wrong = "failed";
+    if (!read_number(head, "slow_ms", &given, &q->slow_ms))
+        wrong = "slow_ms";
+    if (!admin_query(head, SLICE("model"), f->model, sizeof f->model))
+        wrong = "model";
+    if (!admin_query(head, SLICE("replica"), f->replica, sizeof f->replica))
+        wrong = "replica";
+    bool whole = admin_query(head, SLICE("reason"), reason, sizeof reason);
+    q->has_reason = admin_query_has(head, SLICE("reason"));
+    if (q->has_reason && (!whole || !node_reason_parse(slice_of_cstr(reason), &q->reason)))
+        wrong = "reason";
+    q->failed = failed == 1;
+    q->model = slice_of_cstr(f->model);
+    q->replica = slice_of_cstr(f->replica);
+    if (wrong == NULL)
+        return true;
+    exchange_answer_error(x, 400, slice_of_cstr(wrong),
+                          "Want failed=0 or 1, slow_ms= a whole number, model= and replica= names, "
+                          "and reason=load, maker, only, cold, cached, cheaper or due.");
+    return false;
+}
+
 /* Writes this router's name, and the start time of the numbers, which begin anew after a
  * restart. */
 static void put_who(const struct admin *a, struct json_writer *w)
@@ -75,8 +111,9 @@ void admin_decisions(struct admin *a, struct exchange *x, const struct http_head
 {
     const struct node_decisions *d = a->config.decisions;
     struct node_decisions_query q;
+    struct filters filters;
     struct buf out = {0};
-    if (!read_query(x, head, NODE_DECISIONS_MAX, &q))
+    if (!read_query(x, head, NODE_DECISIONS_MAX, &q) || !read_filters(x, head, &filters, &q))
         return;
     struct json_writer w = json_writer_of(&out);
     json_object_begin(&w);

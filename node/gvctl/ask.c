@@ -21,8 +21,7 @@ static int append_encoded(struct buf *out, const char *text)
     return err;
 }
 
-/* Appends NAME=VALUE to the query; `name` may have more after a "=". NULL: nothing. */
-static int add_query(struct buf *out, const char *name, const char *value)
+int ask_query(struct buf *out, const char *name, const char *value)
 {
     if (value == NULL)
         return 0;
@@ -38,15 +37,15 @@ static int write_target(const struct given *g, const struct command *c, const ch
     bool reason = c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE;
     int err = buf_append_cstr(out, call->path);
     if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: use the name */
-        err = add_query(out, call->argument, argument);
+        err = ask_query(out, call->argument, argument);
     if (err == 0)
-        err = add_query(out, "model", g->model);
+        err = ask_query(out, "model", g->model);
     if (err == 0)
-        err = add_query(out, "engine", g->engine);
+        err = ask_query(out, "engine", g->engine);
     if (err == 0)
-        err = add_query(out, "all", g->all ? "1" : NULL);
+        err = ask_query(out, "all", g->all ? "1" : NULL);
     if (err == 0)
-        err = add_query(out, "format", reason ? "json" : NULL);
+        err = ask_query(out, "format", reason ? "json" : NULL);
     return err == 0 ? buf_append_char(out, '\0') : err;
 }
 

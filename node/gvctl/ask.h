@@ -19,6 +19,9 @@ MUST_USE int ask_command(const struct given *g, const struct command *c, const c
 /* Returns the JSON of an answer, owned by the caller. For a table or sentences, anything that a
  * terminal would obey is escaped (plain.h). NULL: no JSON. */
 json_t *ask_parse(const struct given *g, struct slice text);
+/* Appends ?NAME=VALUE, or &NAME=VALUE if the target has a query, and encodes special characters.
+ * `name` may have more after a "=". NULL: nothing. */
+MUST_USE int ask_query(struct buf *target, const char *name, const char *value);
 /* Returns a GET with the command line's settings. */
 struct call ask_call(const struct given *g, const char *target);
 /* Sends a GET to the router of the command line. Returns the JSON of a status 200. Otherwise

@@ -87,11 +87,14 @@ static const struct command rows[] = {
              "  gvctl explain --all request.json"},
     {.name = "decisions",
      .run = COMMAND_DECISIONS,
-     .options = "interval follow last",
+     .options = "interval follow last failed slow model replica reason",
      .help = "the last choices, why, and how they ended; --follow",
      .more =
          "With --follow the last that have ended are shown, then each once its request has ended;\n"
-         "with -o json a line each."},
+         "with -o json a line each. Several filters hold together.\n"
+         "\n"
+         "  gvctl decisions --failed --replica 10.0.0.1:8000\n"
+         "  gvctl decisions --slow 5 --model llama --last 100"},
     {.name = "ready",
      .call = CALL(READYZ),
      .parse = parse_ready,

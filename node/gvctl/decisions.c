@@ -1,9 +1,11 @@
 #include "node/gvctl/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "node/gvctl/ask.h"
 #include "node/gvctl/columns.h"
 #include "node/gvctl/fields.h"
 #include "node/gvctl/ring.h"
@@ -20,7 +22,8 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* Adds the request's result if the status does not show it: "200 broken, cut". */
+/* Returns the end of the attempt, and the request's result if the status does not show it: "200
+ * broken, cut". */
 static const char *end_of(const json_t *outcome, char out[48])
 {
     static const char *const said[] = {"cut", "queue_full", "retried"};
@@ -30,73 +33,117 @@ static const char *end_of(const json_t *outcome, char out[48])
         return "under way";
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         result = fields_equal(outcome, "result", said[i]) ? said[i] : result;
-    (void)snprintf(out, 48, "%s %s%s%s", number_of(outcome, "status", 1, 0, status),
+    bool answered = json_is_number(json_object_get(outcome, "status"));
+    (void)snprintf(out, 48, "%s%s%s%s%s",
+                   answered ? number_of(outcome, "status", 1, 0, status) : "", answered ? " " : "",
                    fields_text(outcome, "end"), result[0] != '\0' ? ", " : "", result);
+    for (char *c = out; *c != '\0'; c++)
+        *c = (char)(*c == '_' ? ' ' : *c);
     return out;
 }
 
-enum { NAME_LEAST = 21, OTHER_COLUMNS = 64 }; /* of a line without the replica's name */
+enum {
+    NAME_LEAST = 21,
+    OTHER_COLUMNS = 59, /* of a line without the replica's name and WHY */
+    END_WIDTH = 18,
+    WHY_ROOM = 40,   /* with fewer columns WHY has its own line, */
+    WHY_INDENT = 14, /* below the replica's name */
+};
 
-/* Returns the replica in a column as wide as the longest name. */
-static const char *replica_of(const struct show *how, const json_t *answer, const char *name,
-                              char out[COLUMNS_TEXT_BYTES])
+/* Returns the width of the replica's column: that of the longest name. */
+static unsigned replica_width(const struct show *how, const json_t *answer)
 {
     const json_t *list = json_object_get(answer, "decisions");
-    return columns_fit(
-        name, columns_width(list, "choice", NAME_LEAST, how->wide ? 0 : OTHER_COLUMNS), out);
+    return columns_width(list, "choice", NAME_LEAST, how->wide ? 0 : OTHER_COLUMNS);
+}
+
+/* Prints WHY after a line of `used` columns, or below it if the terminal has no room there. */
+static void print_why(const struct show *how, const char *why, unsigned used)
+{
+    unsigned all = columns_of_terminal();
+    bool below = !how->wide && all > 0 && all < used + WHY_ROOM;
+    printf("%s%*s", below ? "\n" : "", below ? WHY_INDENT : 2, "");
+    if (how->wide)
+        printf("%s", why);
+    else
+        columns_wrap(why, below ? WHY_INDENT : used + 2);
+    (void)putchar('\n');
 }
 
 static void print_head(const struct show *how, const json_t *answer)
 {
-    bool wide = how->wide;
     char replica[COLUMNS_TEXT_BYTES];
-    printf("%-12s  %s  %-7s  %6s  %6s  %7s  %s", "TIME",
-           replica_of(how, answer, "REPLICA", replica), "WHY", "PROMPT", "CACHED", "FIRST s",
-           wide ? "END                     " : "END");
-    if (wide)
-        printf("  %6s  %9s  %8s  %7s  %-12s  %s", "TOLD", "EXPECTED", "TOTAL s", "ATTEMPT", "MODEL",
-               "REQUEST");
-    (void)putchar('\n');
+    unsigned width = replica_width(how, answer);
+    printf("%-12s  %s  %6s  %6s  %7s  %-*s", "TIME", columns_fit("REPLICA", width, replica),
+           "PROMPT", "CACHED", "FIRST s", END_WIDTH, "END");
+    if (how->wide)
+        printf("  %6s  %9s  %8s  %7s  %-12s  %-32s", "TOLD", "EXPECTED", "TOTAL s", "ATTEMPT",
+               "MODEL", "REQUEST");
+    print_why(how, "WHY", width + OTHER_COLUMNS);
 }
 
 static void print_line(const struct show *how, const json_t *answer, const json_t *d)
 {
     const json_t *outcome = json_object_get(d, "outcome");
     char text[8][48], replica[COLUMNS_TEXT_BYTES];
-    printf("%-12s  %s  %-7s  %6s  %6s  %7s  ", ring_clock(d, "time_ms", "%H:%M:%S", true, text[0]),
-           replica_of(how, answer, fields_text(d, "choice"), replica), fields_text(d, "why"),
+    unsigned width = replica_width(how, answer);
+    printf("%-12s  %s  %6s  %6s  %7s  %-*s", ring_clock(d, "time_ms", "%H:%M:%S", true, text[0]),
+           columns_fit(fields_text(d, "choice"), width, replica),
            number_of(d, "prompt_tokens", 1, 0, text[1]),
            number_of(d, "cached_tokens", 1, 0, text[2]),
-           number_of(outcome, "ttft_ms", 0.001, 3, text[3]));
-    const char *end = end_of(outcome, text[4]);
-    if (!how->wide) {
-        printf("%s\n", end);
-        return;
-    }
-    printf("%-24s  %6s  %9s  %8s  %7s  %-12s  %s\n", end,
-           number_of(outcome, "cached_tokens", 1, 0, text[1]),
-           number_of(d, "ttft_s", 1, 3, text[2]), number_of(outcome, "ms", 0.001, 3, text[3]),
-           number_of(d, "attempt", 1, 0, text[5]), fields_text(d, "model"),
-           fields_text(d, "request"));
+           number_of(outcome, "ttft_ms", 0.001, 3, text[3]), END_WIDTH, end_of(outcome, text[4]));
+    if (how->wide)
+        printf("  %6s  %9s  %8s  %7s  %-12s  %-32s",
+               number_of(outcome, "cached_tokens", 1, 0, text[1]),
+               number_of(d, "ttft_s", 1, 3, text[2]), number_of(outcome, "ms", 0.001, 3, text[3]),
+               number_of(d, "attempt", 1, 0, text[5]), fields_text(d, "model"),
+               fields_text(d, "request"));
+    /* An older router has only the word. */
+    print_why(how, fields_text(d, fields_has_text(d, "why_text") ? "why_text" : "why"),
+              width + OTHER_COLUMNS);
 }
 
 static const char legend[] =
     "\n"
-    "WHY: cached (no replica holds more of the prompt), cheaper (another holds more but costs\n"
-    "more), cold (no replica holds any), due (slow, and had less than its speed deserves),\n"
-    "only (no other could), load (no prompt) or maker (of the stored response). PROMPT and\n"
-    "CACHED: predicted tokens; TOLD: cached tokens that the engine reports. FIRST: time to\n"
-    "first token; EXPECTED: the prediction. END: how the attempt ended; after cut or\n"
-    "queue_full the request failed, after retried another attempt followed.\n"
+    "PROMPT and CACHED: predicted tokens; TOLD: cached tokens that the engine reports. FIRST:\n"
+    "time to first token; EXPECTED: the prediction. END: how the attempt ended; after cut or\n"
+    "queue full the request failed, after retried another attempt followed. WHY: what decided\n"
+    "for the replica; times are costs.\n"
     "gvctl explain, and -o json here, show the costs term by term.\n";
+
+/* The filters of the command line as a query, which the caller frees. */
+static struct buf filter_of(const struct given *g)
+{
+    struct buf query = {0};
+    char slow[24];
+    (void)snprintf(slow, sizeof slow, "%u000", g->slow_s);
+    bool good = buf_append_char(&query, '?') == 0 && /* so that each one begins with & */
+                ask_query(&query, "failed", g->failed ? "1" : NULL) == 0 &&
+                ask_query(&query, "slow_ms", g->slow_s > 0 ? slow : NULL) == 0 &&
+                ask_query(&query, "model", g->model) == 0 &&
+                ask_query(&query, "replica", g->replica) == 0 &&
+                ask_query(&query, "reason", g->reason) == 0 && buf_append_char(&query, '\0') == 0;
+    if (!good)
+        abort();
+    return query;
+}
 
 int decisions(const struct given *g)
 {
-    static const struct ring ring = {.name = "decisions",
-                                     .followed = "&ended=1",
-                                     .most = NODE_DECISIONS_MAX,
-                                     .head = print_head,
-                                     .line = print_line,
-                                     .legend = legend};
-    return ring_show(g, &ring);
+    struct buf filter = filter_of(g);
+    const struct ring ring = {.name = "decisions",
+                              .followed = "&ended=1",
+                              .filter = filter.at + 1,
+                              .most = NODE_DECISIONS_MAX,
+                              .head = print_head,
+                              .line = print_line,
+                              .legend = legend};
+    if (filter.len > RING_FILTER_MAX) {
+        (void)fputs("gvctl: --model or --replica is too long\n", stderr);
+        buf_free(&filter);
+        return EXIT_FAILURE;
+    }
+    int status = ring_show(g, &ring);
+    buf_free(&filter);
+    return status;
 }

@@ -114,6 +114,7 @@ static const char legend[] =
 
 static const struct ring ring = {.name = "events",
                                  .followed = "",
+                                 .filter = "",
                                  .most = ADMIN_EVENTS_MAX,
                                  .head = print_head,
                                  .line = print_line,

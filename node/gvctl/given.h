@@ -24,6 +24,9 @@ struct given {
     const char *session;
     const char *engine;
     const char *model;
+    const char *replica, *reason;
+    bool failed;
+    unsigned slow_s; /* 0: not given */
     bool all;
     bool wait;
     unsigned members;

@@ -7,7 +7,7 @@
 #include "node/gvctl/ask.h"
 #include "node/gvctl/print.h"
 
-enum { LAST_DEFAULT = 32 /* without --last */, TARGET_BYTES = 128 };
+enum { LAST_DEFAULT = 32 /* without --last */, TARGET_BYTES = 1024 };
 
 /* The position of the last answer. */
 struct seen {
@@ -110,8 +110,11 @@ static int show_last(const struct given *g, const struct ring *ring)
     char target[TARGET_BYTES], count[16] = "";
     int status;
     if (g->last > 0)
-        (void)snprintf(count, sizeof count, "?n=%u", ring_wanted(g, ring));
-    (void)snprintf(target, sizeof target, "/%s%s", ring->name, count);
+        (void)snprintf(count, sizeof count, "&n=%u", ring_wanted(g, ring));
+    int path = snprintf(target, sizeof target, "/%s", ring->name);
+    (void)snprintf(target + path, sizeof target - (size_t)path, "%s%s", count, ring->filter);
+    if (target[path] == '&')
+        target[path] = '?';
     json_t *answer = ask_for(g, ring, target, false, &status);
     if (answer == NULL)
         return EXIT_FAILURE;
@@ -129,8 +132,8 @@ static bool follow_once(const struct given *g, const struct ring *ring, void *co
     size_t n = ring->most;
     while (n == ring->most) {
         char target[TARGET_BYTES];
-        (void)snprintf(target, sizeof target, "/%s?n=%u%s&changed=%lld", ring->name, ring->most,
-                       ring->followed, (long long)seen->changed);
+        (void)snprintf(target, sizeof target, "/%s?n=%u%s%s&changed=%lld", ring->name, ring->most,
+                       ring->followed, ring->filter, (long long)seen->changed);
         json_t *answer = ask_for(g, ring, target, true, status);
         if (answer == NULL)
             return false;
@@ -167,8 +170,8 @@ static int follow(const struct given *g, const struct ring *ring)
     struct seen seen = {0};
     char target[TARGET_BYTES];
     int status;
-    (void)snprintf(target, sizeof target, "/%s?n=%u%s", ring->name, ring_wanted(g, ring),
-                   ring->followed);
+    (void)snprintf(target, sizeof target, "/%s?n=%u%s%s", ring->name, ring_wanted(g, ring),
+                   ring->followed, ring->filter);
     json_t *answer = ask_for(g, ring, target, false, &status);
     if (answer == NULL)
         return EXIT_FAILURE;

@@ -9,11 +9,12 @@
 #include "base/err.h"
 #include "node/gvctl/given.h"
 
-enum { RING_CLOCK_BYTES = 32 };
+enum { RING_CLOCK_BYTES = 32, RING_FILTER_MAX = 800 /* of a query */ };
 
 struct ring {
     const char *name;     /* of the call and of the answer's list: "decisions" */
     const char *followed; /* further query for following, "&ended=1" or "" */
+    const char *filter;   /* further query of each call, "&failed=1" or "" */
     unsigned most;        /* entries that a router keeps and returns in an answer */
     /* `answer` contains the entries; NULL: none yet. */
     void (*head)(const struct show *how, const json_t *answer);

@@ -32,6 +32,20 @@ const char *show_how_long(double s, char out[SHOW_TIME_BYTES])
     return out;
 }
 
+const char *show_short_number(double n, char out[SHOW_NUMBER_BYTES])
+{
+    static const char units[] = " kMGTP";
+    unsigned u = 0;
+    while (n >= 9999.5 && u + 2 < sizeof units) {
+        n /= 1000;
+        u++;
+    }
+    (void)snprintf(out, SHOW_NUMBER_BYTES, u > 0 && n < 100 ? "%.1f%c" : "%.0f%c", n, units[u]);
+    if (u == 0)
+        out[strlen(out) - 1] = '\0';
+    return out;
+}
+
 int show_names(const json_t *answer)
 {
     const json_t *list = json_is_array(answer) ? answer : json_object_get(answer, "members");

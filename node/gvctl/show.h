@@ -25,6 +25,9 @@ const char *show_plain(const struct show *how);
 /* A time that has passed, as people say it: "41 s", "12 min", "7 h", "3 days". */
 enum { SHOW_TIME_BYTES = 32 };
 const char *show_how_long(double s, char out[SHOW_TIME_BYTES]);
+/* 1234 -> "1234", 12345 -> "12.3k". */
+enum { SHOW_NUMBER_BYTES = 16 };
+const char *show_short_number(double n, char out[SHOW_NUMBER_BYTES]);
 
 /* Each prints a table to stdout. ERR_SYNTAX if the answer has an unexpected form. */
 MUST_USE int show_replicas(const struct show *how, const json_t *answer);

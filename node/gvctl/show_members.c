@@ -5,21 +5,6 @@
 
 enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24, COLUMNS_MAX = 8 /* --json shows all */ };
 
-/* 1234 -> "1.2k" */
-static const char *short_number(double n, char out[16])
-{
-    static const char units[] = " kMGTP";
-    unsigned u = 0;
-    while (n >= 9999.5 && u + 2 < sizeof units) {
-        n /= 1000;
-        u++;
-    }
-    (void)snprintf(out, 16, u > 0 && n < 100 ? "%.1f%c" : "%.0f%c", n, units[u]);
-    if (u == 0)
-        out[strlen(out) - 1] = '\0';
-    return out;
-}
-
 const char *show_member_state(const json_t *m)
 {
     if (json_is_true(json_object_get(m, "duplicate_name")))
@@ -41,21 +26,18 @@ const char *show_member_state(const json_t *m)
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 
-/* Returns the start of the router's life and the number of increments, for becoming ready or
- * denying its death: "21:18:01 +1", or the day if not today. */
-static const char *life_of(const json_t *m, char out[32])
+/* Returns the age of the router's life. With `risen` the number of increments follows, for becoming
+ * ready or denying its death: "7 h ago +1". */
+static const char *life_of(const json_t *m, bool risen, char out[48])
 {
-    time_t now = time(NULL);
-    time_t at = (time_t)(json_integer_value(json_object_get(m, "epoch_ms")) / 1000);
-    long long risen = json_integer_value(json_object_get(m, "incarnation")) & 0xffff;
-    struct tm today;
-    struct tm then;
-    if (localtime_r(&now, &today) == NULL || localtime_r(&at, &then) == NULL)
+    char ago[SHOW_TIME_BYTES];
+    double began_s = fields_number(m, "epoch_ms") / 1000;
+    long long times = json_integer_value(json_object_get(m, "incarnation")) & 0xffff;
+    if (began_s <= 0)
         return "-";
-    bool same_day = today.tm_year == then.tm_year && today.tm_yday == then.tm_yday;
-    size_t n = strftime(out, 16, same_day ? "%H:%M:%S" : "%Y-%m-%d", &then);
-    if (risen > 0)
-        (void)snprintf(out + n, 32 - n, " +%lld", risen);
+    int n = snprintf(out, 48, "%s ago", show_how_long((double)time(NULL) - began_s, ago));
+    if (risen && times > 0 && n > 0)
+        (void)snprintf(out + n, 48 - (size_t)n, " +%lld", times);
     return out;
 }
 
@@ -64,7 +46,7 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
     static const char *const counts[] = {"packets_in", "packets_out", "bytes_in", "bytes_out"};
     const char *state = show_member_state(m);
     bool self = fields_is(m, "self");
-    char life[32], text[16];
+    char life[48], text[SHOW_NUMBER_BYTES];
     table_row(t, self ? '*' : ' ');
     table_cell(t, "%s", fields_text(m, "name"));
     table_cell(t, "%s", state);
@@ -75,7 +57,7 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
         table_cell(t, "-");
     else
         table_cell(t, "%.1f", fields_number(m, "lag_ms"));
-    table_cell(t, "%s", life_of(m, life));
+    table_cell(t, "%s", life_of(m, how->verbose, life));
     for (unsigned i = 0; i < 8 && self; i++)
         table_cell(t, "%s", "");
     if (self)
@@ -86,10 +68,10 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
     /* "-": has not sent a vector yet */
     table_cell(t, "%s",
                json_is_number(json_object_get(m, "lacks_of_ours"))
-                   ? short_number(fields_number(m, "lacks_of_ours"), text)
+                   ? show_short_number(fields_number(m, "lacks_of_ours"), text)
                    : "-");
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-        table_cell(t, "%s", short_number(fields_number(m, counts[i]), text));
+        table_cell(t, "%s", show_short_number(fields_number(m, counts[i]), text));
 }
 
 /* Prints "version: 0.1.0 (3)": the number of living members for each value, if there are at least
@@ -145,17 +127,17 @@ static void show_index(const json_t *stats)
 {
     const json_t *state = json_object_get(stats, "state");
     const json_t *repair = json_object_get(json_object_get(stats, "reconcile"), "last_round");
-    char text[3][16];
+    char text[3][SHOW_NUMBER_BYTES];
     printf("\nindex: %s entries in %sB of %sB\n",
-           short_number(fields_number(state, "index_entries"), text[0]),
-           short_number(fields_number(state, "index_bytes_used"), text[1]),
-           short_number(fields_number(state, "index_bytes_max"), text[2]));
+           show_short_number(fields_number(state, "index_entries"), text[0]),
+           show_short_number(fields_number(state, "index_bytes_used"), text[1]),
+           show_short_number(fields_number(state, "index_bytes_max"), text[2]));
     if (json_is_object(repair))
         printf("last comparison: with %s, %.1f s ago: %s; %.0f differences, %sB, %.1f ms\n",
                fields_text(repair, "with"), fields_number(repair, "ago_ms") / 1000,
                fields_text(repair, "result"), fields_number(repair, "differences"),
-               short_number(fields_number(repair, "bytes_out") + fields_number(repair, "bytes_in"),
-                            text[0]),
+               show_short_number(
+                   fields_number(repair, "bytes_out") + fields_number(repair, "bytes_in"), text[0]),
                fields_number(repair, "took_ms"));
 }
 
@@ -174,12 +156,12 @@ static void show_frames(const json_t *stats)
     json_object_foreach(types, type, unused)
     {
         const json_t *ways[] = {json_object_get(in, type), json_object_get(sent, type)};
-        char text[4][16];
+        char text[4][SHOW_NUMBER_BYTES];
         printf("  %-12s %9s %9s %9s %9s\n", type,
-               short_number(fields_number(ways[0], "frames"), text[0]),
-               short_number(fields_number(ways[1], "frames"), text[1]),
-               short_number(fields_number(ways[0], "bytes"), text[2]),
-               short_number(fields_number(ways[1], "bytes"), text[3]));
+               show_short_number(fields_number(ways[0], "frames"), text[0]),
+               show_short_number(fields_number(ways[1], "frames"), text[1]),
+               show_short_number(fields_number(ways[0], "bytes"), text[2]),
+               show_short_number(fields_number(ways[1], "bytes"), text[3]));
     }
     json_decref(types);
 }
@@ -219,8 +201,9 @@ static void show_vectors(const json_t *members)
 
 static const char members_legend[] =
     "\n"
-    "* is the router that was asked; all is as it sees it. STARTED: +2, it announced itself\n"
-    "twice since: it became ready, or denied its death. HEARD: since its last packet. DELTAS:\n"
+    "* is the router that was asked; all is as it sees it. STARTED: by its own clock; +2, it\n"
+    "announced itself twice since: it became ready, or denied its death. HEARD: since its last "
+    "packet. DELTAS:\n"
     "of it that are known here and not applied yet; LAG: the age of the oldest. LACKS: deltas\n"
     "of ours that it has not told to have applied. VECTOR: up to which delta of each router\n"
     "(column) each (row) has applied all; above 8 routers --json has it. FRAME: what the\n"

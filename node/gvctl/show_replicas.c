@@ -292,12 +292,12 @@ static void show_events_trouble(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Thousands of tokens; computed from prompt bytes and the replica's bytes per token. */
+/* Returns tokens, computed from prompt bytes and the replica's bytes per token. */
 static double held_of(const json_t *r)
 {
     double per_token = fields_number(json_object_get(r, "learned"), "bytes_per_token");
     double bytes = fields_number(json_object_get(r, "cache"), "present_bytes");
-    return bytes / (per_token > 0 ? per_token : 4) / 1000;
+    return bytes / (per_token > 0 ? per_token : 4);
 }
 
 static const char replicas_legend[] =
@@ -313,8 +313,8 @@ static const char replicas_legend[] =
     "router; unnamed: no living router names it, and it disappears within 16 minutes.\n"
     "CHOSEN: by this router. REQUESTS: in flight, of all routers; OTHERS': of these, of other\n"
     "routers. QUEUE: time until the waiting prompts are computed. CONTEXT: tokens of prompt\n"
-    "and answer at most; -: unknown. CACHE and HELD: thousands of tokens, the size of the KV\n"
-    "cache and the part that this router believes to be filled. KNOWN BY: events: KV-cache\n"
+    "and answer at most; -: unknown. CACHE and HELD: tokens (50.0k: fifty thousand), the size of\n"
+    "the KV cache and the part that this router believes to be filled. KNOWN BY: events: KV-cache\n"
     "events; answers: these corrected the cache size; inferred: from routed requests alone;\n"
     "events off: the label kv-events=off.\n";
 
@@ -349,7 +349,7 @@ int show_replicas(const struct show *how, const json_t *list)
         const json_t *learned = json_object_get(r, "learned");
         const json_t *cache = json_object_get(r, "cache");
         const char *health = show_replica_health(r);
-        char models[16], source[24], why[SHOW_WHY_BYTES];
+        char models[16], source[24], why[SHOW_WHY_BYTES], number[SHOW_NUMBER_BYTES];
         table_row(&t, ' ');
         table_cell(&t, "%s", fields_text(r, "name"));
         table_cell(&t, "%s", health);
@@ -366,8 +366,8 @@ int show_replicas(const struct show *how, const json_t *list)
         table_cell(&t, "%.0f", fields_number(learned, "prefill_tokens_per_s"));
         table_cell(&t, json_is_number(json_object_get(r, "context_tokens")) ? "%.0f" : "-",
                    fields_number(r, "context_tokens"));
-        table_cell(&t, "%.0fk", fields_number(cache, "tokens") / 1000);
-        table_cell(&t, "%.0fk", held_of(r));
+        table_cell(&t, "%s", show_short_number(fields_number(cache, "tokens"), number));
+        table_cell(&t, "%s", show_short_number(held_of(r), number));
         table_cell(&t, "%s%s", fields_has_text(cache, "from") ? fields_text(cache, "from") : "-",
                    fields_equal(json_object_get(r, "events"), "state", "off") ? ", events off"
                                                                               : "");

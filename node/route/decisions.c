@@ -287,6 +287,41 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
+/* The row of another replica that holds most of the prompt, or with `cheapest` costs least. */
+static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
+                                        bool cheapest)
+{
+    const struct row *found = NULL;
+    for (unsigned i = 0; i < e->rows; i++) {
+        const struct row *row = &e->table[i];
+        bool better =
+            !found || (cheapest ? worth(&row->candidate, e->has_costs) <
+                                      worth(&found->candidate, e->has_costs)
+                                : row->candidate.cached_tokens > found->candidate.cached_tokens);
+        if (i != e->chosen && better)
+            found = row;
+    }
+    return found ? (struct node_reason_row){&found->candidate, name_of(r, found)}
+                 : (struct node_reason_row){NULL, slice_of("", 0)};
+}
+
+static void put_why_text(struct json_writer *w, const struct node_router *r, const struct entry *e)
+{
+    char words[NODE_REASON_WORDS_BYTES];
+    const struct row *chosen = &e->table[e->chosen];
+    struct node_reason_facts facts = {
+        .reason = e->reason,
+        .attempt = e->attempt,
+        .prompt_tokens = e->prompt_tokens,
+        .has_costs = e->has_costs,
+        .displaced_weight = e->displaced_weight,
+        .chosen = {&chosen->candidate, name_of(r, chosen)},
+        .most = other_row(r, e, false),
+        .next = other_row(r, e, true),
+    };
+    json_put_cstr(w, "why_text", node_reason_words(&facts, words));
+}
+
 static void put_entry(struct json_writer *w, const struct node_router *r, const struct entry *e,
                       uint64_t now_ms, uint64_t unix_ms)
 {
@@ -304,6 +339,7 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
     json_put_cstr(w, "policy", e->policy);
     json_put_slice(w, "choice", name_of(r, chosen));
     json_put_cstr(w, "why", node_reason_text(e->reason));
+    put_why_text(w, r, e);
     json_put_u64(w, "prompt_tokens", e->prompt_tokens);
     json_put_u64(w, "cached_tokens", chosen->candidate.cached_tokens);
     json_put_u64(w, "output_tokens", e->output_tokens);
@@ -329,25 +365,65 @@ static uint64_t place(const struct entry *e, const struct node_decisions_query *
     return q->order == NODE_DECISIONS_CHANGES ? e->change : e->number;
 }
 
+static bool is_named(const struct text *t, struct slice name, size_t most)
+{
+    struct text wanted = copy(name, most);
+    return slice_equal(slice_of(t->at, t->len), slice_of(wanted.at, wanted.len));
+}
+
+/* True if the attempt failed: not by its client. A retried attempt failed. */
+static bool has_failed(const struct entry *e)
+{
+    bool by_client = e->end.outcome == NODE_OUTCOME_CLIENT_GONE;
+    return e->ended && (e->last ? node_result_failed(e->result)
+                                : e->end.outcome != NODE_OUTCOME_OK && !by_client);
+}
+
+/* Until the first token, or the whole of an answer without a stream; what lasts counts so far. */
+static uint64_t waited_ms(const struct entry *e, uint64_t now_ms)
+{
+    uint64_t until_ms = e->ended ? e->ended_ms : now_ms;
+    if (e->ended && e->stream && e->end.first_token_ms >= e->at_ms)
+        until_ms = e->end.first_token_ms;
+    return until_ms > e->at_ms ? until_ms - e->at_ms : 0;
+}
+
+static bool matches(const struct entry *e, const struct node_router *r,
+                    const struct node_decisions_query *q, uint64_t now_ms)
+{
+    if (e->number == 0 || (q->ended && !e->ended) || (q->failed && !has_failed(e)))
+        return false;
+    if (q->has_reason && e->reason != q->reason)
+        return false;
+    if (q->slow_ms > 0 && waited_ms(e, now_ms) <= q->slow_ms)
+        return false;
+    if (q->replica.len > 0 && !slice_equal(name_of(r, &e->table[e->chosen]), q->replica))
+        return false;
+    return q->model.len == 0 || is_named(&e->model, q->model, NODE_DECISION_NAME_BYTES) ||
+           is_named(&e->alias, q->model, NODE_DECISION_NAME_BYTES);
+}
+
 /* The next entry beyond that place that matches; NULL: none. */
-static const struct entry *next(const struct node_decisions *d,
-                                const struct node_decisions_query *q, uint64_t beyond)
+static const struct entry *next(const struct node_decisions *d, const struct node_router *r,
+                                const struct node_decisions_query *q, uint64_t beyond,
+                                uint64_t now_ms)
 {
     const struct entry *found = NULL;
     for (const struct entry *e = d->ring; e < d->ring + NODE_DECISIONS_MAX; e++) {
-        bool wanted = e->number != 0 && (!q->ended || e->ended);
-        if (wanted && place(e, q) > beyond && (!found || place(e, q) < place(found, q)))
+        bool nearer = place(e, q) > beyond && (!found || place(e, q) < place(found, q));
+        if (nearer && matches(e, r, q, now_ms))
             found = e;
     }
     return found;
 }
 
 /* The place beyond which as many entries match as the query has room for, or all of them. */
-static uint64_t last_beyond(const struct node_decisions *d, const struct node_decisions_query *q)
+static uint64_t last_beyond(const struct node_decisions *d, const struct node_router *r,
+                            const struct node_decisions_query *q, uint64_t now_ms)
 {
     uint64_t beyond = d->newest;
     for (unsigned left = q->count; left > 0 && entry_at(d, beyond); beyond--)
-        left -= !q->ended || entry_at(d, beyond)->ended;
+        left -= matches(entry_at(d, beyond), r, q, now_ms);
     return beyond;
 }
 
@@ -356,10 +432,12 @@ uint64_t node_decisions_write(const struct node_decisions *d, const struct node_
                               uint64_t unix_ms, struct json_writer *w)
 {
     bool one = q->order == NODE_DECISIONS_ONE;
-    uint64_t beyond = q->order == NODE_DECISIONS_LAST ? last_beyond(d, q) : q->beyond - one;
+    uint64_t beyond =
+        q->order == NODE_DECISIONS_LAST ? last_beyond(d, r, q, now_ms) : q->beyond - one;
     const struct entry *e;
     json_array_begin(w);
-    for (unsigned left = q->count; left > 0 && (e = next(d, q, beyond)) != NULL; left--) {
+    for (unsigned left = q->count; left > 0 && (e = next(d, r, q, beyond, now_ms)) != NULL;
+         left--) {
         if (one && e->number != q->beyond)
             break;
         put_entry(w, r, e, now_ms, unix_ms);

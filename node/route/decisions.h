@@ -46,6 +46,14 @@ struct node_decisions_query {
     uint64_t beyond;
     unsigned count; /* at most so many */
     bool ended;     /* only those that have ended */
+    /* Filters of decisions; empty or 0: any. */
+    struct slice model;   /* as the client named it, or what an alias stands for */
+    struct slice replica; /* the chosen one */
+    bool has_reason;
+    enum node_reason reason;
+    bool failed;      /* the attempt failed, whether a retry hid that from the client or not */
+    uint64_t slow_ms; /* the first token came later, or is not there after so long; of answers that
+                       * are no stream, the whole */
 };
 
 /* ERR_NOMEM. */

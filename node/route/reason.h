@@ -1,7 +1,14 @@
-/* The reason for a choice, in one word: for counters and the access log. explain.c has the whole
- * table for one request. */
+/* The reason for a choice: in one word for counters and the access log, and in a phrase for people
+ * (GET /decisions, which gvctl and the page show). explain.c has the whole table for one request.
+ */
 #ifndef NODE_ROUTE_REASON_H
 #define NODE_ROUTE_REASON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
 
 struct node_candidate;
 
@@ -18,6 +25,28 @@ enum node_reason {
 
 /* "cached", ...: the label of grapevine_decisions_total. */
 const char *node_reason_text(enum node_reason reason);
+
+/* False: no reason has that name. */
+bool node_reason_parse(struct slice text, enum node_reason *out);
+
+/* Facts for the phrase. `most` is the other replica that holds most of the prompt, `next` the
+ * other one that costs least; a NULL candidate: there is no other. */
+struct node_reason_row {
+    const struct node_candidate *candidate;
+    struct slice name;
+};
+struct node_reason_facts {
+    enum node_reason reason;
+    unsigned attempt;
+    uint64_t prompt_tokens;
+    bool has_costs;
+    double displaced_weight;
+    struct node_reason_row chosen, most, next;
+};
+enum { NODE_REASON_WORDS_BYTES = 512 };
+/* "holds 4900 of 5210 prompt tokens; 10.0.0.3:8000 is next with 1200". */
+const char *node_reason_words(const struct node_reason_facts *facts,
+                              char out[NODE_REASON_WORDS_BYTES]);
 
 /* The reason for a choice among `count` candidates by their prompts. */
 enum node_reason node_reason_of(const struct node_candidate *candidates, unsigned count,

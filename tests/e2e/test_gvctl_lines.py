@@ -13,6 +13,7 @@ from lib import Case, answer_json, binary
 from lib_cluster import gvctl
 
 LONG = "engine-7d9c8b6f5d-x2x4z.engines.default.svc.cluster.local:8000"
+WHY = "holds 4900 of 5210 prompt tokens; 10.0.0.3:8000 is next with 1200"
 SENTENCE = "Replica %s is down: its port refuses connections, and it has been so for a while now, as all can see." % LONG
 
 
@@ -47,20 +48,24 @@ class Lines(Case):
         return "http://" + self.port.name
 
     def decisions(self):
-        return {"decisions": [{"id": i, "time_ms": 1000 * i, "choice": name, "why": "cached", "prompt_tokens": 123456, "cached_tokens": 123456,
+        return {"decisions": [{"id": i, "time_ms": 1000 * i, "choice": name, "why": "cached", "why_text": WHY, "prompt_tokens": 123456, "cached_tokens": 123456,
                                "outcome": {"end": "ok", "result": "ok", "status": 200, "ttft_ms": 12345}}
                               for i, name in enumerate(("a:1", LONG))]}
 
     def test_decisions_align_and_fit(self):
         admin = self.says(self.decisions())
         piped = gvctl("decisions", admin=self.port.port)[1].splitlines()
-        self.assertEqual(len({line.index(word) for line, word in zip(piped, ("WHY", "cached", "cached"))}), 1)
+        self.assertEqual(len({line.index(word) for line, word in zip(piped, ("WHY", WHY, WHY))}), 1)
+        self.assertEqual(len(piped), 3, "a line each where a program reads")
         self.assertIn(LONG, piped[2])
-        for columns in (80, 100):
+        for columns in (80, 100, 200):
             shown = at_terminal(["--admin", admin, "decisions"], columns).splitlines()
-            self.assertEqual(len({line.index(word) for line, word in zip(shown, ("WHY", "cached", "cached"))}), 1, shown)
+            self.assertEqual(len({line.index(word) for line, word in zip([x for x in shown if "END" in x or "200 ok" in x],
+                                                                          ("END", "200 ok", "200 ok"))}), 1, shown)
             self.assertLessEqual(max(map(len, shown)), columns, shown)
-            self.assertIn("\u2026", shown[2])
+            self.assertEqual("\u2026" in "".join(shown), columns < 200)
+            self.assertIn(WHY.replace(" ", ""), "".join(shown).replace(" ", ""))
+            self.assertEqual(any(line.startswith(" " * 14 + "holds") for line in shown), columns < 200, "WHY has its own line")
 
     def test_events_align_and_fit(self):
         names = ("r1", "grapevine-7d9c8b6f5d-1")
@@ -79,7 +84,7 @@ class Lines(Case):
             return {"name": name, "health": "up", "models": {"names": list(models), "count": len(models), "from": "engine"}}
         self.says([row("a:1", "llama"), row("b:2", "llama", "qwen", "sql"), row("c:3")])
         out = gvctl("replicas", admin=self.port.port)[1]
-        self.assertRegex(out, r"MODEL\na:1 .* llama\nb:2 .* llama \+2\nc:3 .*\d+k\n")
+        self.assertRegex(out, r"MODEL\na:1 .* llama\nb:2 .* llama \+2\nc:3 .* 0\n")
         self.assertRegex(gvctl("replicas", "--model", "qwen", admin=self.port.port)[1], r"MODEL\nb:2 .*\n$")
         self.assertEqual([r["name"] for r in json.loads(gvctl("replicas", "--model", "llama", "--json", admin=self.port.port)[1])], ["a:1", "b:2"])
         self.assertEqual(gvctl("queue", "--model", "x", admin=self.port.port)[0], 2)

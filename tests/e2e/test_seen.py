@@ -67,6 +67,19 @@ class Decisions(Case):
         self.assertEqual((end["end"], end["status"]), ("ok", 200))
         self.assertGreater(end["cached_tokens"], 500)
         self.assertGreaterEqual(end["prompt_tokens"], end["cached_tokens"])
+        self.assertRegex(second["why_text"], r"^holds \d+ of \d+ prompt tokens; no other holds any$")
+
+        def chosen(query):
+            return [d["request"] for d in decisions(r, query)["decisions"]]
+        self.assertEqual(chosen("?reason=cached&model=sim&failed=0"), ["req-1"])
+        self.assertEqual(chosen("?replica=%s&slow_ms=3600000" % where[0]), [])
+        self.assertEqual(chosen("?failed=1"), [])
+        for wrong in ("reason=hot", "reason=", "failed=2", "slow_ms=x", "model=%zz"):
+            self.assertEqual(r.admin("GET", "/decisions?" + wrong).status, 400, wrong)
+        status, out, err = gvctl("decisions", "--reason", "cached", "--model", "sim", admin=r.admin_port)
+        self.assertEqual((status, err, len(out.splitlines())), (0, "", 2))
+        self.assertIn("200 ok", out)
+        self.assertIn(second["why_text"], out)
 
     def test_a_retry_is_two_decisions_of_one_request(self):
         bad, good = self.engine(), self.engine()

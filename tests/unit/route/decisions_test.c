@@ -14,6 +14,13 @@ static struct node_decisions *kept_by(struct node_router *r)
     return d;
 }
 
+static struct node_decisions_query asks(enum node_decisions_order order, uint64_t beyond,
+                                        unsigned count, bool ended)
+{
+    return (struct node_decisions_query){
+        .order = order, .beyond = beyond, .count = count, .ended = ended};
+}
+
 static json_t *read(const struct node_decisions *d, const struct node_router *r,
                     struct node_decisions_query q, uint64_t *change)
 {
@@ -66,13 +73,13 @@ static void a_decision_has_its_table_and_its_end(void **state)
     struct node_decision made;
     assert_int_equal(node_router_place(r, &request, NULL, START_MS + 10, &made), ERR_OK);
     assert_int_equal(made.number, 2);
-    json_t *array =
-        read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    json_t *array = read(d, r, asks(NODE_DECISIONS_ONE, 2, 1, false), NULL);
     json_t *e = json_array_get(array, 0);
     assert_string_equal(text(e, "request"), "req-7");
     assert_string_equal(text(e, "model"), "llama");
     assert_string_equal(text(e, "policy"), "cache_aware");
     assert_string_equal(text(e, "why"), "cached");
+    assert_non_null(strstr(text(e, "why_text"), "; no other holds any"));
     assert_int_equal(number(e, "attempt"), 2);
     assert_int_equal(number(e, "candidates"), 3);
     assert_int_equal(number(e, "cached_tokens"), made.cached_tokens);
@@ -98,7 +105,7 @@ static void a_decision_has_its_table_and_its_end(void **state)
     node_decisions_end(d, 2, &(struct node_decision_end){.status = 500}, START_MS + 200);
     node_decisions_end(d, 99, &end, START_MS + 100); /* never was */
     assert_true(node_decisions_ended(d, 2) && !node_decisions_ended(d, 1));
-    array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    array = read(d, r, asks(NODE_DECISIONS_ONE, 2, 1, false), NULL);
     const json_t *outcome = json_object_get(json_array_get(array, 0), "outcome");
     assert_string_equal(text(outcome, "end"), "ok");
     assert_int_equal(number(outcome, "status"), 200);
@@ -111,7 +118,7 @@ static void a_decision_has_its_table_and_its_end(void **state)
     node_decisions_result(d, 2, NODE_RESULT_CUT);
     node_decisions_result(d, 2, NODE_RESULT_OK); /* ended once already */
     node_decisions_result(d, 1, NODE_RESULT_OK); /* under way */
-    array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 2, 1, false}, NULL);
+    array = read(d, r, asks(NODE_DECISIONS_ONE, 2, 1, false), NULL);
     outcome = json_object_get(json_array_get(array, 0), "outcome");
     assert_string_equal(text(outcome, "result"), "cut");
     json_decref(array);
@@ -131,24 +138,23 @@ static void queries_are_by_number_and_by_change(void **state)
     for (unsigned i = 0; i < 5; i++)
         done(r, choose(r, prompt(i, 100), START_MS), START_MS);
     node_decisions_end(d, 2, &end, START_MS);
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 3, false}, "3 4 5");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 9, true}, "2");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 1, 2, false}, "2 3");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 5, 2, false}, "");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, 3, 9, false}, "4 5 2");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 4, 9, false}, "4");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, 4, 9, true}, "");
+    expect_ids(d, r, asks(NODE_DECISIONS_LAST, 0, 3, false), "3 4 5");
+    expect_ids(d, r, asks(NODE_DECISIONS_LAST, 0, 9, true), "2");
+    expect_ids(d, r, asks(NODE_DECISIONS_AFTER, 1, 2, false), "2 3");
+    expect_ids(d, r, asks(NODE_DECISIONS_AFTER, 5, 2, false), "");
+    expect_ids(d, r, asks(NODE_DECISIONS_CHANGES, 3, 9, false), "4 5 2");
+    expect_ids(d, r, asks(NODE_DECISIONS_ONE, 4, 9, false), "4");
+    expect_ids(d, r, asks(NODE_DECISIONS_ONE, 4, 9, true), "");
     static const uint64_t none[] = {0, 6, UINT64_MAX}; /* the last one never ended */
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
-        expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_ONE, none[i], 9, false}, "");
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, UINT64_MAX, 9, false}, "");
+        expect_ids(d, r, asks(NODE_DECISIONS_ONE, none[i], 9, false), "");
+    expect_ids(d, r, asks(NODE_DECISIONS_AFTER, UINT64_MAX, 9, false), "");
     /* Step by step: each change comes once. */
     uint64_t change = 0;
     json_t *array;
     unsigned told = 0;
     for (;;) {
-        array = read(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, change, 2, false},
-                     &change);
+        array = read(d, r, asks(NODE_DECISIONS_CHANGES, change, 2, false), &change);
         unsigned count = (unsigned)json_array_size(array);
         json_decref(array);
         told += count;
@@ -158,7 +164,7 @@ static void queries_are_by_number_and_by_change(void **state)
     assert_int_equal(told, 5);
     assert_int_equal(change, 6);
     node_decisions_end(d, 1, &end, START_MS);
-    expect_ids(d, r, (struct node_decisions_query){NODE_DECISIONS_CHANGES, change, 9, true}, "1");
+    expect_ids(d, r, asks(NODE_DECISIONS_CHANGES, change, 9, true), "1");
     alone_destroy(r);
     node_decisions_destroy(d);
 }
@@ -185,8 +191,7 @@ static void a_flood_is_sampled_and_retries_are_kept(void **state)
     }
     assert_int_equal(node_decisions_newest(d),
                      NODE_DECISIONS_BURST + 1 + 10 * NODE_DECISIONS_PER_S);
-    json_t *array =
-        read(d, r, (struct node_decisions_query){NODE_DECISIONS_AFTER, 0, 10000, false}, NULL);
+    json_t *array = read(d, r, asks(NODE_DECISIONS_AFTER, 0, 10000, false), NULL);
     assert_int_equal(json_array_size(array), NODE_DECISIONS_MAX);
     json_decref(array);
     node_decisions_check(d);
@@ -209,8 +214,7 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
         r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
     struct node_decision made = {0};
     node_router_decision_keep(r, &request, &size, 3, true, START_MS, &made);
-    json_t *array =
-        read(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 1, false}, NULL);
+    json_t *array = read(d, r, asks(NODE_DECISIONS_LAST, 0, 1, false), NULL);
     const json_t *rows = json_object_get(json_array_get(array, 0), "replicas");
     assert_int_equal(json_array_size(rows), NODE_DECISION_ROWS_MAX);
     assert_string_equal(text(json_array_get(rows, 0), "replica"), "host-19:8000");
@@ -235,8 +239,7 @@ static void policies_without_costs_and_long_names(void **state)
     struct node_decision made;
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &made), ERR_OK);
     done(r, made, START_MS);
-    json_t *array =
-        read(d, r, (struct node_decisions_query){NODE_DECISIONS_LAST, 0, 1, false}, NULL);
+    json_t *array = read(d, r, asks(NODE_DECISIONS_LAST, 0, 1, false), NULL);
     const json_t *e = json_array_get(array, 0);
     assert_int_equal(strlen(text(e, "request")), NODE_DECISION_ID_BYTES + 3);
     assert_string_equal(text(e, "model"), "\xef\xbf\xbd\"");
@@ -247,11 +250,83 @@ static void policies_without_costs_and_long_names(void **state)
     node_decisions_destroy(d);
 }
 
+/* 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by its client. */
+static void filters_hold_together(void **state)
+{
+    (void)state;
+    struct node_router *r = make("cache_aware", 2);
+    struct node_decisions *d = kept_by(r);
+    static const struct {
+        enum node_outcome outcome;
+        enum node_result result; /* NODE_RESULTS: another attempt had it */
+        uint64_t first_token_ms;
+    } ends[] = {{NODE_OUTCOME_OK, NODE_RESULT_OK, 900},
+                {NODE_OUTCOME_BROKEN, NODE_RESULTS, 0},
+                {NODE_OUTCOME_BROKEN, NODE_RESULT_CUT, 100},
+                {NODE_OUTCOME_CLIENT_GONE, NODE_RESULT_CLIENT_GONE, 0}};
+    uint64_t begun = START_MS - 5000; /* read() asks at START_MS */
+    for (unsigned i = 0; i < 5; i++) {
+        struct node_request request = request_of(prompt(i, 100));
+        struct node_decision made;
+        request.model = i == 1 ? SLICE("llama") : SLICE("qwen");
+        request.alias = i == 1 ? SLICE("fast") : SLICE("");
+        assert_int_equal(node_router_place(r, &request, NULL, begun, &made), ERR_OK);
+        if (i == 0)
+            continue;
+        struct node_decision_end end = {
+            ends[i - 1].outcome, 200, begun + ends[i - 1].first_token_ms, -1, -1, -1};
+        if (ends[i - 1].first_token_ms == 0)
+            end.first_token_ms = 0;
+        node_decisions_end(d, made.number, &end, begun + 1000);
+        if (ends[i - 1].result != NODE_RESULTS)
+            node_decisions_result(d, made.number, ends[i - 1].result);
+    }
+    struct node_decisions_query q = asks(NODE_DECISIONS_LAST, 0, 9, false);
+    q.failed = true;
+    expect_ids(d, r, q, "3 4");
+    q.count = 1;
+    expect_ids(d, r, q, "4");
+    q.count = 9;
+    q.slow_ms = 500;
+    expect_ids(d, r, q, "3"); /* 4 had a first token before it was cut */
+    q.failed = false;
+    expect_ids(d, r, q, "1 2 3 5");
+    q.slow_ms = 999;
+    expect_ids(d, r, q, "1 3 5");
+    q.slow_ms = 4999;
+    expect_ids(d, r, q, "1");
+    q.slow_ms = 0;
+    q.model = SLICE("llama");
+    expect_ids(d, r, q, "2");
+    q.model = SLICE("fast"); /* its alias */
+    expect_ids(d, r, q, "2");
+    q.model = SLICE("");
+    q.has_reason = true;
+    q.reason = NODE_REASON_CACHED;
+    expect_ids(d, r, q, "");
+    q.reason = NODE_REASON_COLD;
+    expect_ids(d, r, q, "1 2 3 4 5");
+    q.replica = SLICE("host-7:8000");
+    expect_ids(d, r, q, "");
+    json_t *array = read(d, r, asks(NODE_DECISIONS_ONE, 3, 1, false), NULL);
+    char chosen[64];
+    (void)snprintf(chosen, sizeof chosen, "%s", text(json_array_get(array, 0), "choice"));
+    json_decref(array);
+    q.replica = slice_of_cstr(chosen);
+    q.order = NODE_DECISIONS_AFTER;
+    q.beyond = 2;
+    q.count = 1;
+    expect_ids(d, r, q, "3");
+    alone_destroy(r);
+    node_decisions_destroy(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_decision_has_its_table_and_its_end),
         cmocka_unit_test(queries_are_by_number_and_by_change),
+        cmocka_unit_test(filters_hold_together),
         cmocka_unit_test(a_flood_is_sampled_and_retries_are_kept),
         cmocka_unit_test(a_table_has_the_cheapest_and_the_chosen_one),
         cmocka_unit_test(policies_without_costs_and_long_names),
