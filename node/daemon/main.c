@@ -210,10 +210,6 @@ static int check_config(struct process *p)
         status = EXIT_CONFIG;
     if (status == 0)
         status = io_config_command(&p->options);
-    if (status == 0 && p->files.is_short)
-        (void)printf("# connections-max: lowered from %" PRIu64
-                     ", for open files are limited to %" PRIu64 " (ulimit -n)\n",
-                     p->files.connections_asked, p->files.max);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/replica/exposition.h"
+#include "node/settings/options.h"
 
 json_t *parse_ready(struct slice text)
 {
@@ -111,6 +112,24 @@ static json_t *take_list(struct slice *text)
     return list;
 }
 
+/* Returns {"from": ...}, and for a value that the start lowered also "configured" and
+ * "lowered_by". */
+static json_t *origin_of(struct slice from)
+{
+    size_t at = 0, mark = strlen(NODE_LOWERED_MARK);
+    while (at < from.len && !slice_starts_with(slice_skip(from, at), SLICE(NODE_LOWERED_MARK)))
+        at++;
+    json_t *out = json_pack("{s:s%}", "from", from.at, at);
+    if (out == NULL || at == from.len)
+        return out;
+    from = slice_skip(from, at + mark);
+    struct slice configured = slice_cut(&from, ':');
+    from = slice_trim(from);
+    (void)json_object_set_new(out, "configured", json_stringn(configured.at, configured.len));
+    (void)json_object_set_new(out, "lowered_by", json_stringn(from.at, from.len));
+    return out;
+}
+
 /* Parses "name: value   # from"; returns false for anything else. */
 static bool take_setting(json_t *settings, struct slice line)
 {
@@ -129,10 +148,12 @@ static bool take_setting(json_t *settings, struct slice line)
         json_decref(value);
         return false;
     }
-    struct slice from = slice_skip(line, 2);
-    return json_object_set_new(
-               settings, name,
-               json_pack("{s:o,s:s%}", "value", value, "from", from.at, from.len)) == 0;
+    json_t *setting = json_pack("{s:o}", "value", value), *origin = origin_of(slice_skip(line, 2));
+    bool good =
+        json_object_update(setting, origin) == 0 && json_object_set(settings, name, setting) == 0;
+    json_decref(origin);
+    json_decref(setting);
+    return good;
 }
 
 json_t *parse_config(struct slice text)

@@ -1,5 +1,7 @@
 #include "node/io/files.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "node/proxy/proxy.h"
@@ -34,6 +36,11 @@ void io_files_fit(struct node_options *o, struct io_files *out)
     out->client_max = out->max - reserve / 2;
     out->admin_max = (unsigned)(reserve * PROXY_ADMIN_CONNECTIONS_MAX / RESERVE);
     out->is_short = fit < o->connections_max;
-    if (out->is_short)
-        o->connections_max = fit;
+    if (!out->is_short)
+        return;
+    o->lowered =
+        (struct node_option_lowered){.name = "connections-max", .configured = o->connections_max};
+    (void)snprintf(o->lowered.why, sizeof o->lowered.why,
+                   "at most %" PRIu64 " files may be open (ulimit -n)", out->max);
+    o->connections_max = fit;
 }

@@ -62,6 +62,10 @@ int node_options_change(struct node_options *in_force, struct node_options *fres
         out->changed += !same[i] && row->live;
         out->waiting += !same[i] && !row->live;
     }
+    int lowered =
+        fresh->lowered.name == NULL ? -1 : node_option_find(slice_of_cstr(fresh->lowered.name));
+    if (err == 0 && lowered >= 0 && same[lowered]) /* as low as before, and another value asked */
+        in_force->lowered = fresh->lowered;
     buf_free(&before);
     buf_free(&now);
     return err;

@@ -105,6 +105,16 @@ struct node_options_notes {
     int err; /* of the first */
 };
 
+/* Stands after a setting's source, before the configured value and ": " and the reason. */
+#define NODE_LOWERED_MARK "; lowered from "
+
+/* A number that the start lowered to what the machine can do. */
+struct node_option_lowered {
+    const char *name; /* of the setting; NULL: none was lowered */
+    uint64_t configured;
+    char why[96];
+};
+
 struct node_options {
     enum node_command command;
     struct node_options_notes *notes; /* borrowed; NULL: the first mistake ends the reading */
@@ -240,6 +250,7 @@ struct node_options {
 
     /* By table row; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];
+    struct node_option_lowered lowered; /* connections-max, by the limit of open files */
 };
 
 struct node_options_error {

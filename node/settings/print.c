@@ -148,6 +148,18 @@ static bool is_empty_list(const struct node_options *o, const struct node_option
     return row->type == NODE_TYPE_LIST && list->count == 0;
 }
 
+/* Appends the configured value and the reason if the effective value is less. */
+static int append_lowered(const struct node_option_lowered *l, const struct node_option *row,
+                          struct buf *out)
+{
+    if (l->name == NULL || strcmp(l->name, row->name) != 0)
+        return 0;
+    int err = buf_append_cstr(out, NODE_LOWERED_MARK);
+    if (err == 0)
+        err = node_option_number_format(row, (double)l->configured, out);
+    return err == 0 ? buf_printf(out, ": %s", l->why) : err;
+}
+
 /* Appends name: value    # source */
 static int effective_row(const struct node_options *o, unsigned index, const char *comment,
                          struct buf *out)
@@ -163,6 +175,8 @@ static int effective_row(const struct node_options *o, unsigned index, const cha
         err = buf_append_cstr(out, " # ");
     if (err == 0)
         err = node_option_origin_append(out, row->name, o->origins[index]);
+    if (err == 0)
+        err = append_lowered(&o->lowered, row, out);
     return err == 0 ? buf_append_char(out, '\n') : err;
 }
 

@@ -256,10 +256,14 @@ class Files(Case):
         self.assertGreater(refused, 0)
         said = [subprocess.run([binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port, *words],
                                capture_output=True, text=True, timeout=LIMIT).stdout
-                for words in (["status"], ["status", "-o", "json"], ["events"])]
+                for words in (["status"], ["status", "-o", "json"], ["events"], ["config"], ["config", "-o", "json"])]
         self.assertRegex(said[0], r"refused +%d connections? since the start: .*files_short" % refused)
         self.assertEqual(list(json.loads(said[1])["connections_refused"].values()), [refused])
         self.assertIn("connections-max is lowered from 10000 to 23: at most 100 files may be open", said[2])
+        self.assertRegex(said[3], r"\nconnections-max: 23 +# default; lowered from 10000: at most 100 files may be open")
+        self.assertEqual(json.loads(said[4])["connections-max"],
+                         {"value": "23", "from": "default", "configured": "10000",
+                          "lowered_by": "at most 100 files may be open (ulimit -n)"})
         for c in held:
             self.assertEqual(c.send("}").read().status, 200)
 
@@ -267,9 +271,9 @@ class Files(Case):
         done = subprocess.run(["sh", "-c", 'ulimit -n 100; exec "$@"', "sh", binary("grapevine"),
                                "--replica", self.e.url, "--check-config"],
                               capture_output=True, text=True, check=True, timeout=LIMIT)
-        self.assertIn("connections-max: 23", done.stdout)
-        self.assertIn("connections-max: lowered from 10000, for open files are limited to 100",
-                      done.stdout)
+        self.assertRegex(done.stdout, r"\nconnections-max: 23 +# default; lowered from 10000: "
+                                      r"at most 100 files may be open \(ulimit -n\)\n")
+        self.assertEqual(done.stdout.count("lowered"), 1)
 
     def test_without_files_it_waits_and_goes_on(self):
         """libuv closes what it cannot accept, or tries for ever."""

@@ -156,6 +156,23 @@ static void test_effective_is_a_file(void **state)
     }
 }
 
+/* The configured value, the effective one, and why. */
+static void test_a_lowered_value_is_marked(void **state)
+{
+    (void)state;
+    struct buf text = {0};
+    assert_int_equal(parse("replica: http://a\nconnections-max: 500\n"), 0);
+    o.connections_max = 23;
+    o.lowered = (struct node_option_lowered){"connections-max", 500, "at most 100 files"};
+    assert_int_equal(node_options_effective(&o, &text), 0);
+    assert_int_equal(buf_append_char(&text, '\0'), 0);
+    const char *row = strstr(text.at, "\nconnections-max: 23 ");
+    assert_non_null(row);
+    assert_non_null(strstr(row, ":2; lowered from 500: at most 100 files\n"));
+    assert_null(strstr(strstr(row, "lowered") + 1, "lowered"));
+    buf_free(&text);
+}
+
 static int load(int argc, const char *const *argv, const char *variable)
 {
     static char words[8][256];
@@ -266,6 +283,7 @@ int main(void)
         TEST(test_files_that_set_nothing),
         TEST(test_errors_name_the_line),
         TEST(test_effective_is_a_file),
+        TEST(test_a_lowered_value_is_marked),
         TEST(test_load),
         cmocka_unit_test(test_every_mistake_is_noted),
         cmocka_unit_test(test_contradictions_are_noted_once_all_values_are_right),
