@@ -76,6 +76,16 @@ static void write_drained_by(struct admin *a, struct json_writer *w, struct slic
         json_cstr(w, "no source lists it any more");
 }
 
+/* Writes the reason if the replica gets no requests all the same: it is down, or asleep. */
+static void write_still_out(struct admin *a, struct json_writer *w, unsigned replica)
+{
+    char room[NODE_STANDING_TEXT_BYTES];
+    struct node_standing s =
+        node_router_replica_standing(a->config.router, replica, proxy_now_ms(a->proxy));
+    if (s.why != NODE_STANDING_WELL && s.why <= NODE_STANDING_ASLEEP)
+        json_put_cstr(w, "still_out", node_standing_text(&s, room));
+}
+
 static void set_draining(struct admin *a, struct exchange *x, const struct http_head *head,
                          bool draining)
 {
@@ -103,6 +113,8 @@ static void set_draining(struct admin *a, struct exchange *x, const struct http_
     struct json_writer w = done_begin(&out, wanted.name);
     if (!draining && drains)
         write_drained_by(a, &w, slice_of_cstr(wanted.name));
+    else if (!draining)
+        write_still_out(a, &w, (unsigned)replica);
     done_end(x, &w, &out);
 }
 

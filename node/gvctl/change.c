@@ -165,6 +165,10 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
     else if (who[0] != '\0')
         (void)snprintf(out, SENTENCE_BYTES, "%s drains all the same: its source says so (%s)", name,
                        who);
+    else if (fields_has_text(answer, "still_out"))
+        (void)snprintf(out, SENTENCE_BYTES,
+                       "%s drains no longer, but gets no requests yet: it is %s", name,
+                       fields_text(answer, "still_out"));
     else
         (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
 }

@@ -170,7 +170,9 @@ const char *show_replica_why(const json_t *r, char out[SHOW_WHY_BYTES])
         return "-";
     if (json_is_number(json_object_get(r, "why_for_ms")))
         (void)snprintf(left, sizeof left, ":%.1fs", fields_number(r, "why_for_ms") / 1000);
-    (void)snprintf(out, SHOW_WHY_BYTES, "%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left);
+    bool too = fields_is(r, "drained") && strcmp(why, "drained") != 0;
+    (void)snprintf(out, SHOW_WHY_BYTES, "%s%s%s%s%s", why, sign[0] != '\0' ? ":" : "", sign, left,
+                   too ? ",drained" : "");
     return out;
 }
 
@@ -304,7 +306,8 @@ static const char replicas_legend[] =
     "\n"
     "HEALTH: an avoided replica is up, and gets a request only if no other replica will do.\n"
     "WHY: why the router does not choose the replica, and for how long if known;\n"
-    "checks:503: health checks fail with this status;\n"
+    "checks:503: health checks fail with this status; refuses,drained: the port refuses\n"
+    "connections, and an operator drained the replica;\n"
     "ranks:4: the router chooses the data-parallel ranks instead, NAME@0 and the rows below.\n"
     "MODELS: number of models that the engine lists; 2?: learned from clients' requests;\n"
     "refused: the engine answers 401 or 403, and no model is known; -: none is known.\n"

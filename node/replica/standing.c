@@ -62,7 +62,13 @@ static const char *text_of_rejects(const struct node_standing *s, char *room)
 
 const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES])
 {
-    return s->why == NODE_STANDING_REJECTS ? text_of_rejects(s, room) : whys[s->why].text;
+    if (s->why == NODE_STANDING_REJECTS)
+        return text_of_rejects(s, room);
+    if (!s->drained)
+        return whys[s->why].text;
+    (void)snprintf(room, NODE_STANDING_TEXT_BYTES, "%s; drained by an operator, too",
+                   whys[s->why].text);
+    return room;
 }
 
 static enum node_standing_why why_unresolved(int err)
@@ -158,7 +164,8 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
 {
     enum node_standing_why why = why_out(k);
     if (why != NODE_STANDING_WELL)
-        return (struct node_standing){.why = why};
+        return (struct node_standing){
+            .why = why, .drained = k->draining && !k->vanishing && why != NODE_STANDING_DRAINED};
     const struct node_reject *j = &k->reject;
     unsigned avoided = node_replica_against(k, now_ms) |
                        (unsigned)node_reject_avoids_any(j, now_ms) << NODE_STANDING_REJECTS |

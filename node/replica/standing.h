@@ -82,6 +82,7 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 
 struct node_standing {
     enum node_standing_why why;
+    bool drained;      /* out for another reason, and drained by an operator too */
     bool avoided;      /* true: up, but avoided; false: in full use, or in slow start with room */
     uint64_t until_ms; /* when time alone ends this; 0: not known */
     unsigned status;   /* REJECTS: node_reject_status(), */

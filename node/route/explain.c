@@ -324,6 +324,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_put_bool(w, "avoided", standing.avoided);
     json_put_cstr(w, "why", node_standing_word(standing.why));         /* empty: nothing is wrong */
     json_put_cstr(w, "why_text", node_standing_text(&standing, room)); /* the same in a phrase */
+    json_put_bool(w, "drained", standing.drained || standing.why == NODE_STANDING_DRAINED);
     /* null: no contradicted rejections */
     json_put_known(w, "rejects_status", standing.why == NODE_STANDING_REJECTS, standing.status);
     json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);

@@ -4,7 +4,7 @@ is under way there" while streams ran."""
 
 import unittest
 
-from lib import Case, answer_json
+from lib import Case, answer_json, closed_port, wait_for
 from lib_cluster import gvctl
 
 TLS = "https://10.0.0.1:8000"
@@ -87,6 +87,25 @@ class Drain(Case):
         status, out, err = gvctl("drain", "--wait", odd, admin=r.admin_port)
         self.assertEqual((status, out), (0, "%s drains: no router sends it anything new; nothing is under way there\n"
                                          % sim.name), err)
+
+    def test_a_dead_one_that_drains_shows_both(self):
+        """`gvctl undrain` said that it gets requests again, and `gvctl replicas` of the drained one that it is down."""
+        dead, sim = "127.0.0.1:%d" % closed_port(), self.sim("--speed-up", "50")
+        r = self.router(["http://" + dead, sim])
+
+        def of_dead():
+            return next(x for x in r.admin("GET", "/replicas").json if x["name"] == dead)
+        wait_for(lambda: of_dead()["why"] == "refuses", "it is down")
+        self.assertEqual(gvctl("drain", dead, admin=r.admin_port)[0], 0)
+        self.assertEqual((of_dead()["health"], of_dead()["drained"]), ("down", True))
+        out = gvctl("replicas", admin=r.admin_port)[1]
+        self.assertRegex(out, r"\n%s +down +refuses,drained " % dead)
+        self.assertIn("its port refuses connections; drained by an operator, too", out)
+        self.assertEqual(gvctl("undrain", dead, admin=r.admin_port)[1],
+                         "%s drains no longer, but gets no requests yet: it is down: its port refuses connections\n" % dead)
+        self.assertFalse(of_dead()["drained"])
+        for verb, said in (("drain", " drains: "), ("undrain", " gets requests again, from all routers\n")):
+            self.assertIn(sim.name + said, gvctl(verb, sim.name, admin=r.admin_port)[1])
 
 
 if __name__ == "__main__":

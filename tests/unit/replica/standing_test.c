@@ -53,6 +53,13 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, NOW);
     is(&k, NOW, "refuses", false, 0);
+    assert_false(node_replica_standing(&k, NOW).drained); /* its source drops it */
+    k.vanishing = false;
+    struct node_standing both = node_replica_standing(&k, NOW);
+    char room[NODE_STANDING_TEXT_BYTES];
+    assert_string_equal(node_standing_text(&both, room),
+                        "down: its port refuses connections; drained by an operator, too");
+    k.vanishing = true;
     (void)node_replica_probed(&k, (struct node_check){0},
                               NOW); /* back, with TLS that does not match ours */
     k.trouble.check.tls_fails = true;
