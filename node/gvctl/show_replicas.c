@@ -1,4 +1,5 @@
 /* Shows a router's replicas and their sources. */
+#include "node/gvctl/columns.h"
 #include "node/gvctl/show_internal.h"
 
 #include <math.h>
@@ -245,9 +246,12 @@ static void show_not_up(const json_t *list)
         if (!told || found++ >= SHOWN_MAX)
             continue;
         const char *next = next_of(r);
-        char why[SHOW_WHY_TEXT_BYTES];
-        printf("%s- %s  %s%s%s\n", found == 1 ? "\n" : "", fields_text(r, "name"),
-               show_replica_why_text(r, why), next[0] != '\0' ? ": " : "", next);
+        char why[SHOW_WHY_TEXT_BYTES], line[SHOW_WHY_TEXT_BYTES + 512];
+        (void)snprintf(line, sizeof line, "%s  %s%s%s", fields_text(r, "name"),
+                       show_replica_why_text(r, why), next[0] != '\0' ? ": " : "", next);
+        printf("%s- ", found == 1 ? "\n" : "");
+        columns_wrap(line, 2);
+        printf("\n");
     }
     json_decref(rows);
     if (found > SHOWN_MAX)
@@ -321,9 +325,32 @@ static const char replicas_legend[] =
     "events; answers: these corrected the cache size; inferred: from routed requests alone;\n"
     "events off: the label kv-events=off.\n";
 
+/* How much the replica is in trouble; 0: in full use. */
+static unsigned trouble_of(const json_t *r)
+{
+    const char *health = show_replica_health(r);
+    bool up = strcmp(health, "up") == 0;
+    return strcmp(health, "down") == 0 ? 3 : !up ? 2 : fields_equal(r, "why", "rejects") ? 1 : 0;
+}
+
+/* Returns all rows, those in trouble first; the caller's. */
+static json_t *by_trouble(const json_t *list)
+{
+    json_t *out = json_array(), *r;
+    size_t i;
+    for (int trouble = 3; trouble >= 0; trouble--) {
+        json_array_foreach(list, i, r)
+        {
+            if (trouble_of(r) == (unsigned)trouble)
+                (void)json_array_append(out, r);
+        }
+    }
+    return out;
+}
+
 int show_replicas(const struct show *how, const json_t *list)
 {
-    static const struct table_column columns[] = {{"REPLICA", 0},
+    static const struct table_column columns[] = {{"REPLICA", TABLE_CUT},
                                                   {"HEALTH", 0},
                                                   {"WHY", 0},
                                                   {"ENGINE", 0},
@@ -339,14 +366,15 @@ int show_replicas(const struct show *how, const json_t *list)
                                                   {"HELD", TABLE_RIGHT},
                                                   {"KNOWN BY", TABLE_WIDE},
                                                   {"RESTARTS", TABLE_RIGHT | TABLE_WIDE},
-                                                  {"MODEL", 0}};
+                                                  {"MODEL", TABLE_CUT}};
     struct table t;
     size_t i;
     const json_t *r;
     if (!json_is_array(list))
         return ERR_SYNTAX;
+    json_t *rows = by_trouble(list);
     table_init(&t, columns, ARRAY_LEN(columns), how->wide);
-    json_array_foreach(list, i, r)
+    json_array_foreach(rows, i, r)
     {
         const json_t *load = json_object_get(r, "load");
         const json_t *learned = json_object_get(r, "learned");
@@ -378,6 +406,7 @@ int show_replicas(const struct show *how, const json_t *list)
         put_model(&t, r);
     }
     table_print(&t, stdout);
+    json_decref(rows);
     show_not_up(list);
     show_routers(list);
     show_refusing(list);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "node/gvctl/columns.h"
 
 struct table_line {
     const char *cells[TABLE_COLUMNS_MAX]; /* owned; a note uses only the first */
@@ -118,9 +119,48 @@ static void print_line(const struct table *t, const struct table_line *line, con
     (void)fputc('\n', to);
 }
 
+static size_t width_of_line(const struct table *t, const size_t *widths)
+{
+    size_t all = t->marked ? 2 : 0;
+    for (unsigned c = 0; c < t->count; c++)
+        all += is_shown(t, c) ? widths[c] + 2 : 0;
+    return all > 2 ? all - 2 : 0;
+}
+
+enum { CUT_LEAST = 10 }; /* characters: both ends of a name, so that replicas fit 80 columns */
+
+/* Narrows the columns that may be cut, the widest first, until a line fits the terminal. */
+static void fit_terminal(const struct table *t, size_t *widths)
+{
+    size_t room = t->wide ? 0 : columns_of_terminal();
+    while (room > 0 && width_of_line(t, widths) > room) {
+        int widest = -1;
+        for (unsigned c = 0; c < t->count; c++) {
+            bool may = (t->columns[c].flags & TABLE_CUT) != 0 && widths[c] > CUT_LEAST;
+            if (may && (widest < 0 || widths[c] > widths[widest]))
+                widest = (int)c;
+        }
+        if (widest < 0)
+            return;
+        widths[widest]--;
+    }
+}
+
+static void print_row(const struct table *t, const struct table_line *line, const size_t *widths,
+                      FILE *to)
+{
+    char cut[TABLE_COLUMNS_MAX][COLUMNS_TEXT_BYTES];
+    struct table_line row = *line;
+    for (unsigned c = 0; c < row.count && !row.note; c++) {
+        if (is_shown(t, c) && width_of(row.cells[c]) > widths[c])
+            row.cells[c] = columns_fit(row.cells[c], (unsigned)widths[c], cut[c]);
+    }
+    print_line(t, &row, widths, to);
+}
+
 void table_print(struct table *t, FILE *to)
 {
-    size_t widths[TABLE_COLUMNS_MAX];
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
     struct table_line titles = {.mark = ' ', .count = t->count};
     for (unsigned c = 0; c < t->count; c++) {
         titles.cells[c] = t->columns[c].title;
@@ -131,10 +171,11 @@ void table_print(struct table *t, FILE *to)
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
+    fit_terminal(t, widths);
     print_line(t, &titles, widths, to);
     for (size_t i = 0; i < t->line_count; i++) {
         struct table_line *line = &t->lines[i];
-        print_line(t, line, widths, to);
+        print_row(t, line, widths, to);
         for (unsigned c = 0; c < line->count; c++)
             free((char *)line->cells[c]);
     }

@@ -16,7 +16,8 @@
 enum {
     TABLE_COLUMNS_MAX = 24,
     TABLE_RIGHT = 1, /* right-aligned, for numbers */
-    TABLE_WIDE = 2,  /* only in wide tables */
+    TABLE_CUT = 4, /* cut in the middle if the line does not fit the terminal; not in wide tables */
+    TABLE_WIDE = 2, /* only in wide tables */
 };
 
 struct table_column {

@@ -79,6 +79,25 @@ class Lines(Case):
         self.assertNotIn("ABOUT", shown[0])
         self.assertIn("".join(SENTENCE.split()), "".join("".join(shown).split()))
 
+    def test_a_thousand_replicas_are_listed_and_fit(self):
+        """All of them, those in trouble first, and cut to the terminal's width: 63 characters of a name had no room."""
+        rows = [{"name": "%d-%s" % (i, LONG), "health": "up", "load": {"requests": i}, "models": {"names": ["llama-3.1-70b-instruct-awq"]}}
+                for i in range(1000)]
+        rows[700].update(health="down", why="refuses", why_text="down: its port refuses connections")
+        rows[800].update(why="rejects", why_text="on trial: it rejects")
+        rows[900].update(avoided=True, why="errors", why_for_ms=4100, why_text="avoided: its answers failed (5xx)")
+        self.says(rows)
+        piped = gvctl("replicas", admin=self.port.port)[1].splitlines()[:1001]
+        self.assertEqual([line.split("-")[0] for line in piped[1:5]], ["700", "900", "800", "0"])
+        self.assertEqual(len({line.split("-")[0] for line in piped[1:]}), 1000)
+        for columns in (80, 120):
+            shown = at_terminal(["--admin", "http://" + self.port.name, "replicas"], columns).splitlines()
+            self.assertLessEqual(max(map(len, shown)), columns)
+            table = shown[:1001]
+            self.assertEqual({line.index(word) for line, word in zip(table, ["HEALTH", "down", "avoided"] + ["up"] * 998)},
+                             {table[0].index("HEALTH")})
+            self.assertIn("\u2026", table[1])
+
     def test_replicas_name_their_models(self):
         def row(name, *models):
             return {"name": name, "health": "up", "models": {"names": list(models), "count": len(models), "from": "engine"}}

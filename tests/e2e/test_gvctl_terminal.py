@@ -114,10 +114,12 @@ class Terminal(Case):
         self.assertIn("gvctl status has json and yaml", self.ask(answer_json([]), "top", "-o", "json", "--once")[2])
 
     def test_its_own_colours_stay(self):
-        self.port.closes(answer_json([{"name": EVIL, "health": "up"}]))
-        out = on_terminal(["--admin", "http://127.0.0.1:%d" % self.port.port, "replicas"], {})
-        self.assertIn("\x1b[32mup\x1b[0m", out)
-        self.assertIn(SHOWN_AS, out)
+        for options, shown_as in (["-o", "wide"], SHOWN_AS), ([], SHOWN_AS[:10]):  # a narrow table cuts names
+            self.port.closes(answer_json([{"name": EVIL, "health": "up"}]))
+            out = on_terminal(["--admin", "http://127.0.0.1:%d" % self.port.port, "replicas", *options], {})
+            self.assertIn("\x1b[32mup\x1b[0m", out)
+            self.assertIn(shown_as, out)
+            self.assertNotIn("\x1b]", out)
 
 
 if __name__ == "__main__":
