@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "node/admin/fill.h"
 
 /* {a}, {t}, {n} and {m} are replaced by the facts. Text in brackets is left out if a field in it is
  * empty or 0. */
@@ -107,57 +108,29 @@ enum admin_attention_severity admin_attention_worst(const struct admin_attention
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-struct text {
-    char *at;
-    size_t size, len;
-};
-
-static void put(struct text *t, struct slice s)
+/* {a}, {t}, {n} or {m}. */
+static bool put_field(void *context, struct slice field, struct admin_fill *to)
 {
-    size_t room = t->size - 1 - t->len, n = s.len < room ? s.len : room;
-    if (n > 0)
-        memcpy(t->at + t->len, s.at, n);
-    t->len += n;
-    t->at[t->len] = '\0';
-}
-
-/* Returns false if the field is empty or 0. */
-static bool put_field(struct text *t, char field, const struct admin_attention_facts *f)
-{
-    char number[24];
-    uint64_t value = field == 'm' ? f->m : f->n;
-    struct slice s = field == 'a'                      ? f->about
-                     : field == 't' && f->text != NULL ? slice_of_cstr(f->text)
-                                                       : slice_of("", 0);
-    if (field == 'n' || field == 'm') {
+    const struct admin_attention_facts *f = context;
+    char name = field.at[0], number[24];
+    uint64_t value = name == 'm' ? f->m : f->n;
+    struct slice s = name == 'a'                      ? f->about
+                     : name == 't' && f->text != NULL ? slice_of_cstr(f->text)
+                                                      : slice_of("", 0);
+    if (name == 'n' || name == 'm') {
         (void)snprintf(number, sizeof number, "%" PRIu64, value);
         s = slice_of_cstr(number);
     }
-    put(t, s);
-    return s.len > 0 && (field == 'a' || field == 't' || value > 0);
+    admin_fill_put(to, s);
+    return s.len > 0 && (name == 'a' || name == 't' || value > 0);
 }
 
 static void fill_in(char *out, size_t size, const char *words,
                     const struct admin_attention_facts *f)
 {
-    struct text t = {.at = out, .size = size};
-    size_t bracket = 0;
-    bool lacks = false;
-    out[0] = '\0';
-    for (const char *p = words; *p != '\0'; p++) {
-        if (*p == '[') {
-            bracket = t.len;
-            lacks = false;
-        } else if (*p == ']') {
-            t.len = lacks ? bracket : t.len;
-            out[t.len] = '\0';
-        } else if (*p == '{') {
-            lacks |= !put_field(&t, p[1], f);
-            p += 2;
-        } else {
-            put(&t, slice_of(p, 1));
-        }
-    }
+    struct admin_fill t = admin_fill_begin(out, size);
+    struct admin_attention_facts facts = *f;
+    admin_fill_pattern(&t, words, put_field, &facts);
 }
 
 /* --- the list --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "node/admin/events.h"
+#include "node/admin/fill.h"
 
 /* {field} is replaced by the field's value; {field#one|more} by the same number and the word for
  * one or for more. Text in brackets is left out if some field there is empty or missing. A row
@@ -191,31 +192,21 @@ static const struct log_field *field_of(const struct log_field *fields, unsigned
     return NULL;
 }
 
-/* Appends as much as fits. */
-struct text {
-    char at[ADMIN_EVENT_TEXT_BYTES * 2];
-    size_t len;
+/* The fields that a pattern is filled with. */
+struct fields {
+    const struct log_field *at;
+    unsigned count;
 };
 
-static void put(struct text *t, struct slice s)
-{
-    size_t room = sizeof t->at - 1 - t->len;
-    size_t n = s.len < room ? s.len : room;
-    if (n > 0)
-        memcpy(t->at + t->len, s.at, n);
-    t->len += n;
-    t->at[t->len] = '\0';
-}
-
 /* Returns false if the field is missing or empty. */
-static bool put_field(struct text *t, const struct log_field *f)
+static bool put_field(struct admin_fill *t, const struct log_field *f)
 {
     char number[40];
     if (!f)
         return false;
     switch (f->type) {
     case LOG_FIELD_STR:
-        put(t, f->value.str);
+        admin_fill_put(t, f->value.str);
         return f->value.str.len > 0;
     case LOG_FIELD_INT:
         (void)snprintf(number, sizeof number, "%lld", (long long)f->value.i);
@@ -230,59 +221,37 @@ static bool put_field(struct text *t, const struct log_field *f)
         (void)snprintf(number, sizeof number, "%s", f->value.b ? "yes" : "no");
         break;
     }
-    put(t, slice_of_cstr(number));
+    admin_fill_put(t, slice_of_cstr(number));
     return true;
 }
 
-/* `inside` is the text between the braces of a pattern. Returns false if the field is missing or
- * empty. */
-static bool fill_field(struct text *t, struct slice inside, const struct log_field *fields,
-                       unsigned count)
+/* {field}, or {field#one|more}. */
+static bool fill_field(void *context, struct slice inside, struct admin_fill *t)
 {
-    const struct log_field *f = field_of(fields, count, slice_cut(&inside, '#'));
+    const struct fields *fields = context;
+    const struct log_field *f = field_of(fields->at, fields->count, slice_cut(&inside, '#'));
     struct slice one = slice_cut(&inside, '|');
     bool put_it = put_field(t, f);
     if (one.len == 0 || !put_it)
         return put_it;
     bool is_one = (f->type == LOG_FIELD_UINT && f->value.u == 1) ||
                   (f->type == LOG_FIELD_INT && f->value.i == 1);
-    put(t, SLICE(" "));
-    put(t, is_one ? one : inside);
+    admin_fill_put(t, SLICE(" "));
+    admin_fill_put(t, is_one ? one : inside);
     return true;
 }
 
-static void fill_in(struct text *t, const char *pattern, const struct log_field *fields,
-                    unsigned count)
-{
-    size_t bracket = 0;
-    bool lacks = false;
-    for (const char *p = pattern; *p != '\0'; p++) {
-        if (*p == '[') {
-            bracket = t->len;
-            lacks = false;
-        } else if (*p == ']') {
-            t->len = lacks ? bracket : t->len;
-            t->at[t->len] = '\0';
-        } else if (*p == '{') {
-            size_t len = strcspn(p + 1, "}");
-            lacks |= !fill_field(t, slice_of(p + 1, len), fields, count);
-            p += len + 1;
-        } else if (*p != '.' || t->len == 0 || strchr("?.", t->at[t->len - 1]) == NULL) {
-            put(t, slice_of(p, 1)); /* no full stop after another */
-        }
-    }
-}
-
 /* Spells an event without words of its own: name and fields. */
-static void spell(struct text *t, const char *event, const struct log_field *fields, unsigned count)
+static void spell(struct admin_fill *t, const char *event, const struct log_field *fields,
+                  unsigned count)
 {
-    put(t, slice_of_cstr(event));
+    admin_fill_put(t, slice_of_cstr(event));
     for (size_t i = 0; i < t->len; i++)
         t->at[i] = (char)(t->at[i] == '_' ? ' ' : t->at[i]);
     for (unsigned i = 0; i < count; i++) {
-        put(t, i == 0 ? SLICE(": ") : SLICE(", "));
-        put(t, slice_of_cstr(fields[i].name));
-        put(t, SLICE(" "));
+        admin_fill_put(t, i == 0 ? SLICE(": ") : SLICE(", "));
+        admin_fill_put(t, slice_of_cstr(fields[i].name));
+        admin_fill_put(t, SLICE(" "));
         (void)put_field(t, &fields[i]);
     }
 }
@@ -315,11 +284,13 @@ void admin_events_tap(void *events, enum log_level level, const char *event,
                       const struct log_field *fields, unsigned count, uint64_t now_ms)
 {
     (void)level;
-    struct text t = {.len = 0};
+    char text[ADMIN_EVENT_TEXT_BYTES * 2];
+    struct admin_fill t = admin_fill_begin(text, sizeof text);
+    struct fields all = {fields, count};
     struct slice about = about_of(fields, count);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         if (fits(&table[i], event, fields, count)) {
-            fill_in(&t, table[i].text, fields, count);
+            admin_fill_pattern(&t, table[i].text, fill_field, &all);
             (void)admin_events_add(events, table[i].kind, event, about, t.at, now_ms);
             return;
         }

@@ -334,5 +334,5 @@ void trace_end(struct trace_request *r, const struct trace_end *e, uint64_t now_
     }
     t->dropped[TRACE_DROPPED_FULL] += r->dropped_spans;
     trace_put(t, buf_slice(&r->attempts), r->spans, now_ms);
-    trace_request_free(r);
+    trace_drop(r);
 }

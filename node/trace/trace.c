@@ -69,7 +69,7 @@ static void request_free(struct trace_request *r)
     free(r);
 }
 
-void trace_request_free(struct trace_request *r)
+void trace_drop(struct trace_request *r)
 {
     struct trace *t = r->owner;
     if (t->free_count >= REQUESTS_KEPT ||
@@ -80,11 +80,6 @@ void trace_request_free(struct trace_request *r)
     r->next_free = t->free;
     t->free = r;
     t->free_count++;
-}
-
-void trace_drop(struct trace_request *r)
-{
-    trace_request_free(r);
 }
 
 struct trace_request *trace_begin(struct trace *t, const struct http_traceparent *parent,

@@ -91,7 +91,7 @@ struct trace_end {
 /* Frees it. */
 void trace_end(struct trace_request *r, const struct trace_end *e, uint64_t now_ms);
 
-/* The request is not recorded after all. Frees it. */
+/* Frees the request without a record. */
 void trace_drop(struct trace_request *r);
 
 /* --- the export ------------------------------------------------------------------------------ */

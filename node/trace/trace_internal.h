@@ -53,7 +53,6 @@ struct trace_request {
 
 /* Makes one of the free ones, or a new one. */
 struct trace_request *trace_request_new(struct trace *t);
-void trace_request_free(struct trace_request *r);
 void trace_span_id(struct trace *t, char out[HTTP_SPAN_ID_HEX]);
 /* Finished spans of one request. */
 void trace_put(struct trace *t, struct slice spans, unsigned count, uint64_t now_ms);
