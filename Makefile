@@ -118,7 +118,7 @@ ALL_HDR := $(wildcard */*.h */*/*.h */*/*/*.h)
 
 # Fuzz targets link little of these: the rest is not compiled for them.
 ifeq ($(VARIANT),fuzz)
-SHELL_SRC := $(addprefix node/io/,config_yaml.c read_file.c replica_entry.c replica_list.c replica_yaml.c)
+SHELL_SRC := $(addprefix node/io/,config_yaml.c read_file.c replica_entry.c replica_list.c replica_map.c replica_yaml.c)
 TESTLIB_SRC := $(addprefix tests/lib/,proxy_hosts.c proxy_trace.c proxy_world.c world/memory.c)
 endif
 

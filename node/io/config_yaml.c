@@ -4,6 +4,7 @@
 #include <yaml.h>
 
 #include "base/err.h"
+#include "node/io/replica_map.h"
 #include "node/io/yaml_line.h"
 
 /* State of a parse. A setting starts with a key; a sequence sets the key once per item. */
@@ -55,6 +56,34 @@ static int next(struct reading *r, yaml_event_t *event)
     return yaml_parser_parse(&r->parser, event) == 1 ? 0 : fail_syntax(r);
 }
 
+/* A mapping under `replica`, with url and labels, is the text URL#LABEL=VALUE... of the list. */
+static int read_replica(struct reading *r, unsigned line)
+{
+    struct replica_map map;
+    char wrong[REPLICA_LIST_MESSAGE];
+    struct node_option_origin origin = {.source = NODE_SOURCE_FILE, .file = r->file, .line = line};
+    int err = replica_map_read(&r->parser, &map, line, wrong);
+    if (err == 0 && !map.has_text)
+        err = replica_list_fail(wrong, line,
+                                "want no # and no comma in a replica's values, or the replica in a "
+                                "replica-file");
+    if (err != 0) {
+        (void)snprintf(r->error->text, sizeof r->error->text, "bad file %s:%s", r->file, wrong);
+        return map.ended ? node_options_note(r->options, r->error, err) : err;
+    }
+    struct buf text = {0};
+    origin.line = map.url_line;
+    err = buf_printf(&text, "%s%s", map.url, map.text);
+    if (err != 0)
+        (void)snprintf(r->error->text, sizeof r->error->text, "%s", err_text(err));
+    else
+        err = node_options_note(
+            r->options, r->error,
+            node_options_set(r->options, SLICE("replica"), buf_slice(&text), origin, r->error));
+    buf_free(&text);
+    return err;
+}
+
 static int read_sequence(struct reading *r, struct slice name, unsigned line)
 {
     unsigned items = 0;
@@ -64,8 +93,12 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
         if (err != 0)
             return err;
         bool end = event.type == YAML_SEQUENCE_END_EVENT;
+        bool maps = event.type == YAML_MAPPING_START_EVENT &&
+                    event.data.mapping_start.anchor == NULL && slice_equal(name, SLICE("replica"));
         if (event.type == YAML_SCALAR_EVENT)
             err = set(r, name, &event);
+        else if (maps)
+            err = read_replica(r, yaml_line_of(event.start_mark));
         else if (!end)
             err = fail(r, yaml_line_of(event.start_mark), "want plain values in a sequence");
         yaml_event_delete(&event);
@@ -167,7 +200,9 @@ static int read_setting(struct reading *r, const yaml_event_t *key)
     else
         err = fail(r, line,
                    value.type == YAML_SEQUENCE_START_EVENT ? "want one value, not a sequence"
-                                                           : "want name: value, not nested");
+                   : slice_equal(name, SLICE("replica"))
+                       ? "want a sequence of replicas: - url: http://HOST:PORT"
+                       : "want name: value, not nested");
     yaml_event_delete(&value);
     return err;
 }

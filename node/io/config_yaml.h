@@ -1,10 +1,11 @@
-/* The YAML adapter: a flat mapping of setting names to scalars or sequences of scalars.
+/* The YAML adapter: a flat mapping of setting names to scalars or sequences of scalars. A replica
+ * may be a mapping (node/io/replica_map.h), and model-alias is one.
  *
  *   listen: 0.0.0.0:8080
- *   replica: [http://10.0.0.1:8000, http://10.0.0.2:8000]
+ *   replica: [http://10.0.0.1:8000, {url: http://10.0.0.2:8000}]
  *
- * The only user of libyaml for settings. Duplicate keys, nested mappings, anchors, aliases and a
- * second document are errors, each reported with file and line. */
+ * The only user of libyaml for settings. Duplicate keys, other nested mappings, anchors, aliases
+ * and a second document are errors, each reported with file and line. */
 #ifndef NODE_IO_CONFIG_YAML_H
 #define NODE_IO_CONFIG_YAML_H
 

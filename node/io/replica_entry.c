@@ -70,6 +70,8 @@ int replica_list_add(struct replica_list *list, struct slice url, const struct n
         labels.weight = more->weight;
     if (more != NULL && more->cache_tokens > 0)
         labels.cache_tokens = more->cache_tokens;
+    if (more != NULL && more->context_tokens > 0)
+        labels.context_tokens = more->context_tokens;
     if (more != NULL && more->ranks > 0)
         labels.ranks = more->ranks;
     if (more != NULL && more->adapters_on_demand)

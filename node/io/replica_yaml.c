@@ -3,23 +3,13 @@
 #include <yaml.h>
 
 #include "base/err.h"
-#include "node/io/replica_list.h"
+#include "node/io/replica_map.h"
 #include "node/io/yaml_line.h"
 
 struct reading {
     yaml_parser_t parser;
     struct replica_list *list;
     char *message;
-};
-
-/* Owned copies of a map's values: an event ends with the next. */
-struct map {
-    struct node_labels labels;
-    char url[NODE_VALUE_BYTES];
-    char model[NODE_MODEL_ID_MAX + 1];
-    char health[NODE_HEALTH_PATH_MAX + 1];
-    char kv_events[KV_NAMED_MAX + 1];
-    char seen[128]; /* keys seen, each followed by a space */
 };
 
 static int next(struct reading *r, yaml_event_t *event)
@@ -44,69 +34,20 @@ static int take_scalar(struct reading *r, const yaml_event_t *event, const char 
                : replica_list_fail(r->message, yaml_line_of(event->start_mark), want);
 }
 
-static const char *map_set(struct map *map, struct slice key, struct slice value)
-{
-    char word[24];
-    (void)snprintf(word, sizeof word, "%.*s ", key.len > 20 ? 20 : (int)key.len, key.at);
-    if (strstr(map->seen, word) != NULL)
-        return "want each key of a replica once";
-    (void)strncat(map->seen, word, sizeof map->seen - strlen(map->seen) - 1);
-    if (slice_equal(key, SLICE("url")))
-        return slice_to_cstr(value, map->url, sizeof map->url) ? NULL : "want a shorter url";
-    const char *wrong = node_labels_set(&map->labels, key, value);
-    if (wrong == NULL && slice_equal(key, SLICE("model"))) {
-        (void)slice_to_cstr(value, map->model, sizeof map->model);
-        map->labels.model = slice_of_cstr(map->model);
-    }
-    if (wrong == NULL && slice_equal(key, SLICE("health"))) {
-        (void)slice_to_cstr(value, map->health, sizeof map->health);
-        map->labels.health = slice_of_cstr(map->health);
-    }
-    if (wrong == NULL && slice_equal(key, SLICE("kv-events"))) {
-        (void)slice_to_cstr(value, map->kv_events, sizeof map->kv_events);
-        map->labels.kv_events = slice_of_cstr(map->kv_events);
-    }
-    return wrong;
-}
-
 static int read_map(struct reading *r, unsigned line)
 {
-    struct map map = {0};
-    for (;;) {
-        yaml_event_t key, value;
-        struct slice name, text;
-        int err = next(r, &key);
-        if (err != ERR_OK)
-            return err;
-        if (key.type == YAML_MAPPING_END_EVENT) {
-            yaml_event_delete(&key);
-            break;
-        }
-        err = take_scalar(r, &key,
-                          "want url, engine, weight, model, health, cache-tokens, ranks, "
-                          "adapters or role",
-                          &name);
-        if (err == ERR_OK && (err = next(r, &value)) == ERR_OK) {
-            err = take_scalar(r, &value, "want one plain value", &text);
-            const char *wrong = err == ERR_OK ? map_set(&map, name, text) : NULL;
-            if (wrong != NULL)
-                err = replica_list_fail_at(r->message, yaml_line_of(value.start_mark), wrong, name);
-            yaml_event_delete(&value);
-        }
-        yaml_event_delete(&key);
-        if (err != ERR_OK)
-            return err;
-    }
-    if (map.url[0] == '\0')
-        return replica_list_fail(r->message, line, "want a url: http://HOST:PORT");
-    return replica_list_add(r->list, slice_of_cstr(map.url), &map.labels, line, r->message);
+    struct replica_map map;
+    int err = replica_map_read(&r->parser, &map, line, r->message);
+    if (err != ERR_OK)
+        return err;
+    return replica_list_add(r->list, slice_of_cstr(map.url), &map.labels, map.url_line, r->message);
 }
 
 static int read_sequence(struct reading *r)
 {
     for (;;) {
         yaml_event_t event;
-        struct slice url;
+        struct slice url = {0};
         int err = next(r, &event);
         if (err != ERR_OK)
             return err;

@@ -175,6 +175,11 @@ static const char unknown[] =
     "after # want engine=, weight=, model=, health=, cache-tokens=, "
     "context=, ranks=, adapters=, host-header=, kv-events= or role=, each behind its own #";
 
+bool node_labels_known(struct slice name)
+{
+    return label_find(name) != LABEL_NONE;
+}
+
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value)
 {
     unsigned label = label_find(name);

@@ -53,6 +53,9 @@ const char *node_health_path_wrong(struct slice path);
  * form. */
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value);
 
+/* True for the name of a label. */
+bool node_labels_known(struct slice name);
+
 /* The weight in use: 1 if none was set. */
 static inline double node_labels_weight(const struct node_labels *labels)
 {

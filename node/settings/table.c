@@ -18,7 +18,8 @@ static const struct node_option rows[] = {
      .help = "engine, http[s]://HOST:PORT; repeatable",
      .more = "Default port: 80, or 443 for https. Required, unless the router joins a cluster or "
              "has another source. [Labels](how-to/engines.md#labels) may follow, each after `#`: "
-             "`http://HOST:PORT#engine=vllm#weight=2`."},
+             "`http://HOST:PORT#engine=vllm#weight=2`. In YAML a replica may be a mapping: "
+             "`{url: http://HOST:PORT, engine: vllm, weight: 2}`."},
     {.name = "replica-dns",
      LIST(replica_dns, "NAME:PORT", RESTART),
      .wrong = node_allowed_replica_dns_not,

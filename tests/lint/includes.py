@@ -62,7 +62,7 @@ THIRD_PARTY = {
     "openssl/rand.h": ["node/io/tls_tickets.c"],
     "openssl/ssl.h": ["node/io/tls_internal.h", "node/gvctl/secure.c"],
     "openssl/x509v3.h": ["node/io/tls_context.c", "node/io/tls_host.c"],
-    "yaml.h": ["node/io/yaml_line.h", "node/io/config_yaml.c", "node/io/replica_yaml.c", "node/gvctl/convert/read.c"],
+    "yaml.h": ["node/io/yaml_line.h", "node/io/config_yaml.c", "node/io/replica_map.h", "node/io/replica_yaml.c", "node/gvctl/convert/read.c"],
     "ares.h": ["node/io/dns.c"],
     "curl/curl.h": ["node/io/curl_loop.h", "node/io/kubernetes_secret.c"],
     "sodium.h": ["gossip/", "node/access/digest.c", "node/io/random.c", "node/proxy/exchange/request.c"],

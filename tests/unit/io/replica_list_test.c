@@ -73,14 +73,14 @@ static void every_label_in_both_forms(void **state)
     (void)state;
     static const char *const forms[] = {
         "http://a:1#engine=sglang#weight=3#model=org/m#health=/up#cache-tokens=4096#ranks=2"
-        "#adapters=on-demand\n",
+        "#context=8192#adapters=on-demand\n",
         "- http://a:1#engine=sglang#weight=3#model=org/m#health=/up#cache-tokens=4096#ranks=2"
-        "#adapters=on-demand\n",
+        "#context=8192#adapters=on-demand\n",
         "- url: http://a:1\n  engine: sglang\n  weight: 3\n  model: org/m\n  health: /up\n"
-        "  cache-tokens: 4096\n  ranks: 2\n  adapters: on-demand\n",
+        "  cache-tokens: 4096\n  context: 8192\n  ranks: 2\n  adapters: on-demand\n",
         "- url: http://a:1#engine=vllm#weight=7#model=x#health=/x#cache-tokens=1#ranks=7\n"
         "  engine: sglang\n  weight: 3\n  model: org/m\n  health: /up\n"
-        "  cache-tokens: 4096\n  ranks: 2\n  adapters: on-demand\n",
+        "  cache-tokens: 4096\n  context: 8192\n  ranks: 2\n  adapters: on-demand\n",
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         assert_int_equal(parse(forms[i]), ERR_OK);
@@ -88,6 +88,7 @@ static void every_label_in_both_forms(void **state)
         const struct node_labels *l = &list.entries[0].labels;
         assert_true(slice_equal(l->health, SLICE("/up")));
         assert_int_equal(l->cache_tokens, 4096);
+        assert_int_equal(l->context_tokens, 8192);
         assert_int_equal(l->ranks, 2);
         assert_true(l->adapters_on_demand);
     }
@@ -131,10 +132,9 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"http://a:1@64\n",
          "1: want no rank in a URL: http://HOST:PORT has all its data-parallel ranks, as its "
          "metrics or #ranks=N say (here: ...@64)"},
-        {"- url: http://a:1\n  zone: b\n", "2: after # want engine=, weight=, model=, health=, "
-                                           "cache-tokens=, context=, ranks=, adapters=, "
-                                           "host-header=, kv-events= or "
-                                           "role=, each behind its own # (here: zone)"},
+        {"- url: http://a:1\n  zone: b\n",
+         "2: want url, engine, weight, model, health, cache-tokens, context, ranks, adapters, "
+         "host-header, kv-events or role (here: zone)"},
         {"http://a:1 http://b:1\n", "1: want one replica a line"},
         {"\n\nhttp://a:1#zone=x", "3: after # want engine=, weight=, model=, health=, "
                                   "cache-tokens=, context=, ranks=, adapters=, host-header=, "
@@ -145,10 +145,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
          "2: want a URL such as http://10.0.0.1:8000, its port from 1 to 65535 (here: "
          "https://b:0)"},
         {"- http://a:1\n- [http://b:1]\n", "2: want http://HOST:PORT, or a map with a url"},
-        {"- url: http://a:1\n  zone: x\n",
-         "2: after # want engine=, weight=, model=, health=, "
-         "cache-tokens=, context=, ranks=, adapters=, "
-         "host-header=, kv-events= or role=, each behind its own #"},
+        {"- url: http://a:1\n  zone: {x: y}\n", "2: want one plain value (here: zone)"},
         {"- url: http://a:1\n  url: http://b:1\n", "2: want each key of a replica once"},
         {"- engine: vllm\n", "1: want a url: http://HOST:PORT"},
         {"- url: [a]\n", "1: want one plain value"},

@@ -79,6 +79,25 @@ static void test_errors_name_the_line(void **state)
          "1h"},
         {"replica:\n- http://a\n- b\n",
          "bad setting replica = \"b\" (g.yaml:3): want a URL such as http://10.0.0.1:8000"},
+        {"replica: {url: http://a}\n",
+         "bad file g.yaml:1: want a sequence of replicas: - url: http://HOST:PORT"},
+        {"replica:\n- url: http://a\n  engine: vlm\n",
+         "bad file g.yaml:3: want engine=vllm, engine=sglang or engine=other (here: engine)"},
+        {"replica:\n- url: http://a\n  name: b\n",
+         "bad file g.yaml:3: want url, engine, weight, model, health, cache-tokens, context, "
+         "ranks, adapters, host-header, kv-events or role (here: name)"},
+        {"replica:\n- url: http://a\n  url: http://b\n",
+         "bad file g.yaml:3: want each key of a replica once (here: url)"},
+        {"replica:\n- weight: 2\n", "bad file g.yaml:2: want a url: http://HOST:PORT"},
+        {"replica:\n- weight: 2\n  url: ftp://a\n", "bad setting replica = \"ftp://a#weight=2\" "
+                                                    "(g.yaml:3): want a URL such as "
+                                                    "http://10.0.0.1:8000"},
+        {"replica:\n- url: http://a\n  weight: [2]\n",
+         "bad file g.yaml:3: want one plain value (here: weight)"},
+        {"replica:\n- url: http://a\n  model: x#y\n",
+         "bad file g.yaml:2: want no # and no comma in a replica's values, or the replica in a "
+         "replica-file"},
+        {"replica-dns:\n- url: a:1\n", "bad file g.yaml:2: want plain values in a sequence"},
         {"kv-events: on\n",
          "bad setting kv-events = \"on\" (g.yaml:1): want auto or off; did you mean auto?"},
         {"kv-events-listen: 5557\n", "bad setting kv-events-listen = \"5557\" (g.yaml:1): want "
@@ -154,6 +173,36 @@ static void test_effective_is_a_file(void **state)
         assert_string_equal(o.admin_token_file, odd[i]);
         buf_free(&text);
     }
+}
+
+/* As in a replica-file: mappings beside texts, and every mistake is noted. */
+static void test_replicas_are_mappings_too(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("replica:\n- http://a\n- {url: 'http://b:81', engine: vllm, weight: 2, "
+                           "model: Qwen/Qwen3-8B}\n- url: http://c\n  context: 8192\n"),
+                     0);
+    assert_int_equal(o.replica.count, 3);
+    assert_string_equal(o.replica.at[0], "http://a");
+    assert_string_equal(o.replica.at[1], "http://b:81#engine=vllm#weight=2#model=Qwen/Qwen3-8B");
+    assert_string_equal(o.replica.at[2], "http://c#context=8192");
+    struct node_options_notes notes = {0};
+    node_options_free(&o);
+    assert_int_equal(node_options_init(&o), 0);
+    o.notes = &notes;
+    int err =
+        io_config_yaml_parse(&o,
+                             slice_of_cstr("replica:\n- url: http://a\n  engine: x\n  weight: y\n"
+                                           "- url: http://b\n  ranks: z\nttl: soon\n"),
+                             "g.yaml", &error);
+    o.notes = NULL;
+    assert_int_equal(err, 0);
+    assert_int_equal(notes.count, 3);
+    assert_int_equal(buf_append_char(&notes.text, '\0'), 0);
+    assert_non_null(strstr(notes.text.at, "g.yaml:3: "));
+    assert_non_null(strstr(notes.text.at, "g.yaml:6: "));
+    assert_non_null(strstr(notes.text.at, "(g.yaml:7)"));
+    buf_free(&notes.text);
 }
 
 /* The configured value, the effective one, and why. */
@@ -284,6 +333,7 @@ int main(void)
         TEST(test_errors_name_the_line),
         TEST(test_effective_is_a_file),
         TEST(test_a_lowered_value_is_marked),
+        TEST(test_replicas_are_mappings_too),
         TEST(test_load),
         cmocka_unit_test(test_every_mistake_is_noted),
         cmocka_unit_test(test_contradictions_are_noted_once_all_values_are_right),
