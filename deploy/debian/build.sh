@@ -4,6 +4,8 @@
 #
 #   BUILD=build [VERSION_SUFFIX=+local1] deploy/debian/build.sh    (prints the name of the package)
 #
+# The version ends in VERSION_SUFFIX, which may be empty; by default in what suffix.sh prints.
+#
 # By dpkg's own tools, which come with the compiler, not by debhelper: that would be forty packages more for whoever
 # builds, and this is quick enough for the tests to build one each time. What debhelper would write stands in the
 # maintainer scripts.
@@ -13,11 +15,13 @@ BUILD=${BUILD:-build}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
-version=$("$BUILD/grapevine" --version | cut -d' ' -f2)${VERSION_SUFFIX:-}
+version=$("$BUILD/grapevine" --version | cut -d' ' -f2)
+suffix=${VERSION_SUFFIX-$(deploy/debian/suffix.sh "$version")}
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y base/version.h)
 fi
 export SOURCE_DATE_EPOCH
+version+=$suffix
 
 tree=$root/tree
 umask 022
@@ -56,6 +60,8 @@ cp "$root/changelog" "$root/debian/changelog"
     dpkg-shlibdeps -O "$tree"/usr/bin/* >debian/substvars
     dpkg-gencontrol -pgrapevine -Tdebian/substvars -fdebian/files -P"$tree" >/dev/null
 )
+# Of an earlier build: `apt install build/grapevine_*.deb` takes one.
+[ -n "${VERSION_SUFFIX+given}" ] || rm -f "$BUILD"/grapevine_*.deb
 package=$BUILD/grapevine_${version}_$(dpkg --print-architecture).deb
 find "$tree" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch -hd "@$SOURCE_DATE_EPOCH"
 dpkg-deb --root-owner-group -Zxz --build "$tree" "$package" >/dev/null

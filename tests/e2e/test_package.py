@@ -131,6 +131,37 @@ class Debian(Case):
         self.assertEqual(set(re.findall(r" (\d{4}-\d\d-\d\d) ", dates)), {"2023-11-14"})
         self.assertEqual(set(re.findall(r"^\S+ (\S+)", dates, re.M)), {"root/root"})
 
+    @unittest.skipUnless(shutil.which("git"), "want git")
+    def test_a_newer_build_is_newer(self):
+        """All builds were 0.1.0: apt and rollout.sh took a newer one for what was there already."""
+        tree = os.path.join(self.folder, "tree")
+        os.makedirs(os.path.join(tree, "deploy/debian"))
+        shutil.copy("deploy/debian/suffix.sh", os.path.join(tree, "deploy/debian"))
+
+        def suffix():
+            return run(os.path.join(tree, "deploy/debian/suffix.sh"), "0.1.0").strip()
+
+        def git(*args, at="1700000000"):
+            run("git", "-c", "user.name=x", "-c", "user.email=x@y", *args, cwd=tree,
+                env=dict(ENV, GIT_AUTHOR_DATE="@%s +0000" % at, GIT_COMMITTER_DATE="@%s +0000" % at))
+        self.assertEqual(suffix(), "", "without git")
+        git("init", "-q")
+        self.assertEqual(suffix(), "", "without a commit")
+        git("add", ".")
+        git("commit", "-qm", "first")
+        first = suffix()
+        self.assertRegex(first, r"^\+20231114\.221320\.g[0-9a-f]{12}$")
+        with open(os.path.join(tree, "deploy/debian/suffix.sh"), "a", encoding="utf-8") as f:
+            f.write("# more\n")
+        changed = suffix()
+        self.assertRegex(changed, "^" + re.escape(first) + r"\.local\d{8}\.\d{6}$")
+        git("commit", "-qam", "second", at="1700000001")
+        second = suffix()
+        for older, newer in ((first, changed), (changed, second), ("", first)):
+            run("dpkg", "--compare-versions", "0.1.0" + older, "lt", "0.1.0" + newer)
+        git("tag", "v0.1.0")
+        self.assertEqual(suffix(), "", "a release")
+
     def test_a_build_in_another_folder_gives_the_same_program(self):
         """No path of the tree is in it, not even in what strip takes away: the build id follows from that."""
         with open(binary("grapevine"), "rb") as f:
@@ -138,7 +169,8 @@ class Debian(Case):
 
     def test_what_it_says_of_itself(self):
         fields = dict(re.findall(r"^(\S+): (.*)$", run("dpkg-deb", "-f", self.package), re.M))
-        self.assertEqual(fields["Version"], run(binary("grapevine"), "--version").split()[1])
+        version = run(binary("grapevine"), "--version").split()[1]
+        self.assertEqual(fields["Version"], version + run("deploy/debian/suffix.sh", version, env=dict(ENV, SOURCE_DATE_EPOCH="1700000000")).strip())
         for library in ("libuv1", "libsodium23", "libyaml-0-2", "libzmq5", "libc6 (>= "):
             self.assertIn(library, fields["Depends"])
         self.assertEqual(text(os.path.join(self.folder, "control/conffiles")).split(),
