@@ -53,12 +53,40 @@ void crdt_counts_free(struct crdt_counts *c)
     free(c->by_generation);
     free(c->digest);
     free(c->digest_by_generation);
+    for (unsigned i = 0; i < ARRAY_LEN(c->parts); i++) {
+        free(c->parts[i].blocks);
+        free(c->parts[i].blocks_total);
+    }
     *c = (struct crdt_counts){0};
 }
 
 static size_t ring_at(const struct crdt_counts *c, unsigned replica, uint32_t generation)
 {
     return (size_t)replica * (c->mask + 1) + (generation & c->mask);
+}
+
+int crdt_counts_split(struct crdt_counts *c)
+{
+    bool complete = true;
+    for (unsigned i = 0; i < ARRAY_LEN(c->parts); i++) {
+        struct crdt_counts_part *p = &c->parts[i];
+        p->blocks = calloc((size_t)c->replicas * (c->mask + 1), sizeof *p->blocks);
+        p->blocks_total = calloc(c->replicas, sizeof *p->blocks_total);
+        complete &= p->blocks != NULL && p->blocks_total != NULL;
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(c->parts) && !complete; i++) {
+        free(c->parts[i].blocks);
+        free(c->parts[i].blocks_total);
+        c->parts[i] = (struct crdt_counts_part){0};
+    }
+    return complete ? 0 : ERR_NOMEM;
+}
+
+void crdt_counts_part_add(struct crdt_counts *c, unsigned replica, uint32_t generation,
+                          uint32_t weight, bool apart)
+{
+    c->parts[apart].blocks[ring_at(c, replica, generation)] += weight;
+    c->parts[apart].blocks_total[replica] += weight;
 }
 
 bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t generation,
@@ -68,7 +96,7 @@ bool crdt_counts_fits(const struct crdt_counts *c, unsigned replica, uint32_t ge
 }
 
 void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generation, uint32_t weight,
-                     uint64_t hash)
+                     uint64_t hash, bool apart)
 {
     size_t at = ring_at(c, replica, generation);
     c->blocks[at] += weight;
@@ -77,6 +105,8 @@ void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generatio
     c->entries_total[replica]++;
     c->by_generation[generation & c->mask]++;
     c->live++;
+    if (c->parts[apart].blocks != NULL)
+        crdt_counts_part_add(c, replica, generation, weight, apart);
     if (c->digest != NULL) {
         c->digest[at] += hash;
         c->digest_by_generation[generation & c->mask] += hash;
@@ -84,7 +114,7 @@ void crdt_counts_add(struct crdt_counts *c, unsigned replica, uint32_t generatio
 }
 
 void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t generation,
-                          uint32_t weight, uint64_t hash)
+                          uint32_t weight, uint64_t hash, bool apart)
 {
     size_t at = ring_at(c, replica, generation);
     CHECK(c->entries[at] > 0 && c->blocks[at] >= weight);
@@ -94,6 +124,10 @@ void crdt_counts_subtract(struct crdt_counts *c, unsigned replica, uint32_t gene
     c->entries_total[replica]--;
     c->by_generation[generation & c->mask]--;
     c->live--;
+    if (c->parts[apart].blocks != NULL) {
+        c->parts[apart].blocks[at] -= weight;
+        c->parts[apart].blocks_total[replica] -= weight;
+    }
     if (c->digest != NULL) {
         c->digest[at] -= hash;
         c->digest_by_generation[generation & c->mask] -= hash;
@@ -113,6 +147,10 @@ uint64_t crdt_counts_drop_generation(struct crdt_counts *c, uint32_t generation)
         c->entries[at] = 0;
         if (c->digest != NULL)
             c->digest[at] = 0;
+        for (unsigned i = 0; i < ARRAY_LEN(c->parts) && c->parts[i].blocks != NULL; i++) {
+            c->parts[i].blocks_total[r] -= c->parts[i].blocks[at];
+            c->parts[i].blocks[at] = 0;
+        }
     }
     c->by_generation[generation & c->mask] = 0;
     if (c->digest != NULL)
@@ -133,6 +171,10 @@ uint64_t crdt_counts_drop_replica(struct crdt_counts *c, unsigned replica)
     if (c->digest != NULL)
         memset(c->digest + at, 0, length * sizeof *c->digest);
     memset(c->blocks + at, 0, length * sizeof *c->blocks);
+    for (unsigned i = 0; i < ARRAY_LEN(c->parts) && c->parts[i].blocks != NULL; i++) {
+        memset(c->parts[i].blocks + at, 0, length * sizeof *c->blocks);
+        c->parts[i].blocks_total[replica] = 0;
+    }
     memset(c->entries + at, 0, length * sizeof *c->entries);
     c->blocks_total[replica] = 0;
     c->entries_total[replica] = 0;

@@ -152,6 +152,28 @@ struct crdt_index_ring {
     uint64_t total; /* of all generations: a walk may end where it has seen that much */
 };
 struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned replica);
+
+/* --- ids apart -------------------------------------------------------------------------------
+ *
+ * Observations of another world, such as of the caches that a policy would have filled: in the same
+ * map, under ids that no prompt has. Their low byte marks them. Of all other ids 1 in 256 has the
+ * same byte. */
+enum { CRDT_APART_BYTE = 0x5a };
+static inline bool crdt_index_is_apart(uint64_t id)
+{
+    return (id & 0xff) == CRDT_APART_BYTE;
+}
+static inline uint64_t crdt_index_id_apart(uint64_t id)
+{
+    return ((id ^ 0x3c0b5fa5d300) & ~(uint64_t)0xff) | CRDT_APART_BYTE;
+}
+/* Counts blocks of ids apart and of all others each by themselves from now on, beyond the budget: 8
+ * bytes per replica and generation. Walks the table once; later calls do nothing. ERR_NOMEM. */
+MUST_USE int crdt_index_split(struct crdt_index *x);
+/* The counters of one part; of all ids if crdt_index_split() did not succeed. */
+struct crdt_index_ring crdt_index_ring_part(const struct crdt_index *x, unsigned replica,
+                                            bool apart);
+
 static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, uint32_t generation)
 {
     return ring->counts[generation & ring->mask];

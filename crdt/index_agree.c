@@ -24,7 +24,7 @@ void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item)
         hash = mark.hash;
     }
     crdt_counts_add(&x->counts, item->replica, item->generation, checkpoint_weight(item->code),
-                    hash);
+                    hash, crdt_index_is_apart(item->id));
     x->stats.inserted++;
 }
 
@@ -42,8 +42,9 @@ void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, u
         hash_known = mark_known.hash;
     }
     uint32_t weight = checkpoint_weight(item->code);
-    crdt_counts_subtract(&x->counts, item->replica, known, weight, hash_known);
-    crdt_counts_add(&x->counts, item->replica, item->generation, weight, hash);
+    bool apart = crdt_index_is_apart(item->id);
+    crdt_counts_subtract(&x->counts, item->replica, known, weight, hash_known, apart);
+    crdt_counts_add(&x->counts, item->replica, item->generation, weight, hash, apart);
     x->stats.refreshed++;
 }
 

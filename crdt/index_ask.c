@@ -279,6 +279,36 @@ uint64_t crdt_index_blocks_total(const struct crdt_index *x, unsigned replica)
     return x->counts.blocks_total[replica];
 }
 
+static void count_part(void *context, uint64_t id48, uint8_t weight_code, unsigned replica,
+                       uint32_t generation)
+{
+    struct crdt_index *x = context;
+    crdt_counts_part_add(&x->counts, replica, generation, checkpoint_weight(weight_code),
+                         crdt_index_is_apart(id48));
+}
+
+int crdt_index_split(struct crdt_index *x)
+{
+    if (x->counts.parts[0].blocks != NULL)
+        return ERR_OK;
+    int err = crdt_counts_split(&x->counts);
+    if (err == ERR_OK)
+        crdt_index_each(x, count_part, x);
+    return err;
+}
+
+struct crdt_index_ring crdt_index_ring_part(const struct crdt_index *x, unsigned replica,
+                                            bool apart)
+{
+    struct crdt_index_ring ring = crdt_index_ring(x, replica);
+    const struct crdt_counts_part *part = &x->counts.parts[apart];
+    if (part->blocks != NULL) {
+        ring.counts = part->blocks + (size_t)replica * (x->counts.mask + 1);
+        ring.total = part->blocks_total[replica];
+    }
+    return ring;
+}
+
 struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned replica)
 {
     CHECK(replica < x->replicas);

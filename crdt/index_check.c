@@ -39,7 +39,8 @@ static void recount(void *context, uint64_t id48, uint8_t weight_code, unsigned 
         hash = crdt_spans_mark(&x->spans, id48, weight_code,
                                crdt_stamp(&x->window, replica, generation))
                    .hash;
-    crdt_counts_add(&again->counts, replica, generation, checkpoint_weight(weight_code), hash);
+    crdt_counts_add(&again->counts, replica, generation, checkpoint_weight(weight_code), hash,
+                    crdt_index_is_apart(id48));
 }
 
 static bool all_zero(const void *bytes, size_t size)
@@ -58,7 +59,14 @@ static void check_counts(const struct crdt_index *x)
     while (used > 1 && c->entries_total[used - 1] == 0)
         used--;
     CHECK(crdt_counts_init(&again.counts, (uint32_t)used, x->ttl + 2, x->replicated) == 0);
+    bool split = c->parts[0].blocks != NULL;
+    CHECK(!split || crdt_counts_split(&again.counts) == 0);
     crdt_index_each(x, recount, &again);
+    for (unsigned i = 0; i < ARRAY_LEN(c->parts) && split; i++) {
+        const struct crdt_counts_part *p = &c->parts[i], *q = &a->parts[i];
+        CHECK(memcmp(p->blocks, q->blocks, used * (c->mask + 1) * sizeof *p->blocks) == 0);
+        CHECK(memcmp(p->blocks_total, q->blocks_total, used * sizeof *p->blocks_total) == 0);
+    }
     size_t length = (size_t)c->mask + 1;
     size_t all = used * length, rest = (c->replicas - used) * length;
     CHECK(memcmp(c->blocks, a->blocks, all * sizeof *c->blocks) == 0);
