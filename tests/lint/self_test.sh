@@ -298,7 +298,7 @@ for file in README.md docs/x.md; do
     sentence 0 $file "It is full. It falls."
     sentence 1 $file "A router who drains."
     sentence 1 $file "Whoever drains."
-    sentence 1 $file "A replica, whose port is shut."
+    sentence 1 $file "A replica, who has shut its port."
     sentence 0 $file "An operator who drains, and people, whose keys are new."
 done
 sentence 0 docs/adr/x.md "A router who drains."
@@ -307,8 +307,8 @@ sentence 0 http/x.c "/* $ten $ten.\n * $ten eleven. */"
 sentence 0 http/x.c "/* $ten $ten\n *\n * $ten eleven */"
 sentence 1 http/x.c "int x; /* It is full before it falls. */"
 sentence 0 http/x.c "char *x = \"/* It is full before it falls. */\";"
-sentence 1 http/x.h "/* The router whose port is shut. */"
-sentence 0 jepsen-lite/x.c "/* The router whose port is shut. */"
+sentence 1 http/x.h "/* The router who shut its port. */"
+sentence 0 jepsen-lite/x.c "/* The router who shut its port. */"
 
 # --- sizes -----------------------------------------------------------------------------------
 

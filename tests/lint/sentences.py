@@ -14,9 +14,9 @@ import sys
 WORDS_MAX = 30
 # Folders with clean comments. A folder joins the list when its comments pass.
 CLEAN = ("base/", "crdt/", "gossip/", "http/", "node/", "tests/")
-# *Who* may follow these: "an operator who", "operators, whose".
+# *Who* may follow these: "an operator who". *Whose* may follow any noun.
 PEOPLE = "attacker|company|engineer|operator|owner|person|reader|reviewer|team|user"
-WHO = re.compile(r"\bwho(?:se|m|ever)?\b", re.IGNORECASE)
+WHO = re.compile(r"\bwho(?:m|ever)?\b", re.IGNORECASE)
 PERSON = re.compile(rf"\b(?:(?:{PEOPLE})s?|people|companies|persons|(?:any|some|every)(?:one|body)|those),?\s+$",
                     re.IGNORECASE)
 WORD = re.compile(r"[A-Za-z0-9'’_-]+")
@@ -84,7 +84,7 @@ def problems(sentence):
         yield 'more than one "it": write the noun'
     for match in WHO.finditer(sentence):
         if not PERSON.search(sentence[:match.start()]):
-            yield f'"{match.group(0)}" not after a person: a machine is "it" or "that", and has things "with" or "of"'
+            yield f'"{match.group(0)}" not after a person: a machine is "it" or "that"'
 
 
 def read(path):
