@@ -23,6 +23,12 @@ static uint32_t replica_requests_max(const struct node_options *o)
     return (uint32_t)(max == 0 || max > connections ? connections : max);
 }
 
+/* For the other routers: those in shadow mode share caches that others do not. */
+static const char *policy_told(const struct node_options *o)
+{
+    return o->shadow ? "shadow" : node_policy_names[o->policy];
+}
+
 void node_config_of(struct node_config *out, const struct node_options *o)
 {
     *out = (struct node_config){
@@ -39,6 +45,9 @@ void node_config_of(struct node_config *out, const struct node_options *o)
         .router =
             {
                 .policy = node_policy_names[o->policy],
+                .plain_policy = node_policy_plain_names[o->plain_policy],
+                .shadow = o->shadow,
+                .control_share = o->control_share,
                 .seed = o->seed,
                 .displaced_weight = o->displaced_weight,
                 .decode_weight = o->decode_weight,
@@ -62,7 +71,7 @@ void node_config_of(struct node_config *out, const struct node_options *o)
                            .ring_bytes = o->gossip_ring_bytes,
                            .rate_bytes_s = o->gossip_bandwidth},
                 .has_seeds = o->join.count > 0,
-                .policy = node_policy_names[o->policy],
+                .policy = policy_told(o),
             },
         .stored_responses = NODE_AFFINITY_MAX,
         .proxy = {.options = o},
@@ -390,13 +399,11 @@ void node_tick(struct node *n, uint64_t now_ms)
 
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms)
 {
-    const struct node_policy *before = node_router_policy(n->router), *now;
     struct node_config config;
     node_config_of(&config, options);
     node_router_renew(n->router, &config.router);
-    now = node_router_policy(n->router);
-    if (n->replication && now != before)
-        node_replication_policy(n->replication, now->name, now_ms * 1000);
+    if (n->replication)
+        node_replication_policy(n->replication, config.replication.policy, now_ms * 1000);
     proxy_renew(n->proxy, now_ms);
 }
 

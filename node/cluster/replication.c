@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bug.h"
 #include "base/check.h"
@@ -255,6 +256,8 @@ void node_replication_draining(struct node_replication *n, uint64_t now_us)
 
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us)
 {
+    if (n->config.policy != NULL && strcmp(n->config.policy, policy) == 0)
+        return;
     n->config.policy = policy;
     node_replication_meta(n, now_us);
 }

@@ -231,7 +231,7 @@ void node_load_advance(struct node_bookings *p, struct node_load *l, double toke
     while (l->head != NODE_BOOKING_NONE) {
         struct node_booking_entry *e = &p->entries[l->head];
         double done_ms = l->head_since_ms + e->work.prefill_tokens / tokens_per_s * 1000;
-        if (!e->work.answer_whole || done_ms > (double)now_ms)
+        if ((!e->work.answer_whole && !e->work.by_time) || done_ms > (double)now_ms)
             return;
         decoding_begin(l, e, done_ms);
         line_remove(p, l, l->head, done_ms);
@@ -258,7 +258,7 @@ struct node_head node_load_head(const struct node_bookings *p, const struct node
     if (l->head == NODE_BOOKING_NONE || !l->head_timed || (double)now_ms <= l->head_since_ms)
         return (struct node_head){0};
     const struct node_work *work = &p->entries[l->head].work;
-    if (work->answer_whole || work->adapter_loads)
+    if (work->answer_whole || work->by_time || work->adapter_loads)
         return (struct node_head){0};
     return (struct node_head){
         .tokens = work->prefill_tokens + l->prefilled_tokens - l->head_prefilled,

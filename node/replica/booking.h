@@ -91,12 +91,19 @@ struct node_work {
     uint32_t tail_bytes; /* the prompt's bytes after that checkpoint, up to half a block */
     bool chunks;         /* its checkpoints are of chunks (base/chain.h) */
     struct node_rendered rendered;
-    struct node_reach reach; /* parts recorded at the replica before, believed or not */
-    bool adapter_loads;      /* the adapter has no slot there, as far as the router knows */
-    uint32_t adapter;        /* 0: none (node/replica/adapters.h) */
-    uint32_t asked_block;    /* tokens a block, if the engine tokenized the prompt; 0: not yet */
-    uint64_t asked_chain;    /* chain of the prompt's whole blocks (node/kv/asked.h) */
-    struct kv_fronts fronts; /* its continuations behind the cached part */
+    struct node_reach reach;  /* parts recorded at the replica before, believed or not */
+    bool adapter_loads;       /* the adapter has no slot there, as far as the router knows */
+    uint32_t adapter;         /* 0: none (node/replica/adapters.h) */
+    uint32_t asked_block;     /* tokens a block, if the engine tokenized the prompt; 0: not yet */
+    uint64_t asked_chain;     /* chain of the prompt's whole blocks (node/kv/asked.h) */
+    struct kv_fronts fronts;  /* its continuations behind the cached part */
+    bool plain;               /* the plain policy chose */
+    bool by_time;             /* leaves the line after its estimated time, and times nothing */
+    struct node_work_shadow { /* shadow mode (node/route/shadow.h): the policy's choice */
+        struct node_booking booking; /* there; none without shadow mode */
+        uint32_t cached_tokens;      /* predicted there, */
+        double ttft_s;               /* and the time to the first token; 0: unknown */
+    } shadow;
 };
 
 struct node_booking_entry {

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 enum { RATE_SAMPLES_MIN = 8 }; /* from which on a predicted TTFT is more than a guess */
 
@@ -16,7 +17,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
                                 const struct node_request *request, const struct node_size *size,
                                 uint64_t now_ms)
 {
-    bool costs = r->policy->wants_costs;
+    bool costs = r->has_costs;
     struct node_replica *replica = &r->replicas[c->replica];
     double rate = c->tokens_per_s;
     double line_s = costs ? c->line_s : node_router_queue_s(r, replica, rate, now_ms);
@@ -41,7 +42,7 @@ static struct node_work work_of(struct node_router *r, const struct node_candida
         .beside = replica->load.requests + (uint32_t)replica->load.remote.requests,
         .context_beside =
             (double)replica->load.context_tokens + (double)replica->load.remote.context_tokens,
-        .generation = crdt_index_ring(r->index, c->replica).newest,
+        .generation = node_router_ring(r, c->replica).newest,
         .answer_whole = request->answer_whole,
         .matched_tokens = to_u32(c->matched_tokens),
         .adapter = size->adapter,
@@ -101,39 +102,49 @@ static int unroutable(struct node_router *r, const struct node_replica_set *excl
     return err;
 }
 
+static enum node_reason reason_of(const struct node_router *r, const struct node_request *request,
+                                  const struct node_policy *policy, unsigned index)
+{
+    if (request->replica_wanted >= 0)
+        return NODE_REASON_MAKER;
+    if (policy != r->policy && r->candidate_count > 1)
+        return NODE_REASON_PLAIN;
+    return node_reason_of(r->candidates, r->candidate_count, index);
+}
+
 int node_router_place(struct node_router *r, const struct node_request *request,
                       const struct node_replica_set *excluded, uint64_t now_ms,
                       struct node_decision *out)
 {
     struct node_size size;
     struct node_need need = node_router_need(r, request);
-    int err =
-        node_router_evaluate(r, request, &need, excluded, r->policy->wants_costs, now_ms, &size);
+    const struct node_policy *policy = node_router_routed_by(r, request);
+    int err = node_router_evaluate(r, request, &need, excluded, policy->wants_costs, now_ms, &size);
     if (err != ERR_OK)
         return unroutable(r, excluded, err);
-    unsigned index = node_router_choose(r, request, r->policy);
+    unsigned index = node_router_choose(r, request, policy);
     const struct node_candidate *c = &r->candidates[index];
     struct node_work work = work_of(r, c, request, &size, now_ms);
     work.rendered = request->rendered;
-    enum node_reason reason = request->replica_wanted >= 0
-                                  ? NODE_REASON_MAKER
-                                  : node_reason_of(r->candidates, r->candidate_count, index);
-    err = book(r, index, &work, request, reason, now_ms, out);
+    work.plain = policy != r->policy;
+    err = book(r, index, &work, request, reason_of(r, request, policy, index), now_ms, out);
     if (err != ERR_OK)
         return err;
-    if (r->policy->wants_costs) {
+    if (policy->wants_costs) {
         if (r->deepest.id != 0 && node_router_is_first_attempt(excluded))
             node_followers_note(&r->followers, r->deepest.id, now_ms);
         node_router_placed(r, c->cost.uncached_s, now_ms);
         node_fading_add(&r->slots[c->replica].placed_tokens, size.prompt_tokens, RULE(HALF_LIFE_MS),
                         now_ms);
     }
-    node_router_decision_keep(r, request, &size, index, r->policy->wants_costs, now_ms, out);
+    node_router_decision_keep(r, request, &size, policy, index, now_ms, out);
     if (request->chain && request->chain->length > 0) {
         node_router_record(r, request->chain, &size,
                            &node_bookings_get(r->bookings, out->booking)->work);
         node_router_events_recorded(r, request->chain);
     }
+    if (r->config.shadow && node_router_is_first_attempt(excluded))
+        node_router_shadow_place(r, request, now_ms, out);
     return ERR_OK;
 }
 
@@ -157,6 +168,7 @@ int node_router_place_by_load(struct node_router *r, const struct node_request *
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;
     err = book(r, index, &work, request, reason, now_ms, out);
     if (err == ERR_OK)
-        node_router_decision_keep(r, request, &size, index, false, now_ms, out);
+        node_router_decision_keep(r, request, &size, &node_policy_least_request, index, now_ms,
+                                  out);
     return err;
 }

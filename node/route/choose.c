@@ -73,7 +73,8 @@ static void pace_forget(struct node_router *r)
     }
 }
 
-static struct node_policy_input input_of(struct node_router *r, const struct node_request *request)
+static struct node_policy_input input_of(struct node_router *r, const struct node_request *request,
+                                         const struct node_policy *policy)
 {
     uint64_t session = 0;
     if (request->session.len > 0)
@@ -86,7 +87,7 @@ static struct node_policy_input input_of(struct node_router *r, const struct nod
         .count = r->candidate_count,
         .weighted = weighted,
         .session_key = session,
-        .prefix_key = r->policy->wants_costs ? 0 : node_router_prefix_key(request->chain),
+        .prefix_key = policy->wants_costs ? 0 : node_router_prefix_key(request->chain),
         .near_tie = r->config.near_tie,
         .routers = r->routers,
         .place = r->place,
@@ -111,12 +112,12 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
         pace_forget(r);
 
     /* 3. By cost alone a slow one would stand idle beside lines. */
-    if (r->has_costs)
+    if (r->has_costs && policy->wants_costs)
         chosen = node_due_find(r->candidates, count);
 
     /* 4. The policy's own choice; of cache_aware the least cost, or one as good. */
-    if (chosen == count || !policy->wants_costs) {
-        const struct node_policy_input input = input_of(r, request);
+    if (chosen == count) {
+        const struct node_policy_input input = input_of(r, request, policy);
         chosen = policy->choose(&input);
     }
 

@@ -31,7 +31,7 @@ struct entry {
     unsigned candidates, rows, chosen; /* the row of the choice */
     bool has_costs, adapter, stream, fell_back;
     double displaced_weight, decode_weight, ttft_s;
-    uint64_t prompt_tokens, output_tokens;
+    uint64_t prompt_tokens, cached_tokens, output_tokens;
     struct text id, model, alias;
     bool ended;
     bool last; /* of its request, which ended with that result */
@@ -39,6 +39,8 @@ struct entry {
     uint64_t ended_ms;
     struct node_decision_end end;
     struct row table[NODE_DECISION_ROWS_MAX];
+    bool shadowed; /* by the router's own policy, in shadow mode, which would have chosen: */
+    unsigned own, own_era;
 };
 
 struct node_decisions {
@@ -110,8 +112,9 @@ static double worth(const struct node_candidate *c, bool costs)
 
 /* Selects the cheapest, in order, with the chosen one in the last place if not among them. Returns
  * their number. */
-static unsigned select_rows(const struct node_router *r, unsigned chosen, bool costs, unsigned *out)
+static unsigned select_rows(const struct node_router *r, unsigned chosen, unsigned *out)
 {
+    bool costs = r->has_costs;
     unsigned count = 0;
     bool has_chosen = false;
     for (unsigned i = 0; i < r->candidate_count; i++) {
@@ -132,8 +135,8 @@ static unsigned select_rows(const struct node_router *r, unsigned chosen, bool c
 }
 
 void node_router_decision_keep(struct node_router *r, const struct node_request *request,
-                               const struct node_size *size, unsigned chosen, bool costs,
-                               uint64_t now_ms, struct node_decision *out)
+                               const struct node_size *size, const struct node_policy *policy,
+                               unsigned chosen, uint64_t now_ms, struct node_decision *out)
 {
     struct node_decisions *d = r->decisions_kept;
     if (!d)
@@ -144,28 +147,29 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
     uint64_t number = ++d->newest;
     struct entry *e = &d->ring[number % NODE_DECISIONS_MAX];
     unsigned rows[NODE_DECISION_ROWS_MAX];
-    unsigned count = select_rows(r, chosen, costs, rows);
+    unsigned count = select_rows(r, chosen, rows);
     e->number = number;
     e->change = ++d->change;
     e->at_ms = now_ms;
-    e->policy = r->policy->name;
+    e->policy = policy->name;
     e->reason = out->reason;
     e->attempt = request->attempt;
     e->candidates = r->candidate_count;
     e->rows = count;
-    e->has_costs = costs;
+    e->has_costs = r->has_costs;
     e->adapter = size->adapter != 0;
     e->stream = !request->answer_whole;
     e->displaced_weight = r->config.displaced_weight;
     e->decode_weight = r->config.decode_weight;
     e->ttft_s = out->ttft_s;
     e->prompt_tokens = out->prompt_tokens;
+    e->cached_tokens = out->cached_tokens;
     e->output_tokens = (uint64_t)size->output_tokens;
     e->id = copy(request->id, NODE_DECISION_ID_BYTES);
     e->model = copy(request->model, NODE_DECISION_NAME_BYTES);
     e->alias = copy(request->alias, NODE_DECISION_NAME_BYTES);
     e->fell_back = request->fell_back;
-    e->ended = false;
+    e->ended = e->shadowed = false;
     e->last = false;
     for (unsigned i = 0; i < count; i++) {
         const struct node_candidate *c = &r->candidates[rows[i]];
@@ -174,6 +178,16 @@ void node_router_decision_keep(struct node_router *r, const struct node_request 
             e->chosen = i;
     }
     out->number = number;
+}
+
+void node_router_decision_shadow(struct node_router *r, uint64_t number, unsigned own)
+{
+    struct entry *e = r->decisions_kept ? entry_at(r->decisions_kept, number) : NULL;
+    if (!e)
+        return;
+    e->shadowed = true;
+    e->own = own;
+    e->own_era = node_router_replica(r, own)->era;
 }
 
 void node_decisions_end(struct node_decisions *d, uint64_t number,
@@ -259,11 +273,15 @@ static void put_told(struct json_writer *w, const char *key, int64_t value)
     json_put_known(w, key, value >= 0, (uint64_t)value);
 }
 
+static struct slice name_at(const struct node_router *r, unsigned replica, unsigned era)
+{
+    return node_router_replica(r, replica)->era == era ? node_router_replica_name(r, replica)
+                                                       : SLICE("(forgotten)");
+}
+
 static struct slice name_of(const struct node_router *r, const struct row *row)
 {
-    unsigned replica = row->candidate.replica;
-    return node_router_replica(r, replica)->era == row->era ? node_router_replica_name(r, replica)
-                                                            : SLICE("(forgotten)");
+    return name_at(r, row->candidate.replica, row->era);
 }
 
 /* null while under way. */
@@ -340,8 +358,10 @@ static void put_entry(struct json_writer *w, const struct node_router *r, const 
     json_put_slice(w, "choice", name_of(r, chosen));
     json_put_cstr(w, "why", node_reason_text(e->reason));
     put_why_text(w, r, e);
+    json_put_slice(w, "shadow_choice", /* empty: no shadow mode, or a retry */
+                   e->shadowed ? name_at(r, e->own, e->own_era) : slice_of("", 0));
     json_put_u64(w, "prompt_tokens", e->prompt_tokens);
-    json_put_u64(w, "cached_tokens", chosen->candidate.cached_tokens);
+    json_put_u64(w, "cached_tokens", e->cached_tokens);
     json_put_u64(w, "output_tokens", e->output_tokens);
     json_put_bool(w, "adapter", e->adapter);
     json_put_double(w, "ttft_s", e->ttft_s > 0 ? rounded(e->ttft_s) : NAN);

@@ -10,6 +10,7 @@
 #include "node/replica/learned.h"
 #include "node/replica/standing.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
 
@@ -151,14 +152,28 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
 }
 
 /* The policy's choice now; its state is restored. */
-static unsigned would_choose(struct node_router *r, const struct node_request *request)
+static unsigned would_choose(struct node_router *r, const struct node_request *request,
+                             const struct node_policy *policy)
 {
     struct prng prng = r->prng;
     uint64_t turn = r->turn;
-    unsigned index = node_router_choose(r, request, r->policy);
+    unsigned index = node_router_choose(r, request, policy);
     r->prng = prng;
     r->turn = turn;
     return r->candidates[index].replica;
+}
+
+/* In shadow mode: finds the plain policy's choice. Then all figures are those of the router's own
+ * policy, until node_router_shadow_leave(). Returns -1 without that mode. */
+static int shadow_begin(struct node_router *r, struct node_request *request,
+                        const struct node_need *need, uint64_t now_ms)
+{
+    struct node_size size;
+    if (!r->config.shadow ||
+        node_router_evaluate(r, request, need, NULL, false, now_ms, &size) != ERR_OK)
+        return -1;
+    int plain = (int)would_choose(r, request, r->plain);
+    return node_router_shadow_enter(r, request) ? plain : -1;
 }
 
 static const char *why_last_resort(const struct node_router *r, unsigned choice, uint64_t now_ms,
@@ -179,10 +194,12 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     copy.no_guess = true; /* shows no replica as if a guess were due now */
     char room[WHY_BYTES];
     struct node_need need = node_router_need(r, request);
+    const struct node_policy *policy = node_router_routed_by(r, request);
+    int plain = shadow_begin(r, &copy, &need, now_ms);
     int err = node_router_evaluate(r, request, &need, NULL, true, now_ms, &size);
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    json_put_cstr(&w, "policy", r->policy->name);
+    json_put_cstr(&w, "policy", policy->name);
     json_put_slice(&w, "model", request->model);
     json_put_slice(&w, "alias", request->alias); /* empty where another router asks */
     json_put_bool(&w, "fallback", request->fell_back);
@@ -204,8 +221,11 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         json_put_bool(&w, "adapter", size.adapter != 0);
         json_put_u64(&w, "checkpoints", request->chain ? request->chain->length : 0);
         explain_rendering(&w, r, request);
-        unsigned choice = would_choose(r, request);
+        unsigned own = would_choose(r, request, plain >= 0 ? r->policy : policy);
+        unsigned choice = plain >= 0 ? (unsigned)plain : own;
         json_put_slice(&w, "choice", node_replica_name(&r->replicas[choice]));
+        json_put_slice(&w, "shadow_choice", /* empty: no shadow mode */
+                       plain >= 0 ? node_replica_name(&r->replicas[own]) : slice_of("", 0));
         /* down, as all are, and the reason; empty: not down */
         json_put_cstr(&w, "last_resort", why_last_resort(r, choice, now_ms, room));
         json_put_array(&w, "replicas");
@@ -215,6 +235,8 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     }
     explain_left_out(&w, r, request, now_ms);
     json_object_end(&w);
+    if (plain >= 0)
+        node_router_shadow_leave(r);
     return json_writer_finish(&w);
 }
 

@@ -31,7 +31,7 @@ static void belief_refresh(struct node_router *r, unsigned k)
     struct node_replica *replica = &r->replicas[k];
     if (!replica->belief.stale)
         return;
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    struct crdt_index_ring ring = node_router_ring(r, k);
     double near_blocks = node_replica_near_tokens(replica) / node_router_block_tokens(replica);
     node_belief_refresh(&replica->belief, &ring, reported_blocks(r, replica), near_blocks);
 }
@@ -195,7 +195,7 @@ struct part {
 static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
                          struct part *out)
 {
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    struct crdt_index_ring ring = node_router_ring(r, k);
     struct part parts[NODE_PARTS_MAX];
     unsigned end = recorded_length(r, chain, k, r->lengths[k]);
     unsigned count = 0;
@@ -280,6 +280,8 @@ static const struct node_ruler_mark *mark_at(const struct node_router *r, unsign
                                              const struct chain *chain)
 {
     bool none = r->lengths[k] == 0 || LEFT_OUT(RULER);
+    if (r->shadow_of != NULL)
+        chain = r->shadow_of;
     return none ? NULL : node_ruler_at(r->ruler, chain->points[r->lengths[k] - 1].id);
 }
 
@@ -325,7 +327,7 @@ static double displaced_tokens(const struct node_router *r, unsigned k, double n
                                double held_blocks)
 {
     double block_tokens = node_router_block_tokens(&r->replicas[k]);
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    struct crdt_index_ring ring = node_router_ring(r, k);
     return node_belief_displaced(&r->replicas[k].belief, &ring, &r->decay,
                                  new_tokens / block_tokens, held_blocks, r->generations[k]) *
            block_tokens;
@@ -455,7 +457,7 @@ void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_
     double generations = after_s * 1000 / generation_ms;
     if (generations < 1 || LEFT_OUT(SIZE_READ))
         return;
-    struct crdt_index_ring ring = crdt_index_ring(r->index, k);
+    struct crdt_index_ring ring = node_router_ring(r, k);
     uint64_t cluster_ms = node_state_cluster_ms(r->state, now_ms);
     double begun = (double)(cluster_ms % r->common->generation_ms) / generation_ms;
     double blocks = node_belief_within(&replica->belief, &ring, generations, begun);

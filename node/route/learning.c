@@ -8,6 +8,7 @@
 #include "node/replica/constants.h"
 #include "node/replica/speed.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 /* Returns true if the answer counted. */
 static bool learn_rate(struct node_router *r, struct node_replica *replica,
@@ -275,6 +276,7 @@ void node_router_first_byte(struct node_router *r, struct node_booking b, uint64
     if (!node_bookings_first_byte(r->bookings, &replica->load, b, now_ms))
         return;
     node_router_touch(r, e->work.replica);
+    node_router_shadow_began(r, &e->work, now_ms);
     learn_rate_early(r, replica, e, now_ms);
     if (!e->work.answer_whole && e->work.prompt_tokens > 0)
         r->fleet_stale |= node_room_ran(&replica->room, e->ran_at_first_byte);
@@ -291,8 +293,9 @@ void node_router_used(struct node_router *r, struct node_booking b, const struct
     const struct node_booking_entry *e = node_bookings_get(r->bookings, b);
     unsigned replica = e->work.replica;
     node_router_clock(r, now_ms);
+    node_router_shadow_used(r, e, chain);
     if (!e->first_byte_seen || e->work.prompt_tokens == 0 || chain->length == 0 ||
-        crdt_index_ring(r->index, replica).newest == e->work.generation)
+        node_router_ring(r, replica).newest == e->work.generation)
         return;
     DISCARD(crdt_state_observe(r->crdt, chain, replica));
     node_belief_moved(&r->replicas[replica].belief);
@@ -344,8 +347,9 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     bool sane = true;
     if (reported)
         usage = node_replica_usage(replica, reported, e->work.answer_whole, &sane);
-    node_router_recorded_end(r, &e->work,
-                             !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE));
+    bool computed = !in_line && (reported || outcome == NODE_OUTCOME_CLIENT_GONE);
+    node_router_recorded_end(r, &e->work, computed);
+    node_router_shadow_ended(r, e, reported ? &usage : NULL, computed, now_ms);
     if (reported) {
         count_answered(r, &e->work, &usage);
         compare_ttft(&r->slots[e->work.replica], e);

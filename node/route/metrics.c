@@ -5,6 +5,7 @@
 #include "base/prometheus.h"
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 /* --- series of each replica ----------------------------------------------------------------- */
 
@@ -326,5 +327,6 @@ void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct pr
     put_answered(r, p);
     put_models(r, p);
     put_decisions(r, p);
+    node_router_shadow_metrics(r, p);
     put_figures(r, p);
 }

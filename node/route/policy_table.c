@@ -14,6 +14,16 @@
     X(round_robin)                                                                                 \
     X(random)
 
+/* The policies that weigh no costs. */
+#define PLAIN(X)                                                                                   \
+    X(least_request)                                                                               \
+    X(least_tokens)                                                                                \
+    X(power_of_two)                                                                                \
+    X(prefix_hash)                                                                                 \
+    X(session)                                                                                     \
+    X(round_robin)                                                                                 \
+    X(random)
+
 #define DECLARE(name) extern const struct node_policy node_policy_##name;
 POLICIES(DECLARE)
 
@@ -24,6 +34,8 @@ static const struct node_policy *const table[] = {
 const char *const node_policy_names[] = {
 #define NAME(name) #name,
     POLICIES(NAME) NULL};
+
+const char *const node_policy_plain_names[] = {PLAIN(NAME) NULL};
 
 const struct node_policy *node_policy_find(const char *name)
 {

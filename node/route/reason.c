@@ -19,6 +19,7 @@ static const struct {
     [NODE_REASON_CHEAPER] = {"cheaper", NULL},
     [NODE_REASON_DUE] = {"due", "slow, but nothing waits there, and it had less work than its "
                                 "speed deserves"},
+    [NODE_REASON_PLAIN] = {"plain", "routed by plain-policy: shadow mode, or the control"},
 };
 
 const char *node_reason_text(enum node_reason reason)

@@ -20,6 +20,7 @@ enum node_reason {
     NODE_REASON_CACHED,  /* no replica has more of the prompt */
     NODE_REASON_CHEAPER, /* another holds more, and was not chosen: busier, by the policy */
     NODE_REASON_DUE,     /* slow, with less work than its speed deserves (due.c) */
+    NODE_REASON_PLAIN,   /* the plain policy chose: shadow mode or control (shadow.h) */
     NODE_REASONS,
 };
 

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 enum {
     SWEEP_BUCKETS_MIN = 256, /* per tick */
@@ -16,8 +17,15 @@ void node_router_renew(struct node_router *r, const struct node_router_config *c
 {
     const char *name = r->config.name;
     r->policy = node_policy_find(config->policy);
-    CHECK(r->policy != NULL);
+    r->plain = node_policy_find(config->plain_policy);
+    CHECK(r->policy != NULL && r->plain != NULL && !r->plain->wants_costs);
     r->config = *config;
+    r->config.shadow &= r->policy->wants_costs;
+    node_shadow_mode_set(&r->shadow, r->config.shadow            ? NODE_SHADOW_ON
+                                     : config->control_share > 0 ? NODE_SHADOW_CONTROL
+                                                                 : NODE_SHADOW_OFF);
+    if (r->index != NULL)
+        node_router_shadow_split(r);
     r->config.name = name;
     if (config->replica_requests_max == 0)
         r->config.replica_requests_max = UINT32_MAX;
@@ -28,7 +36,7 @@ void node_router_renew(struct node_router *r, const struct node_router_config *c
 int node_router_create(struct node_router **out, const struct node_router_config *config,
                        struct node_state *state)
 {
-    if (!node_policy_find(config->policy))
+    if (!node_policy_find(config->policy) || !node_policy_find(config->plain_policy))
         return ERR_NOT_FOUND;
     struct node_router *r = calloc(1, sizeof *r);
     if (!r)
@@ -71,6 +79,7 @@ void node_router_destroy(struct node_router *r)
     if (!r)
         return;
     node_bookings_destroy(r->bookings);
+    node_shade_destroy(r->shade);
     node_answered_destroy(r->answered);
     node_renderings_destroy(r->renderings);
     node_adapters_destroy(r->adapters);

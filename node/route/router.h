@@ -40,6 +40,9 @@
 /* Settings; their defaults are in node/settings/table.c, their meaning in docs/routing.md. */
 struct node_router_config {
     const char *policy;        /* a name of node_policy_names */
+    const char *plain_policy;  /* a name of node_policy_plain_names, for shadow mode and control */
+    bool shadow;               /* the plain policy routes; `policy` is only counted (shadow.h) */
+    double control_share;      /* of the conversations, which the plain policy routes */
     uint64_t seed;             /* for drawing among near-equal choices */
     double displaced_weight;   /* W */
     double decode_weight;      /* V */
@@ -72,6 +75,7 @@ struct node_request {
     bool fell_back;             /* no replica of the alias's first model was up; display only */
     struct slice lora;          /* an adapter named beside the model; empty: none */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
+    uint64_t conversation;      /* hash, the same at all routers; 0: not known */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
     uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
     uint32_t output_tokens_max; /* 0: not given by the client */
@@ -118,6 +122,8 @@ struct node_decision {
 struct node_router;
 struct node_policy;
 struct node_models;
+struct json_writer;
+struct node_shadow;
 
 /* `state` is borrowed, made for NODE_REPLICAS_MAX replicas. ERR_NOMEM; ERR_NOT_FOUND for an unknown
  * policy. */
@@ -132,12 +138,17 @@ void node_router_check(const struct node_router *r);
 
 /* The names of all policies, NULL-terminated. */
 extern const char *const node_policy_names[];
+/* The names of those that weigh no costs. */
+extern const char *const node_policy_plain_names[];
 
 /* True if all replicas are vLLM or SGLang, which report the usage of streams on request. Up to a
  * second late. */
 bool node_router_engines_tell_usage(const struct node_router *r);
 /* The policy in use (policy.h). */
 const struct node_policy *node_router_policy(const struct node_router *r);
+/* True if policies in use need a request's session; its conversation. */
+bool node_router_wants_session(const struct node_router *r);
+bool node_router_wants_conversation(const struct node_router *r);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
@@ -451,6 +462,12 @@ struct node_standing node_router_replica_standing(const struct node_router *r, u
                                                   uint64_t now_ms);
 /* All beliefs about the replicas as a JSON array, as a request at this moment would find them. */
 MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out);
+/* The comparison of the policy with a plain one (shadow.h). */
+const struct node_shadow *node_router_shadow(const struct node_router *r);
+/* Writes the same as a member of an object, or nothing if neither shadow mode nor control was on
+ * since the start. */
+void node_router_shadow_write(const struct node_router *r, const char *key, uint64_t now_ms,
+                              struct json_writer *w);
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);
 

@@ -18,6 +18,7 @@
 #include "node/route/kv_events.h"
 #include "node/route/policy.h"
 #include "node/route/router.h"
+#include "node/route/shadow.h"
 #include "node/route/share.h"
 
 /* The replicas that serve a request's model, by the rows of their addresses. */
@@ -117,7 +118,9 @@ struct node_slot {
 
 struct node_router {
     struct node_router_config config;
-    const struct node_policy *policy;
+    const struct node_policy *policy, *plain;
+    struct node_shadow shadow;
+    struct node_shade *shade; /* loads in shadow mode; NULL: there never was any */
     struct prng prng;
     uint64_t turn;
     struct node_state *state;               /* borrowed, */
@@ -208,6 +211,9 @@ struct node_router {
     uint32_t held_blocks[NODE_REPLICAS_MAX]; /* of the prompt: at its start, or of its chunks */
     uint32_t generations[NODE_REPLICAS_MAX];
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
+    struct chain shadow_chain;
+    const struct chain *shadow_of; /* the prompt as it is, between node_router_shadow_enter() and
+                                    * _leave(); else NULL */
 };
 
 /* The size of a request in tokens, by what was learned of its model. */
@@ -311,6 +317,13 @@ void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- held.c --- */
 
+/* The counters of the replica's believed cache: of prompts that went there, or that the router's
+ * own policy would have sent there. */
+static inline struct crdt_index_ring node_router_ring(const struct node_router *r, unsigned k)
+{
+    return crdt_index_ring_part(r->index, k, r->shadow_of != NULL);
+}
+
 /* Tokens in a block of the index there, over all models and kinds of prompts sent there. */
 double node_router_block_tokens(const struct node_replica *replica);
 /* Recounts the believed contents if something has changed, so that operators see what a request
@@ -355,12 +368,13 @@ uint32_t node_router_belief_floor(struct node_router *r, unsigned k);
 
 /* --- kv_events.c --- */
 
-/* True if the replica's events are live. */
+/* True if the replica's events are live, and are of the caches that are looked at. */
 static inline bool node_router_has_events(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
-    return s->events.live ||
-           (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey);
+    return r->shadow_of == NULL &&
+           (s->events.live ||
+            (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey));
 }
 /* The oldest generation evicted there lately; 0: none. Blocks last used before that generation
  * count as gone, even without a mark. */
@@ -532,7 +546,7 @@ MUST_USE int node_router_evaluate(struct node_router *r, const struct node_reque
 
 /* --- choose.c --- */
 
-/* After node_router_evaluate(): the candidate that the request goes to. */
+/* After node_router_evaluate(): the candidate that the policy chooses. */
 unsigned node_router_choose(struct node_router *r, const struct node_request *request,
                             const struct node_policy *policy);
 
@@ -545,10 +559,12 @@ void node_router_models_believe(struct node_router *r);
 
 /* --- decisions.c --- */
 
-/* Keeps what was decided, of the candidates as they are now. `costs`: theirs are known. */
+/* Keeps what the policy decided, of the candidates as they are now. */
 void node_router_decision_keep(struct node_router *r, const struct node_request *request,
-                               const struct node_size *size, unsigned chosen, bool costs,
-                               uint64_t now_ms, struct node_decision *out);
+                               const struct node_size *size, const struct node_policy *policy,
+                               unsigned chosen, uint64_t now_ms, struct node_decision *out);
+/* In shadow mode the router's own policy would have chosen that replica for it. */
+void node_router_decision_shadow(struct node_router *r, uint64_t number, unsigned own);
 
 /* Members of an object: the conditions and (`costs`: known) the costs at a candidate: for decisions
  * to the microsecond; with `all` exactly and in more detail, for explain.c. */

@@ -2,12 +2,14 @@
  * caches. */
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 void node_router_state_take(struct node_router *r)
 {
     r->crdt = node_state_crdt(r->state);
     r->index = node_state_index(r->state);
     r->generation = crdt_index_now(r->index);
+    node_router_shadow_split(r);
 }
 
 void node_router_clock(struct node_router *r, uint64_t now_ms)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "crdt/limits.h"
 #include "node/discover/kubernetes.h"
+#include "node/route/policy.h"
 #include "node/settings/value.h"
 
 /* --- errors ----------------------------------------------------------------------------------- */
@@ -536,16 +537,17 @@ static int check_sizes(const struct node_options *o, struct node_options_error *
                : 0;
 }
 
+static int check_shadow(const struct node_options *o, struct node_options_error *error)
+{
+    bool weighs = node_policy_find(node_policy_names[o->policy])->wants_costs;
+    return o->shadow && !weighs ? fail_pair(o, error, "shadow", "off with", "policy") : 0;
+}
+
 int node_options_finish(struct node_options *o, struct node_options_error *error)
 {
-    static int (*const checks[])(const struct node_options *,
-                                 struct node_options_error *) = {check_replicas,
-                                                                 check_cluster,
-                                                                 node_options_tls_check,
-                                                                 node_options_aliases_check,
-                                                                 check_ports,
-                                                                 check_sizes,
-                                                                 check_ttl};
+    static int (*const checks[])(const struct node_options *, struct node_options_error *) = {
+        check_replicas, check_cluster, node_options_tls_check, node_options_aliases_check,
+        check_ports,    check_sizes,   check_shadow,           check_ttl};
     int err = 0;
     follow_ttl(o);
     for (size_t i = 0; i < ARRAY_LEN(checks) && err == 0; i++)

@@ -164,7 +164,10 @@ struct node_options {
     uint64_t gossip_relay_above; /* members */
 
     /* Routing */
-    unsigned policy;                 /* index into node_policy_names */
+    unsigned policy; /* index into node_policy_names */
+    bool shadow;
+    unsigned plain_policy; /* index into node_policy_plain_names */
+    double control_share;
     struct node_strings model_alias; /* node/settings/aliases.h */
     char *session_header;
     uint64_t index_bytes;

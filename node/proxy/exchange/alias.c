@@ -19,28 +19,10 @@ static struct node_alias *alias_of(const struct exchange *x)
                             : NULL;
 }
 
-/* Returns a hash of the common beginning of a conversation's turns; 0: unknown. */
-static uint64_t beginning(const struct exchange *x)
-{
-    const struct http_prompt_form *form = http_skim_form(&x->skim);
-    const struct http_prompt_piece *text = &form->parts[HTTP_PROMPT_TEXT];
-    if (form->opening != 0)
-        return form->opening;
-    if (!http_prompt_fills(form, HTTP_PROMPT_TEXT))
-        return 0;
-    return text->count > 0 ? http_skim_chain(&x->skim)->points[text->first].id
-                           : text->end.state.low;
-}
-
-/* Returns the conversation's hash. Called before the chain is joined. */
-static uint64_t conversation(const struct exchange *x)
+static uint64_t side_hash(const struct exchange *x)
 {
     const struct hash_secret *secret = &x->proxy->config.secret;
-    uint64_t words[] = {hash64(secret, x->alias, x->alias_len), x->client_id};
-    if (x->session_len > 0)
-        words[1] = hash64(secret, x->session, x->session_len);
-    else if (x->skimming && beginning(x) != 0)
-        words[1] = beginning(x);
+    uint64_t words[] = {hash64(secret, x->alias, x->alias_len), exchange_conversation(x)};
     return hash64(secret, words, sizeof words);
 }
 
@@ -132,7 +114,7 @@ static struct node_alias *note(struct exchange *x)
         return NULL;
     memcpy(x->alias, name.at, name.len);
     x->alias_len = (uint8_t)name.len;
-    x->alias_hash = conversation(x);
+    x->alias_hash = side_hash(x);
     return alias;
 }
 

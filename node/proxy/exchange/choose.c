@@ -53,6 +53,8 @@ void exchange_render(struct exchange *x)
     x->rendered = (struct node_rendered){.key = 0};
     if (!x->skim.understood)
         return;
+    x->conversation =
+        node_router_wants_conversation(p->config.router) ? exchange_conversation(x) : 0;
     struct slice model = http_skim_field(&x->skim, HTTP_SKIM_MODEL);
     const struct node_client client = {slice_of(x->agent, x->agent_len), form_of(x->route.kind)};
     if (x->local)
@@ -91,6 +93,7 @@ bool exchange_reject_again(const struct exchange *x, unsigned status)
 void exchange_describe(const struct exchange *x, struct node_request *out)
 {
     *out = (struct node_request){.session = slice_of(x->session, x->session_len),
+                                 .conversation = x->conversation,
                                  .body_bytes = x->request.body->bytes,
                                  .alias = slice_of(x->alias, x->alias_len),
                                  .fell_back = x->fell_back,

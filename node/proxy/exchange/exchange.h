@@ -180,6 +180,7 @@ struct exchange {
     uint8_t alias_at;              /* index of the body's model, in this request's order */
     bool fell_back;                /* not the first model, for lack of an up replica */
     uint64_t alias_hash;           /* decides the order */
+    uint64_t conversation;         /* hash, for control-share; 0: not needed, or not known */
     struct node_rendered rendered; /* engines' view of the prompt */
     struct access_key *key;        /* the client's, held; NULL: not required, or none sent */
     uint64_t client_id;            /* a hash of the key or address, and the program; 0: none */
@@ -305,6 +306,9 @@ static inline void exchange_wait(struct exchange *x, void (*forget)(void *contex
  * given value; else from the body, once read. */
 void exchange_read_session(struct exchange *x, const struct http_head *head);
 void exchange_session_from_body(struct exchange *x);
+/* Returns a hash of the conversation: by its session, else by the beginning of its prompts, else by
+ * its client. Called before exchange_render() joins the prompt. */
+uint64_t exchange_conversation(const struct exchange *x);
 void exchange_session_set(struct exchange *x, struct slice value);
 
 /* Begins to read the prompt from the arriving body, as the router's policy requires. */

@@ -17,10 +17,10 @@ void exchange_session_set(struct exchange *x, struct slice value)
     x->session_len = (uint8_t)n;
 }
 
-/* Returns true if the policy, or a split between models, uses sessions. */
+/* Returns true if a policy, or a split between models, uses sessions. */
 static bool is_wanted(const struct proxy *p)
 {
-    return node_router_policy(p->config.router)->wants_session || p->aliases.splits;
+    return node_router_wants_session(p->config.router) || p->aliases.splits;
 }
 
 void exchange_read_session(struct exchange *x, const struct http_head *head)
@@ -81,4 +81,24 @@ void exchange_session_from_body(struct exchange *x)
         exchange_session_set(x, session.len > 0 ? session : value);
         return;
     }
+}
+
+/* Returns a hash of the common beginning of a conversation's turns; 0: unknown. */
+static uint64_t beginning(const struct exchange *x)
+{
+    const struct http_prompt_form *form = http_skim_form(&x->skim);
+    const struct http_prompt_piece *text = &form->parts[HTTP_PROMPT_TEXT];
+    if (form->opening != 0)
+        return form->opening;
+    if (!http_prompt_fills(form, HTTP_PROMPT_TEXT))
+        return 0;
+    return text->count > 0 ? http_skim_chain(&x->skim)->points[text->first].id
+                           : text->end.state.low;
+}
+
+uint64_t exchange_conversation(const struct exchange *x)
+{
+    if (x->session_len > 0)
+        return hash64(&x->proxy->config.secret, x->session, x->session_len);
+    return x->skimming && beginning(x) != 0 ? beginning(x) : x->client_id;
 }

@@ -213,7 +213,7 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
     for (unsigned i = 0; i < r->candidate_count; i++)
         r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
     struct node_decision made = {0};
-    node_router_decision_keep(r, &request, &size, 3, true, START_MS, &made);
+    node_router_decision_keep(r, &request, &size, r->policy, 3, START_MS, &made);
     json_t *array = read(d, r, asks(NODE_DECISIONS_LAST, 0, 1, false), NULL);
     const json_t *rows = json_object_get(json_array_get(array, 0), "replicas");
     assert_int_equal(json_array_size(rows), NODE_DECISION_ROWS_MAX);

@@ -53,7 +53,7 @@ A sends "x"
 B sends "\r\n0\r\n\r\n"
     to B: HTTP/1.1 200 OK; Content-Length: 3 "ok\n"
 C sends "\"}"
-    to C: HTTP/1.1 200 OK; Content-Length: 693 "{\"policy\":\"cache_aware\",... 693 bytes"
+    to C: HTTP/1.1 200 OK; Content-Length: 712 "{\"policy\":\"cache_aware\",... 712 bytes"
 A sends "POST /ping HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n1d4c0\r\n"
 A sends "x"*110000
     to A: HTTP/1.1 413 Content Too Large; Content-Length: 114; x-grapevine-limit: body-bytes-max; Connection: close "{\"error\":{\"message\":\"The request body is too large.\",\"type\":\"RequestEntityTooLargeError\",\"param\":null,\"code\":413}}"

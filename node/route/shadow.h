@@ -1,0 +1,79 @@
+/* The comparison of the router's policy with a plain one, on the operator's own traffic.
+ *
+ *   shadow     The plain policy routes every request. The choice of the router's own policy is only
+ *              counted: the cached tokens at its replica and the time to the first token there are
+ *              predictions. Its believed caches and loads are those that it would have made:
+ *              prompts are recorded at its choice as well, under ids apart (crdt/index.h).
+ *   control    The router's own policy routes requests, and the plain one a share of the
+ *              conversations. Both sides are measured.
+ *
+ * A plain value: no allocation, no clock. Its owner is the router (router_internal.h). */
+#ifndef NODE_ROUTE_SHADOW_H
+#define NODE_ROUTE_SHADOW_H
+
+#include <stdint.h>
+
+#include "base/chain.h"
+#include "base/json_write.h"
+
+enum { NODE_SHADOW_MINUTES = 60 }; /* of the last hour, kept one by one */
+
+enum node_shadow_mode { NODE_SHADOW_OFF, NODE_SHADOW_ON, NODE_SHADOW_CONTROL, NODE_SHADOW_MODES };
+enum node_shadow_side { NODE_SHADOW_PLAIN, NODE_SHADOW_POLICY, NODE_SHADOW_SIDES };
+
+/* Requests of one side, whose answers have ended. */
+struct node_shadow_counts {
+    uint64_t requests;
+    uint64_t prompt_tokens; /* as the engine reported; predicted ones: estimated if not reported */
+    uint64_t cached_tokens; /* of these; only answers with both figures count in either */
+    uint64_t first_tokens;  /* streams with a first token, whose time was predicted as well */
+    double ttft_s;          /* sum over these */
+};
+
+struct node_shadow_sums {
+    struct node_shadow_counts sides[NODE_SHADOW_SIDES];
+    uint64_t moved; /* in shadow mode: requests that the policy would have sent elsewhere */
+};
+
+struct node_shadow {
+    enum node_shadow_mode mode;
+    struct node_shadow_sums totals[NODE_SHADOW_MODES]; /* since the start */
+    struct node_shadow_minute {
+        uint64_t number; /* of the minute, from 1; 0: unused */
+        struct node_shadow_sums sums;
+    } minutes[NODE_SHADOW_MINUTES]; /* of the present mode */
+};
+
+/* One finished request of a side. */
+struct node_shadow_answer {
+    uint64_t prompt_tokens, cached_tokens; /* both 0: not reported */
+    double ttft_s;                         /* < 0: none, or not to be compared */
+};
+
+/* "off", "shadow", "control"; "plain", "policy". */
+const char *node_shadow_mode_text(enum node_shadow_mode mode);
+const char *node_shadow_side_text(enum node_shadow_side side);
+
+/* Another mode begins with an empty hour; totals go on. */
+void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode);
+/* `side` answered a request of the present mode. */
+void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
+                     const struct node_shadow_answer *a, uint64_t now_ms);
+/* The policy would have sent a request elsewhere. */
+void node_shadow_moved(struct node_shadow *s, uint64_t now_ms);
+/* Adds sums, or takes earlier ones off later ones. */
+void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more);
+void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_shadow_sums *less);
+/* The sums of the present mode over the last hour. */
+struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
+/* True if the plain policy routes the conversation, at every router alike. `share` is in 0..1. */
+bool node_shadow_is_control(uint64_t conversation, double share);
+
+/* Copies a prompt's checkpoints under ids apart. */
+void node_shadow_chain(struct chain *out, const struct chain *chain);
+
+/* An object: the mode, the sums of the last hour, and the totals of each mode. */
+void node_shadow_write(const struct node_shadow *s, const char *policy, const char *plain,
+                       double control_share, uint64_t now_ms, struct json_writer *w);
+
+#endif

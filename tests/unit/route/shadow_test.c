@@ -1,0 +1,268 @@
+/* Shadow mode and control: a plain policy routes, and the router's own is compared with it. */
+#include "node/route/router_internal.h"
+#include "tests/lib/router_help.h"
+
+enum { REPLICAS = 4, TURN_TOKENS = 3000, TURN_MS = 2000 };
+
+static struct node_router *make_with(bool shadow, double control_share)
+{
+    struct node_config config = config_of("cache_aware");
+    config.router.shadow = shadow;
+    config.router.plain_policy = "round_robin";
+    config.router.control_share = control_share;
+    struct node_router *r = alone_router(&config);
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        char name[32];
+        int len = snprintf(name, sizeof name, "host-%u:8000", k);
+        assert_int_equal(node_router_name(r, slice_of(name, (size_t)len), NODE_ENGINE_VLLM), k);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
+    }
+    return r;
+}
+
+/* An answer with these cached tokens, reported. */
+static void answered(struct node_router *r, struct node_decision d, double cached_share,
+                     uint64_t now_ms)
+{
+    struct node_usage usage = {.prompt_tokens = (int64_t)d.prompt_tokens,
+                               .cached_tokens = (int64_t)(cached_share * (double)d.prompt_tokens),
+                               .completion_tokens = 20};
+    done_with(r, d, &usage, now_ms);
+}
+
+static const struct node_shadow_sums *sums(const struct node_router *r, enum node_shadow_mode mode)
+{
+    return &node_router_shadow(r)->totals[mode];
+}
+
+static double share(const struct node_shadow_counts *c)
+{
+    assert_true(c->prompt_tokens > 0);
+    return (double)c->cached_tokens / (double)c->prompt_tokens;
+}
+
+/* Turns of one conversation, which the plain policy spreads. */
+static uint64_t converse(struct node_router *r, uint64_t seed, unsigned turns, uint64_t now_ms)
+{
+    for (unsigned i = 1; i <= turns; i++, now_ms += TURN_MS) {
+        struct node_decision d = choose(r, prompt(seed, i * TURN_TOKENS), now_ms);
+        answered(r, d, 0, now_ms + 1000);
+    }
+    return now_ms;
+}
+
+static void the_policy_is_only_counted(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    bool used[REPLICAS] = {false};
+    uint64_t now_ms = START_MS;
+    for (unsigned i = 1; i <= 8; i++, now_ms += TURN_MS) {
+        struct node_decision d = choose(r, prompt(1, i * TURN_TOKENS), now_ms);
+        assert_int_equal(d.reason, NODE_REASON_PLAIN);
+        used[d.replica] = true;
+        answered(r, d, 0.1, now_ms + 1000);
+    }
+    for (unsigned k = 0; k < REPLICAS; k++)
+        assert_true(used[k]); /* round robin */
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 8);
+    assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 8);
+    assert_near(share(&s->sides[NODE_SHADOW_PLAIN]), 0.1, 0.01);
+    /* All of a turn but its last 3,000 tokens: 28 parts of 36. */
+    assert_near(share(&s->sides[NODE_SHADOW_POLICY]), 28.0 / 36, 0.03);
+    assert_true(s->moved >= 5);
+    assert_near(metric(r, "grapevine_shadow_moved_total"), (double)s->moved, 0);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* The policy's queues are its own: two prompts at once do not go to the same replica, although the
+ * plain policy has sent nothing there. */
+static void its_loads_are_its_own(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 2, START_MS);
+    struct node_decision first = choose(r, prompt(1, 40 * TURN_TOKENS), now_ms);
+    struct node_request request = request_of(prompt(1, 2 * TURN_TOKENS));
+    json_t *root = explain(r, &request, now_ms + 10);
+    double queue_s = 0;
+    for (unsigned i = 0; i < REPLICAS; i++)
+        queue_s += explained(root, i, "queue_s");
+    assert_true(queue_s > 1); /* of the prompt that is computed there, in shadow */
+    json_decref(root);
+    answered(r, first, 0, now_ms + 30000);
+    root = explain(r, &request, now_ms + 30010);
+    for (unsigned i = 0; i < REPLICAS; i++)
+        assert_near(explained(root, i, "queue_s"), 0, 1e-9);
+    json_decref(root);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* The size of real caches is learned from real prompts, whatever shadow prompts are recorded. */
+static void believed_caches_are_apart(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    (void)converse(r, 1, 4, START_MS);
+    uint64_t real = 0, apart = 0;
+    unsigned shadow_replicas = 0;
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        struct crdt_index_ring a = crdt_index_ring_part(r->index, k, false);
+        struct crdt_index_ring b = crdt_index_ring_part(r->index, k, true);
+        assert_int_equal(a.total + b.total, crdt_index_ring(r->index, k).total);
+        assert_true(a.total > 0);
+        shadow_replicas += b.total > 0;
+        real += a.total;
+        apart += b.total;
+    }
+    assert_int_equal(shadow_replicas, 1);
+    assert_true(real > 2 * apart); /* 1 + 2 + 3 + 4 turns, against 4 */
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void the_switch_finds_what_is_cached(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 4, START_MS);
+    struct node_router_config config = r->config;
+    config.shadow = false;
+    node_router_renew(r, &config);
+    assert_int_equal(node_router_shadow(r)->mode, NODE_SHADOW_OFF);
+    /* Round robin sent the fourth turn, with all of the prompt, to the fourth replica. */
+    struct node_decision d = choose(r, prompt(1, 4 * TURN_TOKENS), now_ms);
+    assert_int_equal(d.replica, 3);
+    assert_true(d.reason != NODE_REASON_PLAIN);
+    assert_true(d.cached_tokens > 3.5 * TURN_TOKENS);
+    answered(r, d, 1, now_ms + 100);
+    assert_int_equal(sums(r, NODE_SHADOW_ON)->sides[NODE_SHADOW_PLAIN].requests, 4);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* Bookings of shadow mode that are open at the switch end all the same. */
+static void a_switch_under_way(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    struct node_decision d = choose(r, prompt(1, TURN_TOKENS), START_MS);
+    struct node_router_config config = r->config;
+    config.shadow = false;
+    node_router_renew(r, &config);
+    answered(r, d, 0, START_MS + 1000);
+    assert_int_equal(sums(r, NODE_SHADOW_ON)->sides[NODE_SHADOW_PLAIN].requests, 0);
+    config.shadow = true;
+    node_router_renew(r, &config);
+    (void)converse(r, 2, 1, START_MS + 2000);
+    assert_int_equal(sums(r, NODE_SHADOW_ON)->sides[NODE_SHADOW_PLAIN].requests, 1);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* A retry is no new request, and a prompt that nobody computed is in no cache. */
+static void retries_and_failures(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    struct node_request request = request_of(prompt(1, 20 * TURN_TOKENS));
+    struct node_replica_set excluded = {0};
+    struct node_decision d;
+    assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
+    node_replica_set_add(&excluded, d.replica);
+    node_router_finish(r, d.booking, NODE_OUTCOME_CONNECT_FAILED, NULL, START_MS + 10);
+    unsigned voids = 0;
+    for (unsigned k = 0; k < REPLICAS; k++)
+        voids += r->replicas[k].belief.void_count;
+    assert_int_equal(voids, 1); /* of the real belief alone */
+    assert_int_equal(node_router_place(r, &request, &excluded, START_MS + 20, &d), ERR_OK);
+    answered(r, d, 0, START_MS + 8000);
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 0);
+    assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 0);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void an_engine_that_reports_nothing(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    for (unsigned i = 1; i <= 4; i++)
+        done(r, choose(r, prompt(1, i * TURN_TOKENS), START_MS + i * TURN_MS),
+             START_MS + i * TURN_MS + 900);
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 4);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].prompt_tokens, 0);
+    assert_true(share(&s->sides[NODE_SHADOW_POLICY]) > 0.5);
+    alone_destroy(r);
+}
+
+static void a_share_of_conversations_is_the_control(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(false, 0.25);
+    unsigned plain = 0;
+    enum { CONVERSATIONS = 200 };
+    for (uint64_t i = 1; i <= CONVERSATIONS; i++) {
+        bool was = false;
+        for (unsigned turn = 1; turn <= 2; turn++) {
+            uint64_t now_ms = START_MS + i * TURN_MS + turn * 500;
+            struct node_request request = request_of(prompt(i, turn * 500));
+            struct node_decision d;
+            request.conversation = hash_mix(i);
+            assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
+            bool is = d.reason == NODE_REASON_PLAIN;
+            assert_true(turn == 1 || is == was); /* a conversation stays on its side */
+            was = is;
+            plain += is;
+            answered(r, d, is ? 0.2 : 0.8, now_ms + 100);
+        }
+    }
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_CONTROL);
+    assert_near(plain, 2 * 0.25 * CONVERSATIONS, 2 * 0.25 * CONVERSATIONS * 0.4);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, plain);
+    assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 2 * CONVERSATIONS - plain);
+    assert_near(share(&s->sides[NODE_SHADOW_PLAIN]), 0.2, 0.01);
+    assert_near(share(&s->sides[NODE_SHADOW_POLICY]), 0.8, 0.01);
+    assert_true(node_router_wants_conversation(r) && node_router_wants_session(r));
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+static void the_last_hour(void **state)
+{
+    (void)state;
+    struct node_shadow s = {0};
+    const struct node_shadow_answer one = {.prompt_tokens = 10, .cached_tokens = 5, .ttft_s = -1};
+    const uint64_t minute_ms = 60000;
+    node_shadow_mode_set(&s, NODE_SHADOW_ON);
+    for (unsigned i = 0; i < 90; i++)
+        node_shadow_add(&s, NODE_SHADOW_PLAIN, &one, i * minute_ms);
+    assert_int_equal(node_shadow_hour(&s, 89 * minute_ms).sides[NODE_SHADOW_PLAIN].requests, 60);
+    assert_int_equal(node_shadow_hour(&s, 119 * minute_ms).sides[NODE_SHADOW_PLAIN].requests, 30);
+    assert_int_equal(s.totals[NODE_SHADOW_ON].sides[NODE_SHADOW_PLAIN].cached_tokens, 450);
+    assert_int_equal(s.totals[NODE_SHADOW_ON].sides[NODE_SHADOW_PLAIN].first_tokens, 0);
+    node_shadow_mode_set(&s, NODE_SHADOW_CONTROL);
+    assert_int_equal(node_shadow_hour(&s, 89 * minute_ms).sides[NODE_SHADOW_PLAIN].requests, 0);
+    assert_int_equal(s.totals[NODE_SHADOW_ON].sides[NODE_SHADOW_PLAIN].requests, 90);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_policy_is_only_counted),
+        cmocka_unit_test(its_loads_are_its_own),
+        cmocka_unit_test(believed_caches_are_apart),
+        cmocka_unit_test(the_switch_finds_what_is_cached),
+        cmocka_unit_test(a_switch_under_way),
+        cmocka_unit_test(retries_and_failures),
+        cmocka_unit_test(an_engine_that_reports_nothing),
+        cmocka_unit_test(a_share_of_conversations_is_the_control),
+        cmocka_unit_test(the_last_hour),
+    };
+    return cmocka_run_group_tests_name("route/shadow", tests, NULL, NULL);
+}
