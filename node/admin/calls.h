@@ -47,6 +47,8 @@ enum {
       ADMIN_CHANGES | ADMIN_SHARED, "a router that is gone is not shown any more")                 \
     X(CONVERGENCE, GET, "/convergence", NULL, admin_convergence, 0,                                \
       "digests of all routers, and whether they are equal")                                        \
+    X(SHADOW, GET, "/shadow", NULL, admin_shadow, 0,                                               \
+      "shadow mode: the policy against a plain one, at all routers")                               \
     X(CONFIG, GET, "/config", NULL, admin_config, 0, "settings in force")                          \
     X(LOG_LEVEL, POST, "/log-level", "level=debug", admin_log_level, ADMIN_CHANGES,                \
       "error, warn, info or debug")                                                                \

@@ -194,6 +194,7 @@ void admin_figures_counters_write(struct proxy *proxy, const struct node_router 
     json_put_u64(w, "prompt_tokens", s.prompt_tokens);
     json_put_u64(w, "cached_tokens", s.cached_tokens);
     put_ttft_counts(w, &now.first_token);
+    node_router_shadow_write(router, "shadow", proxy_now_ms(proxy), w);
     json_object_end(w);
 }
 

@@ -16,10 +16,15 @@ void admin_together_free(struct admin_together *t)
 
 int admin_together_answer(void *admin, struct slice request, struct buf *out)
 {
-    (void)request; /* a later version may ask for more */
     const struct admin *a = admin;
     struct json_writer w = json_writer_of(out);
-    admin_figures_counters_write(a->proxy, a->config.router, a->since_ms, admin_unix_ms(a), &w);
+    if (slice_equal(request, TOGETHER_SHADOW)) {
+        json_object_begin(&w);
+        node_router_shadow_write(a->config.router, "shadow", proxy_now_ms(a->proxy), &w);
+        json_object_end(&w);
+    } else {
+        admin_figures_counters_write(a->proxy, a->config.router, a->since_ms, admin_unix_ms(a), &w);
+    }
     return json_writer_finish(&w);
 }
 
@@ -39,15 +44,37 @@ static void on_answers(void *context, struct slice nodes)
 }
 
 /* A router alone has no name. */
+int admin_together_alone(struct admin *a, struct slice request, struct buf *out)
+{
+    struct buf own = {0};
+    int err = admin_together_answer(a, request, &own);
+    if (err == 0)
+        err = buf_printf(out, "{\"\":%.*s}", SLICE_ARG(buf_slice(&own)));
+    buf_free(&own);
+    return err;
+}
+
+void admin_shadow(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    if (a->config.replication != NULL) {
+        admin_ask_all(a, x, NODE_CALL_FIGURES, TOGETHER_SHADOW, ADMIN_ASK_TIMEOUT_US);
+        return;
+    }
+    struct buf nodes = {0}, out = {0};
+    int err = admin_together_alone(a, TOGETHER_SHADOW, &nodes);
+    if (err == 0)
+        err = buf_printf(&out, "{\"self\":\"\",\"nodes\":%.*s,\"not_asked\":{}}",
+                         SLICE_ARG(buf_slice(&nodes)));
+    buf_free(&nodes);
+    admin_answer_json(x, err, &out);
+}
+
 static void take_own(struct admin_together *t)
 {
-    struct buf own = {0}, all = {0};
-    int err = admin_together_answer(t->admin, slice_of("", 0), &own);
-    if (err == 0)
-        err = buf_printf(&all, "{\"\":%.*s}", SLICE_ARG(buf_slice(&own)));
-    if (err == 0)
+    struct buf all = {0};
+    if (admin_together_alone(t->admin, slice_of("", 0), &all) == 0)
         take(t, buf_slice(&all));
-    buf_free(&own);
     buf_free(&all);
 }
 

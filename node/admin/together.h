@@ -27,7 +27,12 @@ void admin_together_free(struct admin_together *t);
 void admin_together_tick(struct admin_together *t, uint64_t now_ms);
 /* Writes the member `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
 void admin_together_write(const struct admin_together *t, struct json_writer *w);
-/* For node_replication_figures(); the context is the admin. */
+/* The question for shadow mode alone. Without one, a router answers with all counters. Older
+ * routers do so in any case. */
+#define TOGETHER_SHADOW SLICE("shadow")
+/* The answer of a router that runs alone, as an object with one member, "". ERR_NOMEM. */
+MUST_USE int admin_together_alone(struct admin *a, struct slice request, struct buf *out);
+/* Answers for node_replication_figures(). The context is the admin. */
 MUST_USE int admin_together_answer(void *admin, struct slice request, struct buf *out);
 
 #endif

@@ -50,6 +50,13 @@ static const struct command rows[] = {
              "not listen yet.\n"
              "\n"
              "  gvctl convergence --wait --members 3 --timeout 10"},
+    {.name = "shadow",
+     .call = CALL(SHADOW),
+     .show = show_shadow,
+     .help = "shadow mode: the policy against a plain one",
+     .more = "The share of prompt tokens from cache and the time to the first token, of all\n"
+             "routers, in the last hour. With shadow: on the policy's are predictions. With\n"
+             "control-share both are measured."},
     {.name = "events",
      .run = COMMAND_EVENTS,
      .options = "interval follow last local router",

@@ -34,6 +34,7 @@ MUST_USE int show_replicas(const struct show *how, const json_t *answer);
 MUST_USE int show_sources(const struct show *how, const json_t *answer);
 MUST_USE int show_queue(const struct show *how, const json_t *answer);
 MUST_USE int show_poison(const struct show *how, const json_t *answer);
+MUST_USE int show_shadow(const struct show *how, const json_t *answer);
 MUST_USE int show_explain(const struct show *how, const json_t *answer);
 MUST_USE int show_explain_all(const struct show *how, const json_t *answer);
 MUST_USE int show_members(const struct show *how, const json_t *answer);

@@ -1,5 +1,4 @@
-"""gvctl against a scripted admin port: its requests, its output for each answer, and its message if there is none: a
-port that refuses, hangs, closes, or speaks another protocol."""
+"""gvctl against a scripted admin port, which may refuse, hang, close, or speak another protocol."""
 
 import json
 import os
@@ -13,6 +12,7 @@ import unittest
 
 from lib import HOST, Case, answer, answer_json, binary, closed_port, wait_for
 from lib_cluster import gvctl
+from test_shadow import ASKED_OF_GVCTL
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "poison": "4", "reports": "5", "index": []}
 # Made of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
@@ -71,6 +71,7 @@ SHOWN = {
         [r"\* r1 .* \d+ days ago\n", r"  r2 +unmet +10\.0\.0\.2:7 +1\.1 +12\.5 +\S+ +0\.25 +0 +0 +- +123k"]),
     ("convergence",): ("GET", "/convergence", {"equal": True, "nodes": {"r1": NODE, "r2": NODE}},
                        [r"^All 2 living routers hold the same state\.\n$"], [r"r1 +1 +2 +4 +5 +0 +0\n"]),
+    ("shadow",): ASKED_OF_GVCTL,
     ("decisions",): ("GET", "/decisions", {"since_ms": 1, "changed": 4, "decisions": [
         {"id": 1, "time_ms": 1767229199870, "choice": "a:1", "why": "cached", "prompt_tokens": 5210, "cached_tokens": 4900, "why_text": "holds 4900 of 5210",
          "model": "m", "request": "6f1c", "attempt": 1, "ttft_s": 0.041, "outcome": {"end": "ok", "result": "ok", "status": 200, "ttft_ms": 39, "ms": 910, "cached_tokens": 4896}},

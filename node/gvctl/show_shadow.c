@@ -1,0 +1,154 @@
+/* Shows how the routers' policy compares with a plain one: in shadow mode, or by a control. */
+#include "node/gvctl/show_internal.h"
+
+/* Sums over the routers in one mode. */
+struct side {
+    double requests, prompt_tokens, cached_tokens, first_tokens, ttft_s;
+};
+
+struct comparison {
+    unsigned routers;
+    struct side plain, policy;
+    double moved, control_share;
+    const char *plain_name, *policy_name;
+};
+
+static void side_add(struct side *s, const json_t *from)
+{
+    s->requests += fields_number(from, "requests");
+    s->prompt_tokens += fields_number(from, "prompt_tokens");
+    s->cached_tokens += fields_number(from, "cached_tokens");
+    s->first_tokens += fields_number(from, "first_tokens");
+    s->ttft_s += fields_number(from, "ttft_sum_s");
+}
+
+/* `key`: "hour", "shadow" or "control". */
+static void comparison_add(struct comparison *c, const json_t *shadow, const char *key)
+{
+    const json_t *sums = json_object_get(shadow, key);
+    c->routers++;
+    c->plain_name = fields_text(shadow, "plain_policy");
+    c->policy_name = fields_text(shadow, "policy");
+    c->control_share = fields_number(shadow, "control_share");
+    side_add(&c->plain, json_object_get(sums, "plain"));
+    side_add(&c->policy, json_object_get(sums, "policy"));
+    c->moved += fields_number(sums, "moved");
+}
+
+static const char *percent(const struct side *s, char out[24])
+{
+    if (s->prompt_tokens > 0)
+        (void)snprintf(out, 24, "%.0f %%", 100 * s->cached_tokens / s->prompt_tokens);
+    else
+        (void)snprintf(out, 24, "an unknown share");
+    return out;
+}
+
+static const char *mean_ttft(const struct side *s, char out[24])
+{
+    double seconds = s->ttft_s / s->first_tokens;
+    if (seconds < 1)
+        (void)snprintf(out, 24, "%.0f ms", 1000 * seconds);
+    else
+        (void)snprintf(out, 24, "%.2f s", seconds);
+    return out;
+}
+
+static void show_ttft(const struct comparison *c, const char *after)
+{
+    char plain[24], policy[24];
+    if (c->plain.first_tokens > 0 && c->policy.first_tokens > 0)
+        printf("Mean time to the first token: %s with %s, %s with %s%s.\n",
+               mean_ttft(&c->plain, plain), c->plain_name, mean_ttft(&c->policy, policy),
+               c->policy_name, after);
+}
+
+static void show_untold(const struct comparison *c)
+{
+    if (c->plain.requests > 0 && c->plain.prompt_tokens == 0)
+        printf("The engines' answers do not report cached tokens (vLLM: "
+               "--enable-prompt-tokens-details).\n");
+}
+
+static void show_on(const struct comparison *c)
+{
+    char as_it_is[24], predicted[24];
+    if (c->plain.requests == 0) {
+        printf("Shadow mode is on, and no request has ended yet.\n");
+        return;
+    }
+    printf("In the last hour: %s of prompt tokens from cache as it is (%s), %s predicted (%s).\n",
+           percent(&c->plain, as_it_is), c->plain_name, percent(&c->policy, predicted),
+           c->policy_name);
+    printf("%s would have sent %.0f %% of %.0f requests to another replica.\n", c->policy_name,
+           100 * c->moved / c->plain.requests, c->plain.requests);
+    show_ttft(c, " (predicted)");
+    show_untold(c);
+}
+
+static void show_control(const struct comparison *c, const struct comparison *before)
+{
+    char here[24], control[24];
+    if (c->policy.requests == 0) {
+        printf("A control is on, and no request has ended yet.\n");
+        return;
+    }
+    printf("In the last hour: %s of prompt tokens from cache (%s), %s of the control (%s).\n",
+           percent(&c->policy, here), c->policy_name, percent(&c->plain, control), c->plain_name);
+    printf("The control is %.0f of %.0f requests (control-share: %g %% of conversations).\n",
+           c->plain.requests, c->plain.requests + c->policy.requests, 100 * c->control_share);
+    show_ttft(c, "");
+    show_untold(c);
+    if (before->plain.requests > 0)
+        printf("Shadow mode had found %s as it was, and predicted %s.\n",
+               percent(&before->plain, control), percent(&before->policy, here));
+}
+
+/* Names routers that are not in the mode of the others, or did not answer. */
+static void show_others(json_t *nodes, const char *mode)
+{
+    const char *name;
+    json_t *node;
+    json_object_foreach(nodes, name, node)
+    {
+        const json_t *shadow = json_object_get(node, "shadow");
+        if (json_object_get(node, "error") != NULL)
+            printf("%s did not answer, and is not counted.\n", name);
+        else if (shadow == NULL || !fields_equal(shadow, "mode", mode))
+            printf("%s is not in this mode, and is not counted: all routers need the same "
+                   "settings.\n",
+                   name);
+    }
+}
+
+int show_shadow(const struct show *how, const json_t *answer)
+{
+    json_t *nodes = json_object_get(answer, "nodes");
+    struct comparison on = {0}, control = {0}, before = {0};
+    const char *name;
+    json_t *node;
+    (void)how;
+    if (!json_is_object(nodes))
+        return ERR_SYNTAX;
+    json_object_foreach(nodes, name, node)
+    {
+        const json_t *shadow = json_object_get(node, "shadow");
+        if (shadow == NULL)
+            continue;
+        if (fields_equal(shadow, "mode", "shadow"))
+            comparison_add(&on, shadow, "hour");
+        if (fields_equal(shadow, "mode", "control"))
+            comparison_add(&control, shadow, "hour");
+        comparison_add(&before, shadow, "shadow");
+    }
+    if (on.routers > 0)
+        show_on(&on);
+    else if (control.routers > 0)
+        show_control(&control, &before);
+    else
+        printf("Neither shadow mode nor a control is on. Set shadow: on, or control-share: 0.05, "
+               "and reload.\n");
+    if (on.routers + control.routers > 0)
+        show_others(nodes, on.routers > 0 ? "shadow" : "control");
+    return 0;
+}

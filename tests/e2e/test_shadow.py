@@ -1,0 +1,119 @@
+"""Shadow mode: a plain policy routes, the router's own is counted; then a control after the switch."""
+
+import json
+import unittest
+
+from lib import wait_for
+from lib_cluster import Clustered, gvctl, run_grapevine
+from test_engines import CHAT, message
+from test_reload import Reloading
+
+SPEED = ("--speed-up", "20")
+SHADOW = ("--shadow", "on", "--plain-policy", "round_robin")
+TEXT = "some words of a prompt "
+
+
+# A call of gvctl, an answer to it, and lines that gvctl shows of that.
+ASKED_OF_GVCTL = ("GET", "/shadow", {"self": "r1", "nodes": {"r1": {"shadow": {
+        "mode": "shadow", "policy": "cache_aware", "plain_policy": "least_request", "hour": {
+            "plain": {"requests": 10, "prompt_tokens": 1000, "cached_tokens": 310, "first_tokens": 2, "ttft_sum_s": 2.5},
+            "policy": {"requests": 10, "prompt_tokens": 1000, "cached_tokens": 784, "first_tokens": 2, "ttft_sum_s": 0.6}, "moved": 8}}},
+        "r2": {"error": "timed out"}, "r3": {}}, "not_asked": {}},
+        [r"^In the last hour: 31 % of prompt tokens from cache as it is \(least_request\), 78 % predicted \(cache_aware\)\.\n"
+         r"cache_aware would have sent 80 % of 10 requests to another replica\.\n"
+         r"Mean time to the first token: 1\.25 s with least_request, 300 ms with cache_aware \(predicted\)\.\n"
+         r"r2 did not answer, and is not counted\.\nr3 is not in this mode, and is not counted"])
+
+
+class Talking:
+    """Conversations whose turns repeat all before."""
+
+    def __init__(self, case, router, number):
+        self.case, self.router, self.text = case, router, "%d: %s" % (number, TEXT * 80)
+        self.session = "session-%d" % number
+
+    def turn(self):
+        self.text += TEXT * 40
+        body = {"model": "sim", "messages": [message("user", self.text)], "max_tokens": 2, "stream": True}
+        got = self.case.client(self.router).post(CHAT, body, headers=[("x-session-id", self.session)])
+        self.case.assertEqual(got.status, 200, got)
+
+
+def figures(r, mode, side):
+    wanted = '{mode="%s",side="%s"}' % (mode, side)
+    return {name[len("grapevine_shadow_"):-len("_total" + wanted)]: value for name, value in r.metrics().items()
+            if name.startswith("grapevine_shadow_") and name.endswith("_total" + wanted)}
+
+
+class Shadow(Reloading):
+    def said(self, r):
+        code, out, err = gvctl("shadow", admin=r.admin_port)
+        self.assertEqual((code, err), (0, ""))
+        return out
+
+    def share(self, r, mode, side):
+        of = figures(r, mode, side)
+        return of["cached_tokens"] / of["prompt_tokens"]
+
+    def test_it_predicts_then_a_control_compares(self):
+        sims = [self.sim(*SPEED) for _ in range(3)]
+        r = self.started([s.url for s in sims], lines=["shadow: on", "plain-policy: round_robin"])
+        talks = [Talking(self, r, i) for i in range(4)]
+        for _ in range(6):
+            for talk in talks:
+                talk.turn()
+        wait_for(lambda: figures(r, "shadow", "plain")["requests"] == 24, "all answers")
+        self.assertEqual(figures(r, "shadow", "policy")["requests"], 24)
+        self.assertGreater(self.share(r, "shadow", "policy"), 0.6)
+        self.assertLess(self.share(r, "shadow", "plain"), self.share(r, "shadow", "policy") - 0.1)
+        chosen = [r.metrics()['grapevine_replica_chosen_total{replica="%s"}' % s.name] for s in sims]
+        self.assertEqual(chosen, [8, 8, 8])  # as round robin does
+        said = self.said(r)
+        self.assertRegex(said, r"In the last hour: \d+ % of prompt tokens from cache as it is \(round_robin\), "
+                               r"\d+ % predicted \(cache_aware\)\.")
+        self.assertRegex(said, r"cache_aware would have sent \d+ % of 24 requests to another replica\.")
+        one = r.admin("GET", "/decisions").json["decisions"][0]
+        self.assertEqual((one["why"], one["policy"]), ("plain", "round_robin"))
+        self.assertIn(one["shadow_choice"], [s.name for s in sims])
+
+        predicted = self.share(r, "shadow", "policy")
+        self.reloaded(r, "control-share: 0.5", "plain-policy: random")
+        talks = [Talking(self, r, i) for i in range(10, 30)]
+        for _ in range(5):
+            for talk in talks:
+                talk.turn()
+        wait_for(lambda: figures(r, "control", "plain")["requests"] + figures(r, "control", "policy")["requests"] == 100,
+                 "all answers")
+        self.assertEqual(figures(r, "control", "plain")["requests"] % 5, 0)  # whole conversations
+        self.assertGreater(self.share(r, "control", "policy"), self.share(r, "control", "plain"))
+        said = self.said(r)
+        self.assertRegex(said, r"of the control \(random\)")
+        self.assertIn("predicted %.0f %%." % (100 * predicted), said)
+
+    def test_it_needs_a_policy_with_costs(self):
+        code, said = run_grapevine("--check-config", "--replica", "http://127.0.0.1:1", "--policy", "random",
+                                   "--shadow", "on")
+        self.assertNotEqual(code, 0)
+        self.assertIn("want off with policy", said)
+
+    def test_without_either_gvctl_says_how(self):
+        r = self.router([self.sim(*SPEED).url])
+        self.assertIn("Neither shadow mode nor a control is on. Set shadow: on", self.said(r))
+
+
+class Together(Clustered):
+    def test_gvctl_sums_up_all_routers(self):
+        sims = [self.sim(*SPEED) for _ in range(2)]
+        routers = self.cluster(2, [s.url for s in sims], *SHADOW)
+        for i, r in enumerate(routers):
+            talk = Talking(self, r, i)
+            for _ in range(3):
+                talk.turn()
+        wait_for(lambda: sum(figures(r, "shadow", "plain")["requests"] for r in routers) == 6, "all answers")
+        self.assertIn("% of 6 requests to another replica", gvctl("shadow", admin=routers[0].admin_port)[1])
+        nodes = json.loads(gvctl("shadow", "-o", "json", admin=routers[0].admin_port)[1])["nodes"]
+        self.assertEqual([n["shadow"]["mode"] for n in nodes.values()], ["shadow", "shadow"])
+
+
+if __name__ == "__main__":
+    unittest.main()
