@@ -17,6 +17,8 @@ struct mind {
     int slots[ROUTERS_MAX][ENGINES_MAX]; /* of engines in a router's table */
     unsigned engines[ROUTERS_MAX][NODE_REPLICAS_MAX];
     struct subscribers *subscribers; /* NULL: no router reads events */
+    unsigned ended;                  /* requests */
+    struct node_shadow_sums before;  /* of shadow mode, over the first half of them */
 };
 
 static struct subscribers *subscribers_of(const struct play *p)
@@ -167,6 +169,10 @@ static void open_routers(struct play *p)
     const struct quality_case *c = p->setup;
     struct node_config config = alone_config();
     config.router.policy = p->chooser->policy;
+    config.router.shadow = c->shadow != NULL;
+    if (c->shadow)
+        config.router.plain_policy = c->shadow;
+    config.router.control_share = c->control_share;
     config.router.seed = c->seed + c->router_seed;
     if (c->displaced_weight > 0)
         config.router.displaced_weight = c->displaced_weight;
@@ -214,10 +220,23 @@ static void print_replicas(const struct play *p)
     buf_free(&text);
 }
 
+static struct node_shadow_sums shadow_sums(const struct play *p)
+{
+    struct node_shadow_sums sums = {0};
+    for (unsigned i = 0; i < p->setup->routers; i++) {
+        const struct node_shadow *s = node_router_shadow(router_at(p, i));
+        node_shadow_sums_add(&sums, &s->totals[s->mode]);
+    }
+    return sums;
+}
+
 static void close_routers(struct play *p)
 {
-    for (unsigned i = 0; i < p->setup->routers; i++)
+    for (unsigned i = 0; i < p->setup->routers; i++) {
         node_router_check(router_at(p, i));
+    }
+    p->out->shadow = shadow_sums(p);
+    node_shadow_sums_subtract(&p->out->shadow, &((struct mind *)p->mind)->before);
     if (getenv("QUALITY_VERBOSE"))
         print_replicas(p);
     struct subscribers *subscribers = subscribers_of(p);
@@ -289,6 +308,7 @@ static unsigned choose(struct play *p, struct flight *f)
         .rendered = rendered,
         .model = len > 0 ? slice_of(model, (size_t)len) : slice_of_cstr("base"),
         .session = slice_of_cstr(f->talk->session),
+        .conversation = hash_mix((uint64_t)(f->talk - p->setup->work->talks) + 1),
         .chain = &f->chain,
         .body_bytes = f->chain.bytes,
         .replica_wanted = -1,
@@ -323,6 +343,9 @@ static void done(struct play *p, struct flight *f, enum flight_end how)
                        how == FLIGHT_LEFT ? NODE_OUTCOME_CLIENT_GONE : NODE_OUTCOME_OK,
                        how == FLIGHT_ANSWERED ? &usage : NULL, now_ms);
     world_touch(&world_of(p)->nodes[f->router]);
+    struct mind *m = p->mind;
+    if (++m->ended == workload_asks(p->setup->work) / 2)
+        m->before = shadow_sums(p);
 }
 
 /* As in a rolling deployment: one engine leaves, another one comes under another name. */

@@ -14,6 +14,7 @@
 #include "tests/bench/quality/regret.h"
 #include "tests/bench/quality/report.h"
 #include "tests/bench/quality/settings.h"
+#include "tests/bench/quality/shadow.h"
 #include "tests/bench/quality/trouble.h"
 
 static struct settings set;
@@ -253,6 +254,8 @@ int main(int argc, char **argv)
         ablation_run(&set);
     if (set.section && strcmp(set.section, "events") == 0)
         events_run(&set);
+    if (set.section && strcmp(set.section, "shadow") == 0)
+        shadow_run(&set);
     record_close();
     return (int)record_verdict(set.known);
 }

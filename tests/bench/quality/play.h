@@ -9,6 +9,7 @@
 #define TESTS_BENCH_QUALITY_PLAY_H
 
 #include "base/prng.h"
+#include "node/route/shadow.h"
 #include "tests/bench/quality/engine.h"
 #include "tests/bench/quality/leading.h"
 #include "tests/bench/quality/workload.h"
@@ -41,6 +42,8 @@ struct quality_case {
     unsigned belief_each;                   /* looks at one prompt of so many (belief.h); 0: none */
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     double generation_s;                    /* 0: the default */
+    const char *shadow;   /* the routers' shadow mode: the plain policy; NULL: off */
+    double control_share; /* of conversations that least_request routes */
     uint64_t seed;
     uint64_t router_seed; /* added to the seed, for the routers alone */
     /* So many engines leave then, and as many new, empty ones come. 0: never. */
@@ -97,6 +100,7 @@ struct outcome {
     double mispredicted_tokens; /* by routers of Grapevine: cached or not against the prediction */
     double gossip_bytes;        /* sent by all routers, with headers */
     struct events_seen events;
+    struct node_shadow_sums shadow; /* by shadow mode or control, of all routers: second half */
 };
 void outcome_free(struct outcome *o);
 

@@ -1,0 +1,9 @@
+/* Shadow mode: the share from cache that it predicts, against the share after the switch. */
+#ifndef TESTS_BENCH_QUALITY_SHADOW_H
+#define TESTS_BENCH_QUALITY_SHADOW_H
+
+#include "tests/bench/quality/settings.h"
+
+void shadow_run(const struct settings *set);
+
+#endif
