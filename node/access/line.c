@@ -60,7 +60,7 @@ static bool read_digest(struct slice word, struct access_digest *out)
 static const char *read_limit(struct slice value, uint64_t *out)
 {
     if (*out != 0)
-        return "an option stands there twice";
+        return "an option is given twice";
     if (slice_to_u64(value, out) != 0 || *out == 0 || *out > ACCESS_LIMIT_MAX)
         return "want a number from 1 to 1000000000 behind requests-per-minute=, "
                "tokens-per-minute= and in-flight=";
@@ -77,7 +77,7 @@ static const char *read_option(struct slice word, struct access_line *out)
     if (slice_equal(word, SLICE("control"))) {
         bool twice = out->control;
         out->control = true;
-        return twice ? "an option stands there twice" : NULL;
+        return twice ? "an option is given twice" : NULL;
     }
     if (name.len == word.len)
         return unknown;
@@ -90,7 +90,7 @@ static const char *read_option(struct slice word, struct access_line *out)
     if (!slice_equal(name, SLICE("models")))
         return unknown;
     if (out->models.len > 0)
-        return "an option stands there twice";
+        return "an option is given twice";
     out->models = value;
     return access_models_wrong(value);
 }

@@ -152,7 +152,7 @@ static int add(struct access_table *t, const struct access_line *line, const cha
         return ERR_LIMIT;
     }
     if (find_digest(t, &line->digest) >= 0) {
-        *wrong = "the same hash stands on a line above: each name wants keys of its own";
+        *wrong = "the same hash is on a line above: give each name its own keys";
         return ERR_SYNTAX;
     }
     uint64_t id = access_use_id(line->name);
@@ -162,7 +162,7 @@ static int add(struct access_table *t, const struct access_line *line, const cha
         return ERR_SYNTAX;
     }
     if (owner >= 0 && has_options(line)) {
-        *wrong = "this name stands on a line above: its options stand there alone";
+        *wrong = "this name is on a line above: write its options only there";
         return ERR_SYNTAX;
     }
     int err = owner < 0 ? add_key(t, line) : 0;

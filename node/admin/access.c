@@ -132,7 +132,7 @@ bool admin_may_read(const struct admin *a, struct exchange *x, const struct http
         return true;
     admin_who(a, x, head, &who);
     answer_no_token(x, &who,
-                    "The admin port of this router wants a token, also for reading: gvctl "
+                    "The admin port of this router requires a token, also for reading: gvctl "
                     "--token-file FILE, or the header Authorization: Bearer TOKEN.");
     return false;
 }
@@ -254,10 +254,10 @@ bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *
     return is_from_here(x, head) || has_any_token(a, head) ||
            refuse(
                a, x, head, a->config.token != NULL || a->config.read_token != NULL,
-               "This call tells whether a text was served, and comes from another "
+               "This call reveals whether a text was served, and comes from another "
                "machine: it needs the admin token or the one for reading: gvctl "
                "--token-file FILE, or the header Authorization: Bearer TOKEN.",
-               "This call tells whether a text was served, and comes from %s. A router without a "
+               "This call reveals whether a text was served, and comes from %s. A router without a "
                "token takes it from loopback alone%s start it with admin-token-file or "
                "admin-read-token-file and give a token (gvctl --token-file FILE).",
                ", and the admin port of this one does not listen there:");

@@ -170,7 +170,7 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
     ask_free(ask);
     if (err == ERR_FULL)
         exchange_answer_error(x, 503, slice_of("", 0),
-                              "Too many such questions are under way, try again.");
+                              "Too many such calls are in progress: try again.");
     else
         exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
                               "The other routers cannot be asked: %s.", err_text(err));
@@ -219,7 +219,7 @@ static void explain_all(struct admin *a, struct exchange *x, const struct http_h
         admin_ask_all(a, x, NODE_CALL_EXPLAIN, buf_slice(&packed), ADMIN_ASK_TIMEOUT_US);
     else
         exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
-                              "The request cannot be told to the other routers: "
+                              "The request cannot be passed to the other routers: "
                               "%s.",
                               err_text(err));
     buf_free(&packed);

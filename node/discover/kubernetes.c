@@ -244,8 +244,7 @@ static void time_out(struct discover_kubernetes *k, uint64_t now_ms)
     if (k->watching && k->status == 200) /* maybe dead, since an unknown time */
         ask_in(k, 0, now_ms);
     else
-        fail(k, k->status == 0 ? "the API server does not answer" : "the answer stands still",
-             now_ms);
+        fail(k, k->status == 0 ? "the API server does not answer" : "the answer stalled", now_ms);
 }
 
 enum discover_kubernetes_action discover_kubernetes_next(struct discover_kubernetes *k,

@@ -122,11 +122,11 @@ static void say_load(const struct load *load, char *out, size_t size)
 {
     double all = load->here + load->others;
     if (!load->known)
-        (void)snprintf(out, size, "how much is under way there is not known");
+        (void)snprintf(out, size, "the number of requests in flight there is unknown");
     else if (all == 0)
-        (void)snprintf(out, size, "nothing is under way there");
+        (void)snprintf(out, size, "nothing is in flight there");
     else
-        (void)snprintf(out, size, "%.0f request%s still under way there (%.0f of other routers)",
+        (void)snprintf(out, size, "%.0f request%s still in flight there (%.0f of other routers)",
                        all, all == 1 ? " is" : "s are", load->others);
 }
 
@@ -273,7 +273,7 @@ static int wait_for(const struct given *g, struct slice name)
     while (quiet < WAIT_QUIET && unknown < WAIT_UNKNOWN && call_seconds() < end) {
         quiet = look(g, name, &load, quiet, &unknown);
         if (terminal)
-            (void)fprintf(stderr, "\r\033[K%.*s: %.0f under way, %.0f of them of other routers",
+            (void)fprintf(stderr, "\r\033[K%.*s: %.0f in flight, %.0f of them of other routers",
                           SLICE_ARG(name), load.here + load.others, load.others);
         if (quiet < WAIT_QUIET)
             call_pause(WAIT_STEP_S);
@@ -281,12 +281,12 @@ static int wait_for(const struct given *g, struct slice name)
     (void)fprintf(stderr, "%s", terminal ? "\r\033[K" : "");
     if (quiet < WAIT_QUIET && unknown > 0)
         (void)fprintf(stderr,
-                      "gvctl: %.*s is not among the replicas of the router that is asked: what is "
-                      "under way there is not known\n",
+                      "gvctl: %.*s is not among the replicas of the router that is asked: the "
+                      "number of requests in flight there is unknown\n",
                       SLICE_ARG(name));
     else if (quiet < WAIT_QUIET)
         (void)fprintf(stderr,
-                      "gvctl: gave up after %u s: %.0f under way at %.*s, %.0f of them of other "
+                      "gvctl: gave up after %u s: %.0f in flight at %.*s, %.0f of them of other "
                       "routers; it drains on\n",
                       limit_s, load.here + load.others, SLICE_ARG(name), load.others);
     return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -142,12 +142,12 @@ static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms
 static int of_one(const struct given *g, const json_t *answer)
 {
     if (g->router != NULL && !fields_equal(answer, "router", g->router)) {
-        (void)fprintf(stderr, "gvctl: %s is not router \"%s\", and tells of no other one\n",
+        (void)fprintf(stderr, "gvctl: %s is not router \"%s\", and reports no other router\n",
                       g->admin, g->router);
         return EXIT_FAILURE;
     }
     if (fields_has_text(answer, "router"))
-        plain_printf(stderr, "gvctl: router %s is older and tells only what it saw itself\n",
+        plain_printf(stderr, "gvctl: router %s is older and reports only its own events\n",
                      fields_text(answer, "router"));
     return ring_show(g, &ring);
 }

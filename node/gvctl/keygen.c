@@ -144,7 +144,7 @@ static const char *forbids(enum keygen_step step, struct slice text)
     if (old && step == KEYGEN_PROMOTE)
         return "its new key is in use already: --finish comes now";
     if (!next && !old && step != KEYGEN_NEXT)
-        return "no change of its key is under way: --next begins one";
+        return "no key change is in progress: begin one with --next";
     return NULL;
 }
 

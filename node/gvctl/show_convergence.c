@@ -251,10 +251,9 @@ int show_convergence(const struct show *how, const json_t *answer, unsigned memb
         show_differ(answer);
     show_digests(how, nodes);
     if (how->verbose)
-        printf(
-            "\n"
-            "Digests of what each router holds. REGISTRY: names of replicas, operators' wishes.\n"
-            "INDEX: which replica holds which prefix. POISON: requests that killed replicas.\n"
-            "REPORTS: load and learned rates.\n");
+        printf("\n"
+               "Digests of each router's state. REGISTRY: replica names and operators' changes.\n"
+               "INDEX: which replica holds which prefix. POISON: requests that killed replicas.\n"
+               "REPORTS: load and learned rates.\n");
     return 0;
 }

@@ -201,13 +201,12 @@ static void show_vectors(const json_t *members)
 
 static const char members_legend[] =
     "\n"
-    "* is the router that was asked; all is as it sees it. STARTED: by its own clock; +2, it\n"
-    "announced itself twice since: it became ready, or denied its death. HEARD: since its last "
-    "packet. DELTAS:\n"
-    "of it that are known here and not applied yet; LAG: the age of the oldest. LACKS: deltas\n"
-    "of ours that it has not told to have applied. VECTOR: up to which delta of each router\n"
-    "(column) each (row) has applied all; above 8 routers --json has it. FRAME: what the\n"
-    "packets carried.\n";
+    "* is the router that answers; the table is its view. STARTED: by its clock; +2: it\n"
+    "announced itself twice since, because it became ready or denied its death. HEARD: time since its last\n"
+    "packet. DELTAS: its known deltas that are not applied here; LAG: age of the oldest. LACKS:\n"
+    "deltas of this router that it has not confirmed. VECTOR: the last delta of each router\n"
+    "(column) up to which each router (row) has applied all; above 8 routers only in --json.\n"
+    "FRAME: content of packets.\n";
 
 /* Prints protocol details, for verbose output only. */
 static void show_depths(const json_t *answer)

@@ -122,7 +122,7 @@ static const char *why_not_counted(const struct survey *s, char room[256])
             return room;
         }
         if (r->told != NULL && r->total == NULL)
-            why = "an older router does not tell";
+            why = "an older router does not report it";
     }
     return why;
 }

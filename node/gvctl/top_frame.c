@@ -93,7 +93,8 @@ static void failed(const struct given *g, const struct survey *now, const json_t
                   rate(fields_number(by, "queue_full"), s, text[3]),
                   rate(fields_number(since, "client_errors"), s, text[4]));
     if (older > 0)
-        (void)fprintf(to, " (%u older router%s not tell)", older, older == 1 ? " does" : "s do");
+        (void)fprintf(to, " (%u older router%s not report it)", older,
+                      older == 1 ? " does" : "s do");
 }
 
 static void head(const struct given *g, const struct survey *now, const struct survey *before,

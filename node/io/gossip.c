@@ -405,7 +405,7 @@ int io_gossip_start(struct shell *shell)
     if (g->options->insecure_gossip)
         log_event(
             g->log, LOG_WARN, "insecure_gossip",
-            LOG_CSTR("danger", "there is no cluster key: whoever can send to the gossip port "
+            LOG_CSTR("danger", "there is no cluster key: anyone who can send to the gossip port "
                                "can read and change what this router believes"),
             LOG_CSTR("want", "gvctl keygen --out FILE, and --cluster-key-file FILE everywhere"));
     log_event(g->log, LOG_INFO, "listening", LOG_CSTR("port_of", "gossip"),

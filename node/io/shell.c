@@ -148,7 +148,7 @@ static void judge_admin_port(struct shell *shell)
     char effect[160];
     (void)snprintf(
         effect, sizeof effect, "%s%s",
-        shell->admin_read_token != NULL ? "" : "whoever reaches it may read, but for explain; ",
+        shell->admin_read_token != NULL ? "" : "anyone who reaches it may read, except explain; ",
         changes);
     log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", at->host),
               LOG_CSTR("effect", effect),

@@ -11,7 +11,7 @@ static const struct {
     const char *of_client; /* advice; NULL: none */
     const char *of_replica;
 } kinds[TLS_FAILURES] = {
-    [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the URL of whoever asks",
+    [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the client's URL",
                                "http:// in the replica's URL, or TLS at its port"},
     [TLS_FAILURE_TIMEOUT] = {"timeout",
                              "a client that ends its handshake within "

@@ -64,7 +64,7 @@ class Tokens(TokensCase):
             self.assertEqual(r.admin("POST", drain, b"", headers).status, changes)
             for path in PROBES:
                 self.assertEqual(r.admin("GET", path, headers=headers).status, 200)
-        for token, begins in ((None, "The admin port of this router wants"), ("reads", "This router does not know that token. "),
+        for token, begins in ((None, "The admin port of this router requires"), ("reads", "This router does not know that token. "),
                               ("read", "That token may only read. ")):
             got = r.admin("POST", drain, b"", bearer(token) if token else ())
             self.assertTrue(got.json["error"]["message"].startswith(begins), got.body)

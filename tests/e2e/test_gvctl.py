@@ -98,7 +98,7 @@ SHOWN = {
         [r":50  r1 +10\.0\.0\.2:8000 +\d\d:\d\d:20  retry +3  upstream_failed +Requests failed at replica 10\.0\.0\.2:8000\.\n"]),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
                              [r"^the log has level debug until the next start\n$"]),
-    ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True}, [r"^a:1 drains: .*; how much is .* not known\n$"]),
+    ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True}, [r"^a:1 drains: .*; the number of .* unknown\n$"]),
     ("undrain", "a:1@2"): ("POST", "/undrain?replica=a:1%402", {"ok": True},
                            [r"^a:1@2 gets requests again, from all routers\n$"]),
     ("add", "a&b c:1", "--engine", "vllm"): ("POST", "/replicas?replica=a%26b%20c:1&engine=vllm", {"ok": True},
@@ -306,7 +306,7 @@ class Gvctl(Case):
         many = [dict(SHOWN[("replicas",)][2][0], name="10.0.0.%d:8000" % i) for i in range(10)]
         routers = {"members": [{"name": "router-%d.gpu:7490" % i, "state": "alive", "ready": True, "session": True,
                                 "address": "10.0.0.%d:7490" % i, "version": "0.1.0"} for i in range(10)]}
-        for command, said, legend in (("replicas", many, "HELD"), ("members", routers, "VECTOR: up to")):
+        for command, said, legend in (("replicas", many, "HELD"), ("members", routers, "VECTOR: the last")):
             out = self.ask(command, says=answer_json(said))[1]
             self.assertLessEqual(max(len(line) for line in out.splitlines()), 80, out)
             self.assertEqual([line for line in out.splitlines() if line.endswith(" ")], [])
@@ -375,8 +375,8 @@ class Gvctl(Case):
     def test_what_still_runs_is_told(self):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("a:10", 9), self.replica("a:1@3", 4)]])
         for command in ("drain", "remove"):
-            self.assertIn("; 7 requests are still under way there (1 of other routers)\n", self.ask(command, "a:1")[1])
-        self.assertIn("; 4 requests are still under way", self.ask("drain", "a:1@3")[1])
+            self.assertIn("; 7 requests are still in flight there (1 of other routers)\n", self.ask(command, "a:1")[1])
+        self.assertIn("; 4 requests are still in flight", self.ask("drain", "a:1@3")[1])
 
     def test_a_drain_waits_until_nothing_is_under_way_anywhere(self):
         other = self.replica("b:2", 5)
@@ -384,7 +384,7 @@ class Gvctl(Case):
                  [self.replica("a:1", 0, 0), other], [self.replica("a:1", 0, 1), other], [self.replica("a:1"), other]]
         self.scripts(looks)
         status, out, err = self.ask("drain", "a:1", "--wait")
-        self.assertEqual((status, out, err), (0, "a:1 drains: no router sends it anything new; nothing is under way "
+        self.assertEqual((status, out, err), (0, "a:1 drains: no router sends it anything new; nothing is in flight "
                                                  "there\n", ""))
         asked = [a.target for a in self.port.requests]
         self.assertEqual((asked[1], asked.count("/drain?replica=a:1")), ("/drain?replica=a:1", 1))
@@ -413,7 +413,7 @@ class Gvctl(Case):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("b:2")]])
         status, out, err = self.ask("drain", "a:1", "--wait", "--timeout", "1")
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("gave up after 1 s: 3 under way at a:1, 1 of them of other routers; it drains on", err)
+        self.assertIn("gave up after 1 s: 3 in flight at a:1, 1 of them of other routers; it drains on", err)
 
     def test_another_port_is_named(self):
         for says, words in ((answer(404, b"{}", (("x-grapevine-reason", "path"),)),

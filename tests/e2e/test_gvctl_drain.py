@@ -45,21 +45,21 @@ class Drain(Case):
             self.port.clear()
             status, out, err = self.ask("drain", "--wait", spelled)
             self.assertEqual((status, err), (0, ""), spelled)
-            self.assertEqual(out, "%s drains: no router sends it anything new; nothing is under way there\n" % name)
+            self.assertEqual(out, "%s drains: no router sends it anything new; nothing is in flight there\n" % name)
             asked = [a.target for a in self.port.requests]
             self.assertGreaterEqual(asked.count("/replicas"), 1 + 1 + 5, "it saw requests, and then none five times")
             self.scripts(name, [row(name, 2), other])
             status, out, err = self.ask("drain", "--wait", "--timeout", "1", spelled)
             self.assertEqual((status, out), (1, ""))
-            self.assertIn("gave up after 1 s: 2 under way at " + name, err)
+            self.assertIn("gave up after 1 s: 2 in flight at " + name, err)
 
     def test_one_that_is_not_there_is_never_quiet(self):
         for name, spelled in (("c:3", "c:3"), (None, "https://10.0.0.1:8000"), (None, "b:02")):
             self.scripts(name, [row("b:2")])
             status, out, err = self.ask("drain", "--wait", spelled)
             self.assertEqual((status, out), (1, ""), err)
-            self.assertIn("is not among the replicas of the router that is asked: what is under way there is not known", err)
-            self.assertIn("; how much is under way there is not known\n", self.ask("drain", spelled)[1])
+            self.assertIn("is not among the replicas of the router that is asked: the number of requests in flight there is unknown", err)
+            self.assertIn("; the number of requests in flight there is unknown\n", self.ask("drain", spelled)[1])
 
     def test_a_router_that_starts_again_has_a_moment(self):
         self.scripts(TLS, [row(TLS, 1)], [row("b:2")], [row("b:2")], [row(TLS, 1)], [row(TLS)])
@@ -72,7 +72,7 @@ class Drain(Case):
             self.assertEqual(status, 0)
             self.assertIn('no other replica that is up serves "n"', err)
             self.assertTrue(out.startswith(TLS + " is" if command == "remove" else TLS + " drains"), out)
-            self.assertIn("; 3 requests are still under way there", out)
+            self.assertIn("; 3 requests are still in flight there", out)
 
     def test_a_router_tells_which_one_it_found(self):
         sim = self.sim("--speed-up", "50")
@@ -85,7 +85,7 @@ class Drain(Case):
         self.assertEqual(r.admin("POST", "/replicas?replica=" + odd, b"").json,
                          {"ok": True, "replica": sim.name, "already": True})
         status, out, err = gvctl("drain", "--wait", odd, admin=r.admin_port)
-        self.assertEqual((status, out), (0, "%s drains: no router sends it anything new; nothing is under way there\n"
+        self.assertEqual((status, out), (0, "%s drains: no router sends it anything new; nothing is in flight there\n"
                                          % sim.name), err)
 
     def test_a_dead_one_that_drains_shows_both(self):

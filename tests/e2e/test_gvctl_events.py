@@ -70,7 +70,7 @@ class Events(Case):
     def test_a_router_that_knows_no_question_to_all(self):
         says = answer_json({"router": "r1", "since_ms": 1, "changed": 2, "events": [{"text": "old"}]})
         status, out, err = self.ask("events", says=says)
-        self.assertEqual((status, err), (0, "gvctl: router r1 is older and tells only what it saw itself\n"))
+        self.assertEqual((status, err), (0, "gvctl: router r1 is older and reports only its own events\n"))
         self.assertRegex(out, r"\n-  +r1 +- +old\n$")
         status, out, err = self.ask("events", "--router", "r2")
         self.assertEqual((status, out), (1, ""))

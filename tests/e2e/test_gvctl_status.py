@@ -80,7 +80,7 @@ class Status(Case):
             admin_port(self.port, "r1", figures=figures)
             self.assertTrue(self.words().endswith(
                 "\nlast minute  %s\nfrom cache   not known (an older router)\n"
-                "(Counted at 0 of 1 router: an older router does not tell.)\n" % minute), self.words())
+                "(Counted at 0 of 1 router: an older router does not report it.)\n" % minute), self.words())
             told = self.status()
             self.assertEqual((told["since_start"], told["routers_counted"]), ({"-": unknown}, 0))
             self.assertEqual(told["last_minute"]["routers_counted"], int(figures is not None))
@@ -192,7 +192,7 @@ class Top(Case):
         out = self.top({}, {})
         self.assertRegex(out, r"(?m)^\* - +alone( +-){7}$")
         self.assertIn("\nrequests -/s, 0 in flight, 0 waiting (counted at 0 of 1 router)\n"
-                      "failed -/s: cut -/s, 5xx -/s, queue full -/s; clients' own errors -/s (1 older router does not tell)\n", out)
+                      "failed -/s: cut -/s, 5xx -/s, queue full -/s; clients' own errors -/s (1 older router does not report it)\n", out)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ static bool refuse(struct exchange *x, int err)
                        coding, HTTP_CODING_WINDOW_MAX >> 20);
     else
         (void)snprintf(text, sizeof text,
-                       "The %s body is damaged or cut short: compress it anew, or send it "
+                       "The %s body is damaged or cut short: compress it again, or send it "
                        "uncompressed.",
                        coding);
     exchange_refuse(x->client, 400, text);

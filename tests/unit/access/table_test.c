@@ -97,9 +97,9 @@ static void wrong_lines(void **state)
         {"requests-per-minute=-1", "want a number from 1"},
         {"tokens-per-minute=1000000001", "want a number from 1"},
         {"in-flight=", "want a number from 1"},
-        {"in-flight=1 in-flight=1", "an option stands there twice"},
-        {"models=a models=b", "an option stands there twice"},
-        {"control control", "an option stands there twice"},
+        {"in-flight=1 in-flight=1", "an option is given twice"},
+        {"models=a models=b", "an option is given twice"},
+        {"control control", "an option is given twice"},
         {"control=1", "want nothing but models="},
         {"requests=1", "want nothing but models="},
         {"fast", "want nothing but models="},
@@ -188,7 +188,7 @@ static void names_and_secrets_twice(void **state)
     add(&text, "alice", "gv-1", " in-flight=1");
     add(&text, "alice", "gv-2", " in-flight=1");
     assert_int_equal(buf_append_char(&text, '\0'), 0);
-    check_wrong(text.at, "line 2: this name stands on a line above");
+    check_wrong(text.at, "line 2: this name is on a line above");
     buf_clear(&text);
     add(&text, "alice", "gv-1", "");
     add(&text, "bob", "gv-1", "");

@@ -313,7 +313,7 @@ static void what_is_no_api_server(void **state)
     does(first_ask);
     answered(200);
     waits(DISCOVER_ANSWER_MS, DISCOVER_ANSWER_MS);
-    does("cancel, failed: the answer stands still");
+    does("cancel, failed: the answer stalled");
     waits(1, 16 * DISCOVER_BACKOFF_MS);
     does(first_ask);
     answered(500);
