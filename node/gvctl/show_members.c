@@ -202,11 +202,11 @@ static void show_vectors(const json_t *members)
 static const char members_legend[] =
     "\n"
     "* is the router that answers; the table is its view. STARTED: by its clock; +2: it\n"
-    "announced itself twice since, because it became ready or denied its death. HEARD: time since its last\n"
-    "packet. DELTAS: its known deltas that are not applied here; LAG: age of the oldest. LACKS:\n"
-    "deltas of this router that it has not confirmed. VECTOR: the last delta of each router\n"
-    "(column) up to which each router (row) has applied all; above 8 routers only in --json.\n"
-    "FRAME: content of packets.\n";
+    "announced itself twice since, because it became ready or denied its death. HEARD: time\n"
+    "since its last packet. DELTAS: its known deltas that are not applied here; LAG: age of the\n"
+    "oldest. LACKS: deltas of this router that it has not confirmed. VECTOR: the last delta of\n"
+    "each router (column) up to which each router (row) has applied all; above 8 routers only in\n"
+    "--json. FRAME: content of packets.\n";
 
 /* Prints protocol details, for verbose output only. */
 static void show_depths(const json_t *answer)
