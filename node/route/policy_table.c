@@ -2,40 +2,32 @@
 #include "node/route/policy.h"
 #include "node/route/router.h"
 
-/* Each name is that of the policy's file in node/route/policy/. */
-#define POLICIES(X)                                                                                \
-    X(cache_aware)                                                                                 \
-    X(chunk_aware)                                                                                 \
-    X(prefix_hash)                                                                                 \
-    X(session)                                                                                     \
-    X(least_request)                                                                               \
-    X(least_tokens)                                                                                \
-    X(power_of_two)                                                                                \
-    X(round_robin)                                                                                 \
-    X(random)
-
-/* The policies that weigh no costs. */
-#define PLAIN(X)                                                                                   \
-    X(least_request)                                                                               \
-    X(least_tokens)                                                                                \
-    X(power_of_two)                                                                                \
-    X(prefix_hash)                                                                                 \
-    X(session)                                                                                     \
-    X(round_robin)                                                                                 \
-    X(random)
+/* Each name is that of the policy's file in node/route/policy/. PLAIN policies weigh no costs. */
+#define POLICIES(COSTS, PLAIN)                                                                     \
+    COSTS(cache_aware)                                                                             \
+    COSTS(chunk_aware)                                                                             \
+    PLAIN(prefix_hash)                                                                             \
+    PLAIN(session)                                                                                 \
+    PLAIN(least_request)                                                                           \
+    PLAIN(least_tokens)                                                                            \
+    PLAIN(power_of_two)                                                                            \
+    PLAIN(round_robin)                                                                             \
+    PLAIN(random)
 
 #define DECLARE(name) extern const struct node_policy node_policy_##name;
-POLICIES(DECLARE)
+POLICIES(DECLARE, DECLARE)
 
 static const struct node_policy *const table[] = {
 #define ROW(name) &node_policy_##name,
-    POLICIES(ROW)};
+    POLICIES(ROW, ROW)};
 
 const char *const node_policy_names[] = {
 #define NAME(name) #name,
-    POLICIES(NAME) NULL};
+    POLICIES(NAME, NAME) NULL};
 
-const char *const node_policy_plain_names[] = {PLAIN(NAME) NULL};
+const char *const node_policy_plain_names[] = {
+#define NO_NAME(name)
+    POLICIES(NO_NAME, NAME) NULL};
 
 const struct node_policy *node_policy_find(const char *name)
 {

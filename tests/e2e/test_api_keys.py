@@ -115,7 +115,7 @@ class WithoutAKey(KeyCase):
         column, out = self.shown(r)
         self.assertEqual([column[s.name] for s in sims], ["refused", "1?"])
         self.assertIn("Give the router the engines' API key: --replica-api-key-file FILE.", out)
-        self.assertIn("refused: the engine refuses to tell", out)
+        self.assertIn("refused: the engine answers 401 or 403", out)
 
     def test_models_are_listed_with_the_clients_key(self):
         sims = self.two()

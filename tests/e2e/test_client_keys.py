@@ -248,7 +248,7 @@ class TheFile(KeysCase):
         self.assertEqual((code, out, "has a key of alice already. --add makes a second one" in err), (1, "", True), err)
         self.assertEqual(self.read(), before)
         self.assertNotEqual(first, self.new("alice", "--add"))  # two keys of one name
-        for args, wrong in ((("alice", "--add", "--in-flight", "5"), "its options stand there alone"),
+        for args, wrong in ((("alice", "--add", "--in-flight", "5"), "write its options only there"),
                             (("a b",), "want a name"), (("x", "--in-flight", "0"), "want a number"),
                             (("x", "--models", "a,,b"), "want models=")):
             before = self.read()

@@ -50,7 +50,7 @@ class Demo(unittest.TestCase):
         return below[:below.index("")] if "" in below else below
 
     def check(self, out):
-        head, _, *rows = self.part(out, "What the clients saw")
+        head, _, *rows = self.part(out, "Results at the clients")
         names = re.split(r"  +", head.strip())
         rows = [dict(zip(names, re.split(r"  +", row.strip()))) for row in rows]
         self.assertEqual([row["policy"] for row in rows], POLICIES)
@@ -63,24 +63,24 @@ class Demo(unittest.TestCase):
         turns = [line.split() for line in self.part(out, "One conversation")[1:]]
         self.assertEqual([(t[0], t[2]) for t in turns], [(str(i + 1), str(i % 3 + 1)) for i in range(6)])
         self.assertGreater(int(turns[3][5]), 0, "router 1 knows what it sent in the first turn")
-        self.assertEqual(len([line for line in self.part(out, "What router 1 knows") if " alive " in line]), 3)
+        self.assertEqual(len([line for line in self.part(out, "Cluster members") if " alive " in line]), 3)
         self.assertIn("\nAll 3 living routers hold the same state", out)
         # On a machine with occasional pauses an engine may be avoided for a moment.
-        believed = self.part(out, "What router 1 believes")
+        believed = self.part(out, "Replicas, seen by")
         self.assertEqual(len([line for line in believed if re.search(r" (up|avoided) ", line)]), 4, believed)
 
     def test_it_prints_what_the_readme_promises_and_leaves_nothing(self):
         p, out, err = demo()
         self.assertEqual(p.returncode, 0, out + err)
         self.check(out)
-        self.assertIn("These are stopped now", out)
+        self.assertIn("The demo has stopped its processes", out)
         self.assertEqual(left_of(p.pid), [])
 
     def test_kept_running_its_lines_work(self):
         p, out, err = demo(KEEP="1", REQUESTS="5")
         try:
             self.assertEqual(p.returncode, 0, out + err)
-            self.assertNotIn("These are stopped now", out)
+            self.assertNotIn("The demo has stopped its processes", out)
             page = re.match(r"Watch it work: (http://127\.0\.0\.1:\d+/) ", out)  # the first thing that it says
             asked = urllib.request.Request(page[1], headers={"Accept": "text/html"})
             with urllib.request.urlopen(asked, timeout=LIMIT) as answer:

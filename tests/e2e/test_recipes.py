@@ -31,7 +31,7 @@ static unsigned choose(const struct node_policy_input *in)
 
 const struct node_policy node_policy_last = {.name = "last", .choose = choose};
 """,
-        "node/route/policy_table.c": [(r"    X\(random\)\n", r"    X(random) X(last)\n")],
+        "node/route/policy_table.c": [(r"    PLAIN\(random\)\n", r"    PLAIN(random) PLAIN(last)\n")],
     },
     "option": {
         "node/settings/options.h": [(r"(    double load_bound;\n)", r"\1    uint64_t patience_ms;\n")],

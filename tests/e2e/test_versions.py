@@ -228,7 +228,7 @@ class Later(Mixed):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"r3 +not understood ")
         self.assertIn("r3 is not understood: it speaks 3, this router 1", out)
-        self.assertIn("not asked: r3 (not understood)", self.converge(one, 3))
+        self.assertIn("Not asked: r3 (not understood)", self.converge(one, 3))
         c.close()
         mine.close()
 
