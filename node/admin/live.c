@@ -52,6 +52,7 @@ struct admin_live {
     uint64_t decision, event_change; /* the last ones shown */
     uint64_t shown[LIVE_SHOWN];      /* numbers of decisions still under way; 0: free */
     unsigned shown_at;
+    struct node_brief_reader replicas;
     struct agreement agreement;
     struct admin_figures figures;
     struct admin_together together;
@@ -217,8 +218,8 @@ static int put_members(struct admin_live *live, struct json_writer *w)
     return err;
 }
 
-/* Writes the members of a snapshot into an open object. */
-static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_writer *w)
+/* Writes the members of a snapshot into an open object. `first`: a viewer's first one. */
+static int put_snapshot(struct admin_live *live, bool first, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;
     json_put_u64(w, "frame", live->frame);
@@ -233,11 +234,11 @@ static int put_snapshot(struct admin_live *live, uint64_t now_ms, struct json_wr
     json_key(w, "figures");
     admin_figures_last_write(&live->figures, w);
     json_put_u64(w, "made", node_decisions_made(a->config.decisions));
-    json_key(w, "replicas");
-    struct node_router_brief all =
-        node_router_brief_write(a->config.router, LIVE_REPLICAS_MAX, now_ms, w);
-    json_put_u64(w, "replica_count", all.count);
-    json_put_u64(w, "replicas_well", all.well);
+    if (first)
+        node_router_brief_write(a->config.router, LIVE_HELLO_REPLICAS, now_ms, w);
+    else
+        node_router_brief_next_write(a->config.router, &live->replicas, LIVE_REPLICAS_MAX, now_ms,
+                                     w);
     uint64_t prompt_tokens, cached_tokens;
     node_router_answered(a->config.router, &prompt_tokens, &cached_tokens);
     json_key(w, "answered");
@@ -279,7 +280,7 @@ static void send_snapshot(struct admin_live *live, uint64_t now_ms)
 {
     live->frame++;
     struct json_writer w = text_begin(live, "snap");
-    int err = put_snapshot(live, now_ms, &w);
+    int err = put_snapshot(live, false, now_ms, &w);
     if (text_end(live, &w, err))
         send_all(live);
 }
@@ -359,7 +360,7 @@ static bool make_hello(struct admin_live *live, uint64_t now_ms)
     struct node_decisions_query decisions = {.count = LIVE_HELLO_DECISIONS};
     struct node_decisions_query events = {.count = LIVE_HELLO_EVENTS};
     struct json_writer w = text_begin(live, "hello");
-    int err = put_snapshot(live, now_ms, &w);
+    int err = put_snapshot(live, true, now_ms, &w);
     json_key(&w, "history");
     admin_figures_write(&live->figures, &w);
     json_key(&w, "decisions");

@@ -16,35 +16,37 @@ struct tokens {
     uint64_t prompt, cached;
 };
 
-/* Tokens of answered prompts as the engine reported them, of one replica or (-1) of all in use. */
-static struct tokens answered(const struct node_router *r, int replica)
+/* Tokens of answered prompts as the engine reported them, by slot. */
+struct answered {
+    struct tokens slots[NODE_REPLICAS_MAX];
+};
+
+static void answered_by_slot(const struct node_router *r, struct answered *out)
 {
-    struct tokens sum = {0};
     struct node_answered_row row;
+    *out = (struct answered){0};
     for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
-        if (r->replicas[row.replica].absent || (replica >= 0 && row.replica != (unsigned)replica))
-            continue;
-        sum.prompt += row.prompt_tokens;
-        sum.cached += row.cached_tokens;
+        out->slots[row.replica].prompt += row.prompt_tokens;
+        out->slots[row.replica].cached += row.cached_tokens;
     }
-    return sum;
 }
 
 void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_t *cached)
 {
-    struct tokens sum = answered(r, -1);
-    *prompt = sum.prompt;
-    *cached = sum.cached;
+    struct node_answered_row row;
+    *prompt = *cached = 0;
+    for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
+        if (r->replicas[row.replica].absent)
+            continue;
+        *prompt += row.prompt_tokens;
+        *cached += row.cached_tokens;
+    }
 }
 
 void node_router_counts_write(const struct node_router *r, struct json_writer *w)
 {
-    struct tokens sums[NODE_REPLICAS_MAX] = {0};
-    struct node_answered_row row;
-    for (unsigned at = 0; node_answered_next(r->answered, &at, &row);) {
-        sums[row.replica].prompt += row.prompt_tokens;
-        sums[row.replica].cached += row.cached_tokens;
-    }
+    struct answered answered;
+    answered_by_slot(r, &answered);
     json_object_begin(w);
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = &r->replicas[i];
@@ -57,8 +59,8 @@ void node_router_counts_write(const struct node_router *r, struct json_writer *w
         json_object_begin(w);
         json_put_u64(w, "chosen", r->slots[i].chosen);
         json_put_u64(w, "errors", errors);
-        json_put_u64(w, "prompt_tokens", sums[i].prompt);
-        json_put_u64(w, "cached_tokens", sums[i].cached);
+        json_put_u64(w, "prompt_tokens", answered.slots[i].prompt);
+        json_put_u64(w, "cached_tokens", answered.slots[i].cached);
         json_object_end(w);
     }
     json_object_end(w);
@@ -75,27 +77,28 @@ static void put_load(struct json_writer *w, const struct node_router *r,
     json_put_u64(w, "context_tokens", k->load.context_tokens + others.context_tokens);
 }
 
-static void put_cache(struct json_writer *w, const struct node_router *r, unsigned number)
+static void put_cache(struct json_writer *w, const struct node_router *r, unsigned number,
+                      const struct tokens *told)
 {
     const struct node_replica *k = &r->replicas[number];
-    struct tokens told = answered(r, (int)number);
     put(w, "cache_tokens", node_replica_cache_tokens(k, (double)r->config.cache_tokens));
     json_put_bool(w, "cache_size_told", k->told.cache_tokens > 0);
     put(w, "held_tokens", k->belief.present_blocks * node_router_block_tokens(k));
     json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
-    json_put_u64(w, "prompt_tokens", told.prompt);
-    json_put_u64(w, "cached_tokens", told.cached);
+    json_put_u64(w, "prompt_tokens", told->prompt);
+    json_put_u64(w, "cached_tokens", told->cached);
     /* of its cache, by its metrics */
     json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 
 static void put_replica(struct json_writer *w, const struct node_router *r, unsigned number,
-                        uint64_t now_ms)
+                        const struct answered *answered, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[number];
     struct node_standing standing = node_router_replica_standing(r, number, now_ms);
     char room[NODE_STANDING_TEXT_BYTES];
     json_object_begin(w);
+    json_put_u64(w, "slot", number);
     json_put_slice(w, "name", node_replica_name(k));
     json_put_cstr(w, "health", node_health_text(node_replica_health(&r->replicas[k->rank.server])));
     json_put_cstr(w, "why", node_standing_word(standing.why));
@@ -105,7 +108,7 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     put(w, "weight", k->weight);
     json_put_u64(w, "chosen", r->slots[number].chosen);
     put_load(w, r, k, now_ms);
-    put_cache(w, r, number);
+    put_cache(w, r, number, &answered->slots[number]);
     json_key(w, "events");
     node_router_events_write(r, number, now_ms, w);
     json_put_array(w, "models");
@@ -121,43 +124,126 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-static bool is_well(const struct node_router *r, unsigned number, uint64_t now_ms)
-{
-    const struct node_replica *k = &r->replicas[number];
-    enum node_health health = node_replica_health(&r->replicas[k->rank.server]);
-    struct node_standing standing = node_router_replica_standing(r, number, now_ms);
-    return (health == NODE_HEALTH_UP || health == NODE_HEALTH_UNKNOWN) && !standing.avoided &&
-           standing.why != NODE_STANDING_ASLEEP;
-}
-
 static bool is_shown(const struct node_replica *k)
 {
     return !k->absent && k->rank.ranks == 0;
 }
 
-struct node_router_brief node_router_brief_write(struct node_router *r, unsigned most,
-                                                 uint64_t now_ms, struct json_writer *w)
+/* 0: not shown. Equal: a reader need not hear of it at once. */
+static uint16_t standing_code(const struct node_router *r, unsigned number, uint64_t now_ms,
+                              bool *well)
+{
+    const struct node_replica *k = &r->replicas[number];
+    *well = false;
+    if (!is_shown(k))
+        return 0;
+    enum node_health health = node_replica_health(&r->replicas[k->rank.server]);
+    struct node_standing standing = node_router_replica_standing(r, number, now_ms);
+    *well = (health == NODE_HEALTH_UP || health == NODE_HEALTH_UNKNOWN) && !standing.avoided &&
+            standing.why != NODE_STANDING_ASLEEP;
+    return (uint16_t)(1 + 2 * ((unsigned)standing.why * 8 + (unsigned)health) + standing.avoided);
+}
+
+struct node_router_brief {
+    unsigned count, well;
+};
+
+struct codes {
+    uint16_t slots[NODE_REPLICAS_MAX];
+};
+
+static struct node_router_brief count_all(struct node_router *r, uint64_t now_ms,
+                                          struct codes *codes)
 {
     struct node_router_brief all = {0};
     node_router_beliefs_now(r, now_ms);
     for (unsigned i = 0; i < r->replica_count; i++) {
-        if (is_shown(&r->replicas[i])) {
-            all.count++;
-            all.well += is_well(r, i, now_ms);
-        }
+        bool well;
+        codes->slots[i] = standing_code(r, i, now_ms, &well);
+        all.count += codes->slots[i] != 0;
+        all.well += well;
     }
-    unsigned room_ill = all.count - all.well < most ? all.count - all.well : most;
-    unsigned room_well = most - room_ill;
-    json_array_begin(w);
-    for (unsigned i = 0; i < r->replica_count && room_ill + room_well > 0; i++) {
-        if (!is_shown(&r->replicas[i]))
-            continue;
-        unsigned *room = is_well(r, i, now_ms) ? &room_well : &room_ill;
-        if (*room > 0) {
-            put_replica(w, r, i, now_ms);
-            --*room;
+    return all;
+}
+
+/* Slots from `from` on, at most `most` rows. Returns the slot behind the last one. */
+static unsigned put_span(const struct node_router *r, unsigned from, unsigned most,
+                         const struct codes *codes, const struct answered *answered,
+                         struct node_brief_reader *reader, uint64_t now_ms, struct json_writer *w)
+{
+    unsigned i = from;
+    for (; i < r->replica_count; i++) {
+        if (codes->slots[i] != 0 && most == 0)
+            break;
+        if (codes->slots[i] != 0) {
+            put_replica(w, r, i, answered, now_ms);
+            most--;
         }
+        reader->codes[i] = codes->slots[i];
+    }
+    return i;
+}
+
+static void put_gone(const struct node_router *r, const struct codes *codes,
+                     struct node_brief_reader *reader, struct json_writer *w)
+{
+    json_put_array(w, "replicas_gone");
+    for (unsigned i = 0; i < r->replica_count; i++) {
+        if (codes->slots[i] != 0 || reader->codes[i] == 0)
+            continue;
+        json_u64(w, i);
+        reader->codes[i] = 0;
     }
     json_array_end(w);
-    return all;
+}
+
+static void put_frame(const struct node_router *r, struct node_brief_reader *reader,
+                      const struct node_router_brief *all, unsigned from, unsigned to,
+                      const struct codes *codes, struct json_writer *w)
+{
+    json_put_array(w, "replicas_span");
+    json_u64(w, from);
+    json_u64(w, to);
+    json_array_end(w);
+    put_gone(r, codes, reader, w);
+    json_put_u64(w, "replica_count", all->count);
+    json_put_u64(w, "replicas_well", all->well);
+}
+
+void node_router_brief_write(struct node_router *r, unsigned most, uint64_t now_ms,
+                             struct json_writer *w)
+{
+    struct node_brief_reader nobody = {0};
+    struct answered answered;
+    struct codes codes = {0};
+    struct node_router_brief all = count_all(r, now_ms, &codes);
+    answered_by_slot(r, &answered);
+    json_put_array(w, "replicas");
+    unsigned to = put_span(r, 0, most, &codes, &answered, &nobody, now_ms, w);
+    json_array_end(w);
+    put_frame(r, &nobody, &all, 0, to, &codes, w);
+}
+
+void node_router_brief_next_write(struct node_router *r, struct node_brief_reader *reader,
+                                  unsigned most, uint64_t now_ms, struct json_writer *w)
+{
+    struct answered answered;
+    struct codes codes = {0};
+    struct node_router_brief all = count_all(r, now_ms, &codes);
+    unsigned from = reader->next < r->replica_count ? reader->next : 0, room = most;
+    answered_by_slot(r, &answered);
+    json_put_array(w, "replicas");
+    for (unsigned i = 0; i < r->replica_count && room > 0 && all.count > most; i++) {
+        if (codes.slots[i] == 0 || codes.slots[i] == reader->codes[i])
+            continue;
+        put_replica(w, r, i, &answered, now_ms);
+        reader->codes[i] = codes.slots[i];
+        room--;
+    }
+    if (all.count <= most)
+        from = 0;
+    unsigned to = put_span(r, from, room, &codes, &answered, reader, now_ms, w);
+    json_array_end(w);
+    put_frame(r, reader, &all, from, to, &codes, w);
+    reader->next = to;
 }

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""A router's cost of viewers: CPU time of one of three routers under the same load, with 0, 1, 100 and 0 viewers of
+"""A router's cost of viewers: CPU time of a router (one of three) under the same load, with 0, 1, 100 and 0 viewers of
 /live, each read as it comes.
 
-usage: viewers.py [SECONDS]       (BUILD=build)
+usage: viewers.py [SECONDS [REPLICAS]]       (BUILD=build)
+
+More than four replicas are addresses of 127.0.0.0/8 of one simulated engine, and one router has them.
 """
 import os
 import selectors
@@ -61,8 +63,13 @@ class Cost(Clustered):
 
     def runTest(self):
         seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
-        sims = [self.sim() for _ in range(4)]
-        nodes = self.cluster(3, sims)
+        many = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+        if many:
+            port = self.sim(host="0.0.0.0").port
+            nodes = [self.router(["http://127.1.%d.%d:%d" % (i // 200, 1 + i % 200, port) for i in range(many)])]
+        else:
+            sims = [self.sim() for _ in range(4)]
+            nodes = self.cluster(3, sims)
         stopping = threading.Event()
         threads = [threading.Thread(target=self.load, args=(nodes[0].port, k, stopping)) for k in range(4)]
         for t in threads:

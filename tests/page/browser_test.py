@@ -19,7 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from lib import HOST, SLOW, Client, wait_for
+from lib import HOST, SLOW, Client, closed_port, wait_for
 from lib_cluster import Clustered
 from test_engines import CHAT, message, words
 
@@ -254,14 +254,40 @@ class Page(Clustered):
         kept = self.d.execute_script("return JSON.stringify([localStorage, sessionStorage, document.cookie])")
         self.assertEqual(kept, '[{},{},""]')
 
+    def test_a_thousand_replicas(self):
+        """The last column was cut at 1,440 pixels, and what was beyond 128 replicas."""
+        port = self.sim(host="0.0.0.0", port=closed_port()).port
+        many = ["http://127.1.%d.%d:%d" % (i // 200, 1 + i % 200, port) for i in range(1000)]
+        away = ["http://a-replica-with-a-long-name-%d.example.invalid:8000" % i for i in range(3)]
+        r = self.router(many, *[a for url in away for a in ("--replica", url)])
+        self.d.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": (
+            "const look = () => { if (document.querySelectorAll('#replicas tr[data-state]').length < 1003) setTimeout(look, 5);"
+            " else window.whole = performance.now(); }; look();")})
+        self.open(r)
+        self.open(r)  # the browser is warm
+        whole = wait_for(lambda: self.d.execute_script("return window.whole"), "each replica has its row", limit=20)
+        print("1,003 replicas: first paint after %.0f ms, all rows after %.0f ms" % (self.painted(), whole))
+        states = [x.get_attribute("data-state") for x in self.d.find_elements(By.CSS_SELECTOR, "#replicas tr[data-state]")[:4]]
+        self.assertEqual(states, ["out"] * 3 + ["well"])
+        for width in (2000, 1440, 1200, 400):
+            self.shot("whole-table", width, 1000) if not SHOTS else None
+            self.assert_whole(".replicas .scroll", width)
+
+    def painted(self):
+        return self.d.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+
+    def assert_whole(self, selector, width):
+        """Nothing in there is cut off sideways."""
+        self.assertTrue(self.d.execute_script("const t = document.querySelector(arguments[0]); return t.scrollWidth <= t.clientWidth",
+                                              selector), width)
+
     def test_it_is_small_and_soon_there(self):
         self.open(self.nodes[0])
         self.d.refresh()
         wait_for(lambda: self.text("live-text") == "live", "the stream", limit=20)
-        paint = self.d.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
         sizes = self.d.execute_script("return performance.getEntriesByType('resource').filter(e => e.name.match(/page./))"
                                       ".concat(performance.getEntriesByType('navigation')).map(e => e.decodedBodySize)")
-        print("first paint after %.0f ms; %d bytes in %d files" % (paint, sum(sizes), len(sizes)))
+        print("first paint after %.0f ms; %d bytes in %d files" % (self.painted(), sum(sizes), len(sizes)))
         self.assertLess(sum(sizes), 150 * 1000)
 
     @unittest.skipUnless(os.path.exists(os.environ.get("AXE", "")), "axe-core is not there")
@@ -281,8 +307,7 @@ class Page(Clustered):
         for dark in (False, True):
             for width in (1900, 1300):  # the column of digests was cut
                 self.shot("whole-table", width, 1000, dark) if not SHOTS else None
-                self.assertTrue(self.d.execute_script("const t = document.querySelector('.routers .scroll');"
-                                                      "return t.scrollWidth <= t.clientWidth"), width)
+                self.assert_whole(".routers .scroll", width)
             for width in (1440, 360):
                 self.shot("axe-none", width, 1000, dark) if not SHOTS else None
                 found = self.d.execute_async_script(

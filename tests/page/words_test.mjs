@@ -87,15 +87,34 @@ test('a router whose gossip port takes datagrams alone', () => {
   assert.match(words.disagreement(snap).join(), /TCP to r3 at 10.0.0.3:7490 is filtered and UDP is not/);
 });
 
-test('a thousand replicas, of which some are shown', () => {
-  const shown = Array.from({ length: 128 }, (_, i) => replica(`e${i}`));
-  const of = (well, list, answered) => snapshot(three, undefined, { replicas: list, replica_count: 1000, replicas_well: well, answered });
-  assert.equal(words.headline(of(1000, shown)).text, 'All 3 routers agree; all 1,000 replicas take requests.');
-  assert.equal(words.headline(of(128, shown)).text, 'All 3 routers agree; 128 of 1,000 replicas take requests.');
-  replicas.replicas(of(128, shown, { prompt_tokens: 400, cached_tokens: 300 }));
-  const lead = document.getElementById('replicas-lead').textContent;
-  assert.match(lead, /^1,000 replicas; 75\s% of all prompt tokens/);
-  assert.match(lead, /128 are shown/);
+// What a reader of snapshots sees of them.
+function showReplicas(...snaps) {
+  replicas.forget();
+  for (const snap of snaps) {
+    replicas.take(snap);
+    replicas.replicas(snap);
+  }
+}
+
+test('a thousand replicas, some in each snapshot', () => {
+  const list = Array.from({ length: 1000 }, (_, i) => replica(`10.0.0.${i}:8000`, { slot: i, models: ['m'] }));
+  const of = (from, to, more) => snapshot(three, undefined, { replicas: list.slice(from, to), replicas_span: [from, to], replica_count: 1000, replicas_well: 1000, ...more });
+  const body = document.getElementById('replicas'), lead = () => document.getElementById('replicas-lead').textContent;
+  assert.equal(words.headline(of(0, 300)).text, 'All 3 routers agree; all 1,000 replicas take requests.');
+  showReplicas(of(0, 900, { answered: { prompt_tokens: 400, cached_tokens: 300 } }));
+  assert.match(lead(), /^1,000 replicas; 75\s% of all prompt tokens.* 900 are here so far; the others follow\.$/);
+  const next = of(900, 1000);
+  showReplicas(of(0, 900), next);
+  assert.equal(lead(), '1,000 replicas.');
+  assert.equal(body.children.length, 1001);
+  assert.deepEqual([1, 2, 3].map((i) => body.children[i].dataset.key), ['r 10.0.0.0:8000', 'r 10.0.0.1:8000', 'r 10.0.0.2:8000']);
+  // One out of turn, one that is gone, and slots of which the snapshot says that nothing is there.
+  const down = { ...list[7], health: 'down', text: 'down: it rests' };
+  showReplicas(of(0, 900), next, of(0, 0, { replicas: [down], replicas_gone: [3] }), of(10, 20, { replicas: list.slice(12, 20) }));
+  assert.equal(body.children.length, 998);
+  assert.equal(body.children[1].dataset.key, 'r 10.0.0.7:8000');
+  const keys = body.children.map((x) => x.dataset.key);
+  for (const [slot, is] of [[3, false], [10, false], [11, false], [12, true], [999, true]]) assert.equal(keys.includes(`r 10.0.0.${slot}:8000`), is, slot);
 });
 
 test('an outage that looks like none: streams are cut, with status 200', () => {
@@ -126,7 +145,7 @@ test('replicas by model, those in trouble first, and a card on a click', () => {
     replica('d', { models: ['z'], health: 'down', text: 'down: it rests' })];
   const snap = snapshot(three, undefined, { replicas: list, replica_count: 4, replicas_well: 3 });
   const body = document.getElementById('replicas'), keys = () => body.children.map((x) => x.dataset.key);
-  replicas.replicas(snap);
+  showReplicas(snap);
   assert.deepEqual(keys(), ['m z', 'r d', 'r c', 'm m', 'r a', 'r b']);
   assert.equal(body.children[0].textContent, 'z: 1 of 2 replicas take requests');
   assert.equal(body.children[1].getAttribute('data-state'), 'out');

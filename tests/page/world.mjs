@@ -127,8 +127,9 @@ export class World {
 
 export const member = (name, more) => ({ name, self: false, state: 'alive', ready: true, admin: name + ':9090', session: true, heard_ms: 50, lag_deltas: 0, lag_ms: 0, ...more });
 
+let slots = 0;
 export const replica = (name, more) => ({
-  name, health: 'up', why: 'none', text: '', avoided: false, engine: 'vllm', models: [], chosen: 0, requests: 0, requests_of_others: 0, queue_s: 0, cache_tokens: 1, cache_size_told: true,
+  slot: slots++, name, health: 'up', why: 'none', text: '', avoided: false, engine: 'vllm', models: [], chosen: 0, requests: 0, requests_of_others: 0, queue_s: 0, cache_tokens: 1, cache_size_told: true,
   held_tokens: 0, prompt_tokens: 0, cached_tokens: 0, usage: null, ...more,
 });
 
@@ -151,7 +152,7 @@ export function snapshot(names, hears = () => 50, more = {}) {
   const members = names.map((n, i) => member(n, i === 0 ? { self: true } : { heard_ms: hears(names[0], n) ?? 50 }));
   return {
     frame: 1, now_ms: 100000, router: { name: names[0], version: '1', policy: 'cache_aware', since_ms: 1, ready: true, why: '', alone: '', admin_host: '127.0.0.1', loopback_only: true, reading_token: false, viewers: 1 },
-    members, agreement: { state: 'equal', since_ms: 1, differ: [], nodes }, figures: null, cluster: { ttft_bounds_s: [0.1, 1], nodes: {} }, made: 0, attention: { worst: 'well', more: 0, items: [] }, replicas: [replica('e1')], replica_count: 1, replicas_well: 1,
+    members, agreement: { state: 'equal', since_ms: 1, differ: [], nodes }, figures: null, cluster: { ttft_bounds_s: [0.1, 1], nodes: {} }, made: 0, attention: { worst: 'well', more: 0, items: [] }, replicas: [replica('e1')], replicas_span: [0, slots], replicas_gone: [], replica_count: 1, replicas_well: 1,
     answered: { prompt_tokens: 0, cached_tokens: 0 }, history: [], decisions: [], events: [], ...more,
   };
 }

@@ -4,7 +4,7 @@ import * as ask from './ask.js';
 import { attention } from './attention.js';
 import * as log from './decisions.js';
 import * as cluster from './figures.js';
-import { replicas } from './replicas.js';
+import * as table from './replicas.js';
 import { routers } from './routers.js';
 import { spark } from './spark.js';
 import { follow } from './stream.js';
@@ -105,7 +105,7 @@ function show(next) {
   cluster.figures(snap);
   figures();
   routers(snap);
-  replicas(snap);
+  table.replicas(snap);
   const rate = made !== null ? snap.made - made : 0;
   made = snap.made;
   say($('decisions-lead'), `Each line is one decision of this router alone; others have their own page. Open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
@@ -135,6 +135,7 @@ function take(name, data) {
     frame = data.frame;
     made = null;
     cluster.forget();
+    table.forget();
     log.decisions(data.decisions);
   } else if (name === 'snap') {
     if (data.frame > frame + 1) missed();
@@ -148,7 +149,9 @@ function take(name, data) {
     for (const id of [...events.keys()].sort((a, b) => a - b).slice(0, Math.max(0, events.size - 256))) events.delete(id);
     showEvents();
   }
-  if (name !== 'news') show(data);
+  if (name === 'news') return;
+  table.take(data);
+  show(data);
 }
 
 function askForToken() {

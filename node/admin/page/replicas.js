@@ -1,13 +1,15 @@
 // The replicas: a table by model, those in trouble first; a row opens into the replica's details.
-import { $, count, h, keep, mark, number, percent, say, seconds, width } from './dom.js';
+import { $, count, h, keep, mark, number, percent, say, seconds, whole, width } from './dom.js';
 import { eventsText, knownBy, takes } from './words.js';
 
 const MODEL_UNKNOWN = 'Models not known yet';
+const names = new Intl.Collator('en', { numeric: true }); // 10.0.0.2 stands ahead of 10.0.0.10
+const byName = (r) => r.name;
 const load = (r) => r.requests + r.requests_of_others;
 const share = (part, of) => (of > 0 ? part / of : -1);
 // Columns: name, sort key, `down` if the greatest comes first, and text.
 const COLUMNS = [
-  { name: 'Replica', by: (r) => r.name, text: (r) => r.name },
+  { name: 'Replica', by: byName, text: (r) => r.name },
   { name: 'State', by: (r) => (takes(r) ? 1 : 0), text: (r) => r.text || (r.health === 'unknown' ? 'not checked yet' : r.health) },
   { name: 'In flight', by: load, down: true, text: (r) => `${r.requests} + ${r.requests_of_others}` },
   { name: 'Prompts wait', by: (r) => r.queue_s, down: true, text: (r) => (r.queue_s > 0.0005 ? seconds(r.queue_s) : '0') },
@@ -17,6 +19,7 @@ const COLUMNS = [
 ];
 const LEFT = 2; // columns of text; the others are numbers
 let sorted = 0, turned = false, last = null;
+const known = new Map(); // slot -> row: a snapshot of many replicas has some of them (node/route/brief.h)
 const open = new Set();
 
 function meter(name, bars) {
@@ -47,8 +50,8 @@ function fillCard(node, r, most) {
 
 function compare(a, b) {
   const c = COLUMNS[sorted], x = c.by(a), y = c.by(b);
-  const order = x === y ? 0 : (x < y) !== (c.down === true) ? -1 : 1;
-  return (turned ? -order : order) || (a.name < b.name ? -1 : 1);
+  const order = c.by === byName ? names.compare(x, y) : x === y ? 0 : (x < y) !== (c.down === true) ? -1 : 1;
+  return (turned ? -order : order) || names.compare(a.name, b.name);
 }
 
 // Returns the rows of the table: {model}, {replica}, and {card} under an open replica. Models and replicas in trouble
@@ -111,13 +114,25 @@ function head() {
     (node, c) => mark(node, 'aria-sort', c.i === sorted ? ((c.down === true) !== turned ? 'descending' : 'ascending') : null));
 }
 
+export function forget() {
+  known.clear();
+}
+
+// What a snapshot says of replicas, once.
+export function take(snap) {
+  const [from, to] = snap.replicas_span;
+  for (const slot of known.keys()) if (slot >= from && slot < to) known.delete(slot);
+  for (const slot of snap.replicas_gone) known.delete(slot);
+  for (const r of snap.replicas) known.set(r.slot, r);
+}
+
 export function replicas(snap) {
   if (!last) head();
   last = snap;
-  const all = [...snap.replicas];
+  const all = [...known.values()];
   const most = Math.max(8, ...all.map(load));
   keep($('replicas'), rows(all), (row) => row.key, make, (node, row) => fill(node, row, most));
   const { cached_tokens: held, prompt_tokens: of } = snap.answered;
-  const more = snap.replica_count > all.length ? ` ${all.length} are shown, those that take no requests first; gvctl replicas lists all.` : '';
+  const more = snap.replica_count > all.length ? ` ${whole(all.length)} are here so far; the others follow.` : '';
   say($('replicas-lead'), `${count(snap.replica_count, 'replica')}${of > 0 ? `; ${percent(held, of)} of all prompt tokens that this router saw answered came from caches` : ''}.${more}`);
 }
