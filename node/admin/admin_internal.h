@@ -6,11 +6,14 @@
 #include "node/admin/attention.h"
 #include "node/admin/calls.h"
 #include "node/admin/events.h"
+#include "node/admin/hearing.h"
 #include "node/proxy/exchange/exchange.h"
 
 /* Time for all routers to answer; gvctl waits a little longer. */
 enum {
     ADMIN_ASK_TIMEOUT_US = 8000000,
+    ADMIN_ATTENTION_US = 1000000,      /* for a silent router, which is a problem too */
+    ADMIN_ATTENTION_FRESH_MS = 500,    /* gvctl status has just called /convergence */
     ADMIN_EVENTS_TIMEOUT_US = 2000000, /* for events, which are requested each second */
     ADMIN_ADD_PROBE_MS = 2000,         /* for the health probe of a new replica; then the replica is
                                 * added */
@@ -76,6 +79,7 @@ struct admin {
     uint64_t refusals_unsaid; /* of addresses and calls without a row */
     struct admin_seen seen[NODE_REPLICAS_MAX];
     struct admin_attention_list attention; /* of the last look */
+    struct admin_hearing hearing;
 };
 
 /* Writes the decoded value of `name` in the query to `out`; empty if absent. Returns false if
@@ -116,6 +120,14 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
+/* Asks all routers and answers with what `write` makes of the answers. Returns an error if no router
+ * is asked; `x` has no answer then. */
+typedef int admin_answer_writer(struct admin *a, const struct admin_ask *ask, struct slice nodes,
+                                struct buf *out);
+MUST_USE int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,
+                             struct slice request, uint64_t timeout_us, admin_answer_writer *write);
+/* Finds routers that do not hear each other in the digests of all routers. */
+void admin_hearing(struct admin *a, struct slice nodes);
 /* Asks all routers and answers with the answer of each. */
 void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
                    struct slice request, uint64_t timeout_us);

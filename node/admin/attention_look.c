@@ -228,6 +228,7 @@ static void look_at_routers(const struct admin *a, uint64_t now_ms,
         node_replication_look(n, i, now_us, &m);
         look_at_member(&m, list);
     }
+    admin_hearing_add(&a->hearing, now_ms, list);
 }
 
 /* --- the whole list --------------------------------------------------------------------------- */
@@ -244,17 +245,31 @@ void admin_attention_look(struct admin *a, uint64_t now_ms)
     admin_attention_since(list, &before, admin_unix_ms(a));
 }
 
-void admin_attention(struct admin *a, struct exchange *x, const struct http_head *head)
+static int write_answer(struct admin *a, const struct admin_ask *ask, struct slice nodes,
+                        struct buf *out)
 {
-    (void)head;
-    struct buf out = {0};
+    (void)ask, (void)nodes;                          /* admin_hearing() has read them */
     admin_attention_look(a, proxy_now_ms(a->proxy)); /* up to date: a script may just have
                                                       * drained */
-    struct json_writer w = json_writer_of(&out);
+    struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_put_cstr(&w, "router", a->config.name);
     json_put_u64(&w, "now_ms", admin_unix_ms(a));
     admin_attention_write(&a->attention, &w);
     json_object_end(&w);
-    admin_answer_json(x, json_writer_finish(&w), &out);
+    return json_writer_finish(&w);
+}
+
+void admin_attention(struct admin *a, struct exchange *x, const struct http_head *head)
+{
+    (void)head;
+    bool fresh = a->hearing.taken_ms != 0 &&
+                 proxy_now_ms(a->proxy) < a->hearing.taken_ms + ADMIN_ATTENTION_FRESH_MS;
+    struct buf out = {0};
+    if (a->config.replication != NULL && !fresh &&
+        admin_ask_write(a, x, NODE_CALL_DIGESTS, slice_of("", 0), ADMIN_ATTENTION_US,
+                        write_answer) == 0)
+        return;
+    int err = write_answer(a, NULL, slice_of("", 0), &out);
+    admin_answer_json(x, err, &out);
 }

@@ -63,6 +63,7 @@ struct admin_ask {
     struct admin *admin;
     struct exchange *x; /* NULL: the client is gone */
     uint8_t kind;
+    admin_answer_writer *write;
     struct buf not_asked; /* JSON: dead and departed routers */
 };
 
@@ -106,16 +107,17 @@ void admin_saw_digests(struct admin *a, bool equal)
         a->agreed.not_since_ms = now_ms;
 }
 
-static int write_answers(const struct admin_ask *ask, struct slice nodes, struct buf *out)
+static int write_answers(struct admin *a, const struct admin_ask *ask, struct slice nodes,
+                         struct buf *out)
 {
     if (nodes.len == 0)
         return ERR_NOMEM;
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
-    json_put_cstr(&w, "self", ask->admin->config.name);
+    json_put_cstr(&w, "self", a->config.name);
     if (ask->kind == NODE_CALL_DIGESTS) {
         unsigned differ = node_digests_differ(nodes);
-        admin_saw_digests(ask->admin, differ == 0);
+        admin_saw_digests(a, differ == 0);
         json_put_bool(&w, "equal", differ == 0);
         json_key(&w, "differ");
         node_digests_differ_write(differ, &w);
@@ -138,24 +140,36 @@ static void on_answers(void *context, struct slice nodes)
     struct admin_ask *ask = context;
     struct exchange *x = ask->x;
     unlink_ask(ask);
+    if (ask->kind == NODE_CALL_DIGESTS)
+        admin_hearing(ask->admin, nodes);
     if (x != NULL) {
         struct buf out = {0};
-        int err = write_answers(ask, nodes, &out);
+        int err = ask->write(ask->admin, ask, nodes, &out);
         admin_answer_json(x, err, &out);
     }
     ask_free(ask);
 }
 
-void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
-                   struct slice request, uint64_t timeout_us)
+void admin_hearing(struct admin *a, struct slice nodes)
+{
+    const struct node_replication *n = a->config.replication;
+    unsigned before = a->hearing.count;
+    if (n == NULL || nodes.len == 0)
+        return;
+    admin_hearing_take(&a->hearing, n, nodes, admin_now_us(a, n), proxy_now_ms(a->proxy));
+    if (a->hearing.count != before)
+        a->watched_ms = 0; /* viewers see it soon */
+}
+
+int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,
+                    struct slice request, uint64_t timeout_us, admin_answer_writer *write)
 {
     struct node_replication *n = a->config.replication;
     struct admin_ask *ask = calloc(1, sizeof *ask);
-    if (ask == NULL) {
-        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
-        return;
-    }
-    *ask = (struct admin_ask){.next = a->asks, .admin = a, .x = x, .kind = (uint8_t)kind};
+    if (ask == NULL)
+        return ERR_NOMEM;
+    *ask = (struct admin_ask){
+        .next = a->asks, .admin = a, .x = x, .kind = (uint8_t)kind, .write = write};
     a->asks = ask;
     /* The answer may come before the call returns: a cluster of one. */
     exchange_wait(x, on_forget, ask);
@@ -164,14 +178,23 @@ void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind
     if (err == 0)
         err = node_replication_ask(n, (uint8_t)kind, request, timeout_us, now, on_answers, ask);
     if (err == 0)
-        return;
+        return 0;
     exchange_wait(x, NULL, NULL);
     unlink_ask(ask);
     ask_free(ask);
-    if (err == ERR_FULL)
+    return err;
+}
+
+void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
+                   struct slice request, uint64_t timeout_us)
+{
+    int err = admin_ask_write(a, x, kind, request, timeout_us, write_answers);
+    if (err == ERR_NOMEM)
+        exchange_answer_error(x, 500, slice_of("", 0), "out of memory");
+    else if (err == ERR_FULL)
         exchange_answer_error(x, 503, slice_of("", 0),
                               "Too many such calls are in progress: try again.");
-    else
+    else if (err != 0)
         exchange_answer_error(x, err == ERR_LIMIT ? 413 : 500, slice_of("", 0),
                               "The other routers cannot be asked: %s.", err_text(err));
 }

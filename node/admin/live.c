@@ -124,6 +124,7 @@ static void on_digests(void *context, struct slice nodes)
     a->asking = false;
     if (nodes.len == 0)
         return;
+    admin_hearing(live->admin, nodes);
     a->differ = node_digests_differ(nodes);
     admin_saw_digests(live->admin, a->differ == 0);
     if (a->differ == 0)

@@ -1,5 +1,7 @@
 #include "node/cluster/digests.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -302,4 +304,65 @@ bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
     }
     json_object_end(w);
     return begun && token == HTTP_JSON_OBJECT_END;
+}
+
+/* --- who hears whom --------------------------------------------------------------------------- */
+
+/* -1: there is no room. */
+static int hears_row(struct node_hears *h, struct slice name)
+{
+    for (unsigned i = 0; i < h->count; i++) {
+        if (slice_equal(name, slice_of_cstr(h->names[i])))
+            return (int)i;
+    }
+    if (h->count == NODE_HEARS_MAX || !slice_to_cstr(name, h->names[h->count], GOSSIP_NAME_MAX + 1))
+        return -1;
+    for (unsigned i = 0; i < NODE_HEARS_MAX; i++)
+        h->ms[h->count][i] = NODE_HEARS_UNKNOWN;
+    return (int)h->count++;
+}
+
+static void read_hears(struct reader *r, enum http_json_token token, int row, struct node_hears *h)
+{
+    if (token != HTTP_JSON_OBJECT_BEGIN) {
+        skip(r, token);
+        return;
+    }
+    while (next(r) == HTTP_JSON_KEY) {
+        int of = hears_row(h, text(r));
+        token = next(r);
+        bool never = token == HTTP_JSON_NULL;
+        uint64_t ms = number(r, token);
+        if (row >= 0 && of >= 0)
+            h->ms[row][of] = never || ms >= NODE_HEARS_NEVER ? NODE_HEARS_NEVER : (uint32_t)ms;
+    }
+}
+
+void node_digests_hears(struct slice nodes, struct node_hears *out)
+{
+    struct reader r = {.in = nodes};
+    http_json_init(&r.json);
+    out->count = 0;
+    memset(out->answered, 0, sizeof out->answered);
+    if (next(&r) != HTTP_JSON_OBJECT_BEGIN)
+        return;
+    while (next(&r) == HTTP_JSON_KEY) {
+        int row = hears_row(out, text(&r));
+        bool answered = true;
+        enum http_json_token token = next(&r);
+        if (token != HTTP_JSON_OBJECT_BEGIN)
+            skip(&r, token);
+        while (token == HTTP_JSON_OBJECT_BEGIN && next(&r) == HTTP_JSON_KEY) {
+            struct slice key = text(&r);
+            bool hears = slice_equal(key, SLICE("hears"));
+            answered = answered && !slice_equal(key, SLICE("error"));
+            enum http_json_token value = next(&r);
+            if (hears)
+                read_hears(&r, value, row, out);
+            else
+                skip(&r, value);
+        }
+        if (row >= 0)
+            out->answered[row] = answered;
+    }
 }

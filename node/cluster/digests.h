@@ -19,6 +19,7 @@
 
 #include "base/json_write.h"
 #include "base/slice.h"
+#include "gossip/limits.h"
 
 enum node_digest_class {
     NODE_DIGEST_REGISTRY,
@@ -45,5 +46,18 @@ void node_digests_differ_write(unsigned differ, struct json_writer *w);
  * with an error. False: `nodes` is no such object, and the output is no valid object either. */
 bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
                               struct json_writer *w);
+
+/* Times since each router heard each other one. Beyond so many routers none says it. */
+enum { NODE_HEARS_MAX = 64 };
+struct node_hears {
+    unsigned count; /* rows: routers that answered or are named by others */
+    char names[NODE_HEARS_MAX][GOSSIP_NAME_MAX + 1];
+    bool answered[NODE_HEARS_MAX];
+    /* [a][b]: how long ago a heard b, in milliseconds. Beyond all: NODE_HEARS_NEVER, a has not; or
+     * NODE_HEARS_UNKNOWN, a does not say. */
+    uint32_t ms[NODE_HEARS_MAX][NODE_HEARS_MAX];
+};
+enum { NODE_HEARS_NEVER = INT32_MAX - 1, NODE_HEARS_UNKNOWN = INT32_MAX };
+void node_digests_hears(struct slice nodes, struct node_hears *out);
 
 #endif

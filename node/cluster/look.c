@@ -77,9 +77,11 @@ void node_replication_look(const struct node_replication *n, unsigned index, uin
     memcpy(out->name, m.name, sizeof out->name);
     out->shown = node_member_shown(n, &m, now_us);
     out->draining = m.self ? n->draining : p != NULL && p->draining;
+    uint64_t now_ms = node_state_cluster_ms(n->state, node_replication_ms(now_us));
+    uint64_t started_ms = m.self ? n->started_ms : p != NULL ? p->started_ms : 0;
+    out->up_ms = started_ms != 0 && now_ms > started_ms ? now_ms - started_ms : 0;
     if (p == NULL)
         return;
-    uint64_t now_ms = node_state_cluster_ms(n->state, node_replication_ms(now_us));
     uint64_t ago_ms = m.heard_us > 0 && now_us > m.heard_us ? (now_us - m.heard_us) / 1000 : 0;
     out->old = m.state == GOSSIP_DEAD && has_successor(n, now_ms > ago_ms ? now_ms - ago_ms : 0);
     if (p->mismatch)

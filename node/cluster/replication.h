@@ -189,6 +189,7 @@ struct node_member_look {
     char name[GOSSIP_NAME_MAX + 1];
     enum gossip_state state;
     bool self, draining;
+    uint64_t up_ms;                  /* since its start, in cluster time; 0: not known */
     bool old;                        /* it is dead, and another router has started since */
     char differs[NODE_DETAIL_MAX];   /* settings that all must share; empty: none differ */
     char filtered[NODE_ADDRESS_MAX]; /* where it takes no TCP; empty: it does */

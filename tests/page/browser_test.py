@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from lib import HOST, SLOW, Client, closed_port, wait_for
-from lib_cluster import Clustered
+from lib_cluster import Clustered, gvctl
 from test_engines import CHAT, message, words
 
 SECRET = "the-prompt-nobody-may-read"
@@ -87,6 +88,11 @@ class Page(Clustered):
         took = time.monotonic() - begun
         print("%s: said after %.1f s: %s" % (what, took, self.text(where)))
         return took
+
+    def assert_status(self, severity, what, command, r=None):
+        """gvctl status says the same, with the next command."""
+        out = gvctl("status", admin=(r or self.nodes[0]).admin_port)[1]
+        self.assertRegex(out, r"(?m)^%s +%s.*\n +hurts .*; next: %s" % (severity, re.escape(what), re.escape(command)))
 
     def kill(self, r):
         r.signal(signal.SIGKILL)
@@ -187,8 +193,9 @@ class Page(Clustered):
         self.well()
         ports = "{ %d, %d }" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)
         with self.dropped("udp sport %s udp dport %s drop" % (ports, ports)):
-            took = self.said(lambda t: "R2 and r3 do not hear each other" in t, "a partition between two others", "attention")
-            self.assertIn("The network between them is cut", self.text("why-differ"))
+            took = self.said(lambda t: "Routers r2 and r3 do not hear each other" in t, "a partition between two others", "attention")
+            self.assertIn("The others hand on what each says", self.text("why-differ"))
+            self.assert_status("amber", "routers r2 and r3 do not hear each other", "open the gossip ports of both: gvctl members")
             self.shot("partition", 1440, 1100)
         self.assertLess(took, SOON_S * SLOW)
         self.well()
@@ -198,8 +205,9 @@ class Page(Clustered):
         self.open(self.nodes[0])
         self.well()
         with self.dropped("udp sport %d udp dport %d drop" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)):
-            took = self.said(lambda t: "R3 does not hear r2" in t, "loss one way, between two others", "attention")
-            self.assertIn("r3 does not hear r2, which hears r3", self.text("why-differ"))
+            took = self.said(lambda t: "Router r3 does not hear r2" in t, "loss one way, between two others", "attention")
+            self.assertIn("Router r3 does not hear r2, and is heard there", self.text("why-differ"))
+            self.assert_status("amber", "router r3 does not hear r2, and is heard there", "open the gossip port of r3: gvctl members")
         self.assertLess(took, SOON_S * SLOW)
         self.well()
 

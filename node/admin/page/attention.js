@@ -1,6 +1,6 @@
 // The strip under the headline: a line for each problem.
 import { $, ago, clock, h, keep, mark, say } from './dom.js';
-import { problems } from './words.js';
+import { upper } from './words.js';
 
 const MARKS = { red: '\u25B2', amber: '\u25C6', grey: '\u25CB' }; // shapes, for people who do not see the colours
 
@@ -10,10 +10,10 @@ function make(x) {
 }
 
 export function attention(snap) {
-  const list = problems(snap);
+  const list = snap.attention.items;
   keep($('attention'), list, (x) => `${x.severity} ${x.kind} ${x.about}`, make, (node, x) => {
     const [, , what, since, hurts, command] = node.children;
-    say(what, x.what[0].toUpperCase() + x.what.slice(1));
+    say(what, upper(x.what));
     say(since, x.since_ms ? `since ${clock(x.since_ms)} (${ago(snap.now_ms - x.since_ms)})` : '');
     say(hurts, `hurts ${x.hurts}`);
     say(command, x.command);

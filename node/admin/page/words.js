@@ -1,7 +1,7 @@
 // The page's sentences: figures and states in words.
 import { ago, clock, count, list, seconds, whole } from './dom.js';
 
-const PAIRS_MAX = 6, NAMED_MAX = 3; // in sentences
+export const upper = (text) => text[0].toUpperCase() + text.slice(1);
 
 const CLASSES = {
   registry: 'which replicas there are',
@@ -22,24 +22,6 @@ function look(snap, found, a, b) {
   return ms === undefined ? undefined : ms !== null && ms < found.heard_ms;
 }
 
-// Finds pairs of living routers that do not hear each other. In `cuts` neither hears the other, as
-// far as both said. In `deaf`, [a, b], a does not hear b, but b hears a. (A joining router has not
-// heard all others yet.) Most clusters have no such pair, so the loop visits only unheard routers.
-function pairs(snap, found) {
-  const places = new Map(snap.members.filter((m) => m.state === 'alive').map((m, i) => [m.name, i]));
-  for (const [a, i] of places) {
-    const node = snap.agreement.nodes[a];
-    const told = a === found.self?.name ? places.keys() : Object.keys((node && node.hears) || {});
-    for (const b of told) {
-      const j = places.get(b);
-      if (j === undefined || j === i || look(snap, found, a, b) !== false) continue;
-      const other = look(snap, found, b, a);
-      if (other === true && found.members.get(a).ready) found.deaf.push([a, b]);
-      else if (other === undefined || (other === false && i < j)) found.cuts.push(i < j ? [a, b] : [b, a]);
-    }
-  }
-}
-
 // Caches values needed more than once, for each snapshot.
 const known = new WeakMap();
 
@@ -48,16 +30,13 @@ function of(snap) {
   if (!found) {
     const members = snap.members || [];
     // Older reports do not count. Each router sends something to some other router eight times a second.
-    found = { self: members.find((m) => m.self), members: new Map(members.map((m) => [m.name, m])), heard_ms: Math.max(1000, 350 * members.length), cuts: [], deaf: [] };
-    if (snap.members) pairs(snap, found);
+    found = { self: members.find((m) => m.self), members: new Map(members.map((m) => [m.name, m])), heard_ms: Math.max(1000, 350 * members.length) };
     known.set(snap, found);
   }
   return found;
 }
 
 export const hears = (snap, a, b) => look(snap, of(snap), a, b);
-export const cuts = (snap) => of(snap).cuts;
-export const deaf = (snap) => of(snap).deaf;
 
 // In a large cluster routers do not report whom they hear: nothing is known of pairs of other routers then.
 function untold(snap) {
@@ -122,10 +101,7 @@ export function disagreement(snap) {
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
     if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
   }
-  for (const [x, y] of cuts(snap).slice(0, PAIRS_MAX)) out.push(`${x} and ${y} do not hear each other. The network between them is cut. Others hand on what each says, so both still learn of all.`);
-  for (const [x, y] of deaf(snap).slice(0, PAIRS_MAX)) out.push(`${x} does not hear ${y}, which hears ${x}: what ${y} sends does not arrive there. Others hand it on.`);
-  const more = Math.max(0, cuts(snap).length - PAIRS_MAX) + Math.max(0, deaf(snap).length - PAIRS_MAX);
-  if (more > 0) out.push(`The same holds for ${count(more, 'more pair')}.`);
+  for (const x of snap.attention.items) if (x.kind === 'routers_cut' || x.kind === 'router_deaf') out.push(`${upper(x.what)}. The others hand on what each says, so all still learn of all.`);
   if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
   if (a.state === 'incomparable') out.push('What one router keeps of the index another has forgotten already, all of it. gvctl members shows settings that differ; compare the clocks of their machines, too.');
   if (a.state === 'differ') {
@@ -179,20 +155,6 @@ export function othersText(e) {
   return other.join(', ');
 }
 
-// Returns the problems, worst first: those of the router's list (node/admin/attention.h), and pairs of routers that do
-// not hear each other, found by comparing the reports of all routers.
-export function problems(snap) {
-  const pair = (about, what) => ({ severity: 'amber', kind: 'cut', about, what, since_ms: 0, hurts: 'nobody: other routers hand on what each says', command: 'gvctl members' });
-  const pairs = snap.members ? [
-    ...cuts(snap).slice(0, NAMED_MAX).map(([a, b]) => pair(`${a} ${b}`, `${a} and ${b} do not hear each other`)),
-    ...deaf(snap).slice(0, NAMED_MAX).map(([a, b]) => pair(`${a} ${b}`, `${a} does not hear ${b}, which hears ${a}`)),
-  ] : [];
-  const items = snap.attention.items;
-  return [...items.filter((x) => x.severity !== 'grey'), ...pairs, ...items.filter((x) => x.severity === 'grey')];
-}
-
-const upper = (text) => text[0].toUpperCase() + text.slice(1);
-
 function routersText(snap) {
   if (!snap.members) return [];
   const alive = snap.members.filter(lives).length;
@@ -203,7 +165,7 @@ function routersText(snap) {
 
 // Returns the cluster's state in a sentence, and as a word: "well", "amber" or "red".
 export function headline(snap) {
-  const list = problems(snap), red = list.filter((x) => x.severity === 'red'), amber = list.filter((x) => x.severity === 'amber');
+  const list = snap.attention.items, red = list.filter((x) => x.severity === 'red'), amber = list.filter((x) => x.severity === 'amber');
   const all = snap.replica_count, well = snap.replicas_well, out = routersText(snap);
   if (all === 0) out.push('there are no replicas');
   else if (well === all) out.push(all === 1 ? 'the only replica takes requests' : `all ${whole(all)} replicas take requests`);

@@ -1,0 +1,48 @@
+/* Pairs of living routers that do not hear each other, by what all of them say of themselves. One
+ * router alone cannot know that: others hand on what each says.
+ *
+ * Planned work is no problem. A router that drains, leaves, or has just started is left out.
+ */
+#ifndef NODE_ADMIN_HEARING_H
+#define NODE_ADMIN_HEARING_H
+
+#include "node/admin/attention.h"
+#include "node/cluster/digests.h"
+#include "node/cluster/replication.h"
+
+enum {
+    HEARING_NAMED_MAX = 3,    /* cuts, and deaf routers, with a line each; `more` counts the rest */
+    HEARING_ROUTER_MS = 350,  /* a router speaks to one of all eight times a second */
+    HEARING_LEAST_MS = 1000,  /* of two routers: a packet or two may get lost */
+    HEARING_YOUNG_MS = 3000,  /* a router that starts has not met all */
+    HEARING_KNOWN_MS = 10000, /* an older answer says nothing of now */
+};
+
+struct admin_hearing_view {
+    struct node_hears hears;
+    bool judged[NODE_HEARS_MAX]; /* it lives, has been up for some time and does not go */
+    uint32_t heard_ms;           /* an older word is none */
+};
+
+struct admin_hearing_line {
+    enum admin_attention_kind kind;
+    char about[ATTENTION_ABOUT_BYTES], text[ATTENTION_ABOUT_BYTES];
+    uint64_t more;
+};
+
+struct admin_hearing {
+    uint64_t taken_ms; /* 0: never */
+    unsigned count;
+    struct admin_hearing_line lines[2 * HEARING_NAMED_MAX];
+};
+
+/* `nodes`: the digests of all routers (node/cluster/digests.h). */
+void admin_hearing_take(struct admin_hearing *h, const struct node_replication *n,
+                        struct slice nodes, uint64_t now_us, uint64_t now_ms);
+/* The second part of that. */
+void admin_hearing_find(struct admin_hearing *h, const struct admin_hearing_view *view);
+/* Adds what was found to a list, while it is known. */
+void admin_hearing_add(const struct admin_hearing *h, uint64_t now_ms,
+                       struct admin_attention_list *list);
+
+#endif
