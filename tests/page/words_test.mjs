@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { World, attention, modules, problem, replica, second, snapshot } from './world.mjs';
 
 new World();
-const [words, replicas, strip, cluster] = await modules('words.js', 'replicas.js', 'attention.js', 'figures.js');
+const [words, replicas, strip, cluster, routers] = await modules('words.js', 'replicas.js', 'attention.js', 'figures.js', 'routers.js');
 const three = ['r1', 'r2', 'r3'];
 const names = (n) => Array.from({ length: n }, (_, i) => `grapevine-7d9c8b6f5d-${i}`);
 
@@ -23,6 +23,29 @@ test('routers that do not hear each other', () => {
   assert.deepEqual([words.hears(snap, 'r2', 'r3'), words.hears(snap, 'r1', 'r3'), words.hears(snap, 'r3', 'r1')], [false, true, true]);
   // This router itself, by its own figures.
   assert.equal(words.hears(snapshot(three, (a, b) => (a === 'r1' && b === 'r2' ? 60000 : 50)), 'r1', 'r2'), false);
+});
+
+test('the ring is small, and digests are left out, while all is well', () => {
+  const card = document.getElementById('routers-card'), calm = () => card.getAttribute('data-calm') !== null;
+  const show = (more, change) => {
+    const snap = snapshot(three, undefined, more);
+    change?.(snap);
+    routers.routers(snap);
+  };
+  show();
+  assert.ok(calm());
+  const row = document.getElementById('routers').tBodies[0].children[1];
+  assert.deepEqual([row.children[0].textContent, row.children[3].textContent], ['r2', '0']);
+  show({ attention: attention(problem('amber', 'replica_out', 'e1')) });
+  assert.ok(calm());
+  show({ attention: attention(problem('amber', 'routers_cut', 'r2 and r3')) });
+  assert.ok(!calm());
+  show({}, (snap) => (snap.members[2].state = 'dead'));
+  assert.ok(!calm());
+  show({}, (snap) => (snap.agreement.state = 'differ'));
+  assert.ok(!calm());
+  show({ members: null, agreement: { state: 'alone', since_ms: 1, differ: [], nodes: {} } });
+  assert.deepEqual([calm(), document.getElementById('ring').hidden], [true, true]);
 });
 
 test('routers that cannot be compared', () => {

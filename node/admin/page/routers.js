@@ -18,7 +18,7 @@ function link(snap, a, b) {
 }
 
 function ring(snap) {
-  const members = snap.members || [{ name: snap.router.name || 'this router', self: true, state: 'alive' }];
+  const members = snap.members;
   const n = members.length, links = [];
   for (let i = 0; i < n; i++) {
     for (let j = i + 1; j < n; j++) {
@@ -77,12 +77,23 @@ function fillRow(row, m, snap) {
   say(state, m.self ? 'this one' : lives(m) && m.draining ? 'drains' : lives(m) && !m.ready ? 'joins' : STATES[m.state] || m.state);
   mark(state, 'class', m.state === 'dead' ? 'bad' : m.state === 'suspect' || (lives(m) && m.draining) ? 'warn' : null);
   say(heard, m.self ? '' : m.heard_ms === null ? 'never' : m.heard_ms < 1000 ? 'now' : ago(m.heard_ms));
-  say(behind, m.self || !lives(m) ? '' : m.lag_deltas > 0 ? `${m.lag_deltas} (${seconds(m.lag_ms / 1000)})` : 'no');
+  say(behind, m.self || !lives(m) ? '' : m.lag_deltas > 0 ? `${m.lag_deltas} (${seconds(m.lag_ms / 1000)})` : '0');
   say(digest, node && node.error ? node.error : digestCode(node) || (lives(m) ? '…' : ''));
 }
 
+const agree = (snap) => ['alone', 'equal', 'moving'].includes(snap.agreement.state);
+
+// True if nothing is wrong between routers: the ring is small then.
+function calm(snap) {
+  const heard = snap.attention.items.every((x) => x.kind !== 'routers_cut' && x.kind !== 'router_deaf');
+  return heard && agree(snap) && (snap.members || []).every((m) => m.state === 'alive');
+}
+
 export function routers(snap) {
-  ring(snap);
+  mark($('routers-card'), 'data-agree', agree(snap) ? '' : null); // digests would say the same
+  mark($('routers-card'), 'data-calm', calm(snap) ? '' : null);
+  mark($('ring'), 'hidden', snap.members ? null : '');
+  if (snap.members) ring(snap);
   say($('agree'), agreement(snap));
   const members = snap.members || [];
   keep($('routers').tBodies[0], members, (m) => m.name, makeRow, (row, m) => fillRow(row, m, snap));
