@@ -120,8 +120,8 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
-/* Asks all routers and answers with what `write` makes of the answers. Returns an error if no router
- * is asked; `x` has no answer then. */
+/* Asks all routers and answers with what `write` makes of the answers. Returns an error if no
+ * router is asked; `x` has no answer then. */
 typedef int admin_answer_writer(struct admin *a, const struct admin_ask *ask, struct slice nodes,
                                 struct buf *out);
 MUST_USE int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,

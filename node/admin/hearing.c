@@ -40,7 +40,7 @@ static bool is_cut_off(const struct admin_hearing_view *view, unsigned a, unsign
 
 enum link { LINK_GOOD, LINK_CUT, LINK_DEAF };
 
-/* Whether router a hears router b. */
+/* The way from router b to router a. */
 static enum link link_of(const struct admin_hearing_view *view, unsigned a, unsigned b)
 {
     const struct node_hears *h = &view->hears;

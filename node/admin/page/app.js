@@ -55,12 +55,14 @@ function figures() {
 
 let unfolded = false;
 
+const subject = (e) => e.text.split(' ')[0]; // a router is not hidden behind replicas
+
 // A start makes many events in a moment: the folded list shows them in a single line.
 export function folded(list) {
   const out = [];
   for (const e of list) {
     const before = out[out.length - 1], quiet = e.kind === 'join' || e.kind === 'replica' || e.kind === 'config' || e.kind === 'key';
-    if (before && quiet && before.quiet && before.last_ms - e.last_ms < FOLD_MS) before.more += 1;
+    if (before && quiet && before.quiet && subject(before) === subject(e) && before.last_ms - e.last_ms < FOLD_MS) before.more += 1;
     else out.push({ ...e, quiet, more: 0 });
   }
   return out;
