@@ -94,6 +94,10 @@ class Page(Clustered):
         out = gvctl("status", admin=(r or self.nodes[0]).admin_port)[1]
         self.assertRegex(out, r"(?m)^%s +%s.*\n +hurts .*; next: %s" % (severity, re.escape(what), re.escape(command)))
 
+    def chosen(self):
+        """The replicas of the decisions shown."""
+        return set(self.d.execute_script("return [...document.querySelectorAll('.decision .to')].map((x) => x.textContent.split(' ')[0])"))
+
     def kill(self, r):
         r.signal(signal.SIGKILL)
         r.stopped = True
@@ -138,7 +142,7 @@ class Page(Clustered):
 
         # A decision opens, by keyboard, into its table, and stays while others come.
         line = wait_for(lambda: [b for b in self.d.find_elements(By.CSS_SELECTOR, ".decision button[aria-expanded]")
-                                 if "holds" in b.text], "a line", limit=20)[0]
+                                 if "olds" in b.text], "a line", limit=20)[0]
         line.send_keys(Keys.ENTER)
         opened = self.d.find_element(By.ID, line.get_attribute("aria-controls"))
         self.assertIn("It costs", opened.text)
@@ -147,6 +151,19 @@ class Page(Clustered):
         wait_for(lambda: "new)" in self.text("pause"), "others wait", limit=20)
         self.assertTrue(opened.is_displayed())
         self.shot("decision", 1440, 1100)
+        if not SHOTS:
+            self.shot("costs-whole", 1200, 1000)
+        self.assert_whole(".decision .scroll", 1200)
+
+        # Filters look through all that the router keeps.
+        name = self.sims[2].name
+        self.d.find_element(By.ID, "d-replica").send_keys(name, Keys.TAB)
+        wait_for(lambda: "match" in self.text("d-found"), "what was found", limit=20)
+        self.assertEqual(self.chosen(), {name})
+        self.d.find_element(By.CSS_SELECTOR, "#d-end option[value=failed]").click()
+        wait_for(lambda: self.text("d-found") == "0 decisions of the last 512 match.", "that none failed", limit=20)
+        self.d.find_element(By.ID, "d-clear").click()
+        wait_for(lambda: len(self.chosen()) > 1, "all again", limit=20)
 
         # The box: this router, and all of them.
         box = self.d.find_element(By.ID, "ask")

@@ -239,3 +239,13 @@ test('where knowledge of a cache comes from', () => {
   assert.match(words.eventsText({ ...e, state: 'block_size', state_text: 'are unusable', speaks: false }), /^Events from tcp:\/\/e:1 are unusable: /);
   assert.match(words.eventsText({ ...e, state: 'contradicts', state_text: 'are ignored', believed_in_ms: 240000 }), /^Events from tcp:\/\/e:1 are ignored, for 4\u00a0min more:/);
 });
+
+test('why, in the words of the router, and filters', () => {
+  const d = { why: 'cached', attempt: 1, prompt_tokens: 5210, cached_tokens: 4900, replicas: [], why_text: 'holds 4900 of 5210 prompt tokens; e2 is next with 1200' };
+  assert.equal(words.because(d), 'Holds 4900 of 5210 prompt tokens; e2 is next with 1200.');
+  assert.equal(words.explained({ ...d, choice: 'e1' }), '');
+  const of = (more) => words.filterQuery({ end: '', model: '', replica: '', reason: '', ...more });
+  assert.equal(of({}), '');
+  assert.equal(of({ end: 'failed', replica: '10.0.0.1:80' }), 'failed=1&replica=10.0.0.1%3A80');
+  assert.equal(of({ end: '5000', model: 'a b', reason: 'cold' }), 'slow_ms=5000&model=a+b&reason=cold');
+});

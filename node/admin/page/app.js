@@ -107,7 +107,7 @@ function show(next) {
   cluster.figures(snap);
   figures();
   routers(snap);
-  table.replicas(snap);
+  log.names(table.replicas(snap));
   const rate = made !== null ? snap.made - made : 0;
   made = snap.made;
   say($('decisions-lead'), `Each line is one decision of this router alone; others have their own page. Open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
@@ -204,7 +204,7 @@ $('events-more').addEventListener('click', () => {
   unfolded = !unfolded;
   showEvents();
 });
-log.begin();
+log.begin(call);
 ask.begin(call, (text) => {
   token = text;
 });

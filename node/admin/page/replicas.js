@@ -126,6 +126,7 @@ export function take(snap) {
   for (const r of snap.replicas) known.set(r.slot, r);
 }
 
+// Shows them, and returns those known.
 export function replicas(snap) {
   if (!last) head();
   last = snap;
@@ -135,4 +136,5 @@ export function replicas(snap) {
   const { cached_tokens: held, prompt_tokens: of } = snap.answered;
   const more = snap.replica_count > all.length ? ` ${whole(all.length)} are here so far; the others follow.` : '';
   say($('replicas-lead'), `${count(snap.replica_count, 'replica')}${of > 0 ? `; ${percent(held, of)} of all prompt tokens that this router saw answered came from caches` : ''}.${more}`);
+  return all;
 }

@@ -219,6 +219,7 @@ const SAID = {
 // Returns the reason for the choice, short enough for a line.
 export function because(d) {
   const n = whole(d.prompt_tokens);
+  if (d.why_text) return `${upper(d.why_text)}.`; // the router's words (node/route/reason.h); /explain has none
   const again = d.attempt > 1 ? `Attempt ${d.attempt}. ` : '';
   switch (d.why) {
     case 'cached':
@@ -247,8 +248,8 @@ export function because(d) {
 export function explained(d) {
   const out = [];
   const chosen = rowOf(d, d.choice);
-  if (d.attempt > 1) out.push(`This is attempt ${d.attempt}: another replica failed before.`);
-  out.push(because({ ...d, attempt: 1 }));
+  if (d.attempt > 1 && !d.why_text) out.push(`This is attempt ${d.attempt}: another replica failed before.`);
+  if (!d.why_text) out.push(because({ ...d, attempt: 1 })); // the line above says it
   if (chosen && chosen.cost_s !== null && chosen.cost_s !== undefined) {
     const others = d.replicas.filter((r) => r.replica !== d.choice).sort((a, b) => a.cost_s - b.cost_s);
     const next = others[0];
@@ -294,3 +295,12 @@ export function ended(d) {
   return text;
 }
 
+
+// Builds the query of GET /decisions from a form's values; empty: no filter is set.
+export function filterQuery({ end, model, replica, reason }) {
+  const query = new URLSearchParams();
+  if (end === 'failed') query.set('failed', '1');
+  else if (end) query.set('slow_ms', end);
+  for (const [name, value] of Object.entries({ model, replica, reason })) if (value) query.set(name, value);
+  return query.toString();
+}
