@@ -23,6 +23,9 @@ static const struct row {
          "overload: {n} of {m} requests were refused in the last minute[ at router {a}], as the "
          "queue was full",
          "clients[ of router {a}]: they are told to try again later", "gvctl queue"},
+    [ATTENTION_ALL_FULL] = {"all_full", ATTENTION_RED,
+                            "overload: every replica says that it is full",
+                            "every client: it waits or gets 503", "gvctl queue"},
     [ATTENTION_NO_REPLICA] = {"no_replica", ATTENTION_RED, "no replica can take requests[: {t}]",
                               "every client: it gets 503", "gvctl replicas"},
     [ATTENTION_MODEL_OUT] = {"model_out", ATTENTION_RED, "model {a} has no usable replica[: {t}]",
@@ -31,6 +34,14 @@ static const struct row {
                                        "the certificate in {a} has expired",
                                        "clients that check it cannot connect",
                                        "replace the file; the router reads it again"},
+    [ATTENTION_CLIENTS_KEY] =
+        {"clients_key", ATTENTION_AMBER,
+         "{n} of {m} requests had no key or a wrong one in the last minute[ at router {a}]",
+         "those clients[ of router {a}]: they get 401", "gvctl key list"},
+    [ATTENTION_CLIENTS_WAIT] = {"clients_wait", ATTENTION_AMBER,
+                                "{n} requests wait: no replica has room[ (router {a})]",
+                                "those clients[ of router {a}]: their answers begin late",
+                                "gvctl queue"},
     [ATTENTION_REPLICA_OUT] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
                                "nobody yet: {n} of {m} replicas take requests", "gvctl replicas"},
     [ATTENTION_REPLICA_LAST] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
@@ -173,6 +184,9 @@ static bool is_much(uint64_t count, uint64_t of)
     return count > 0 && count * 100 >= of;
 }
 
+/* One in ten: a single client with a wrong key alarms nobody, a key that was changed does. */
+enum { KEYS_SHARE = 10 };
+
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,
                              const struct admin_attention_minute *minute)
 {
@@ -186,6 +200,10 @@ void admin_attention_clients(struct admin_attention_list *list, struct slice rou
         admin_attention_add(
             list, ATTENTION_CLIENTS_FAIL,
             &(struct admin_attention_facts){.about = router, .text = text, .n = failed, .m = all});
+    if (minute->unauthorized * KEYS_SHARE >= all && minute->unauthorized > 0)
+        admin_attention_add(
+            list, ATTENTION_CLIENTS_KEY,
+            &(struct admin_attention_facts){.about = router, .n = minute->unauthorized, .m = all});
     if (is_much(minute->queue_full, all))
         admin_attention_add(
             list, ATTENTION_CLIENTS_REFUSED,

@@ -27,9 +27,12 @@ enum admin_attention_severity {
 enum admin_attention_kind {
     ATTENTION_CLIENTS_FAIL,
     ATTENTION_CLIENTS_REFUSED,
+    ATTENTION_ALL_FULL,
     ATTENTION_NO_REPLICA,
     ATTENTION_MODEL_OUT,
     ATTENTION_CERTIFICATE_EXPIRED,
+    ATTENTION_CLIENTS_KEY,
+    ATTENTION_CLIENTS_WAIT,
     ATTENTION_REPLICA_OUT,
     ATTENTION_REPLICA_LAST, /* out, and some model has no other replica */
     ATTENTION_REPLICA_AVOIDED,
@@ -92,7 +95,7 @@ void admin_attention_add(struct admin_attention_list *list, enum admin_attention
 /* Requests at a router in the last minute; `router` is empty if alone. admin_attention_clients()
  * adds an item for each kind of failure suffered by at least 1 request in 100. */
 struct admin_attention_minute {
-    uint64_t requests, status_5xx, cut, queue_full;
+    uint64_t requests, status_5xx, cut, queue_full, unauthorized;
 };
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,
                              const struct admin_attention_minute *minute);

@@ -9,11 +9,15 @@
 #include "node/admin/live.h"
 #include "node/replica/model.h"
 
-enum { MINUTE_S = 60 };
+enum {
+    MINUTE_S = 60,
+    WAIT_S = 2, /* a queue that is empty once in this time is a burst that passes */
+};
 
 /* --- replicas --------------------------------------------------------------------------------- */
 
 struct replicas {
+    unsigned full;
     unsigned count, well; /* of those that may be chosen; `well`: usable and not avoided */
     struct node_replica_set usable;
     struct node_replica_set hurting; /* they list a model without a usable replica */
@@ -39,6 +43,7 @@ static struct replicas count_replicas(const struct node_router *r, uint64_t now_
         struct node_standing s = node_router_replica_standing(r, i, now_ms);
         bool usable = is_usable(node_router_replica(r, i), s.why);
         all.count++;
+        all.full += s.why == NODE_STANDING_FULL;
         all.well += usable && !s.avoided;
         if (usable)
             node_replica_set_add(&all.usable, i);
@@ -164,6 +169,9 @@ static void look_at_replicas(struct admin *a, uint64_t now_ms, struct admin_atte
     } else {
         look_at_models(a, &all, now_ms, list);
     }
+    if (all.full == all.count && all.count > 0)
+        admin_attention_add(list, ATTENTION_ALL_FULL,
+                            &(struct admin_attention_facts){.n = all.full});
     for (unsigned i = 0; i < node_router_replica_count(a->config.router); i++) {
         if (is_shown(a->config.router, i))
             look_at_replica(a, i, &all, now_ms, list);
@@ -181,7 +189,13 @@ static void look_at_clients(const struct admin *a, struct admin_attention_list *
         &(struct admin_attention_minute){.requests = sum.requests,
                                          .status_5xx = sum.results[NODE_RESULT_STATUS_5XX],
                                          .cut = sum.results[NODE_RESULT_CUT],
-                                         .queue_full = sum.results[NODE_RESULT_QUEUE_FULL]});
+                                         .queue_full = sum.results[NODE_RESULT_QUEUE_FULL],
+                                         .unauthorized = sum.unauthorized});
+    uint64_t waited = admin_figures_waited(admin_live_figures(a->live), WAIT_S);
+    if (waited > 0)
+        admin_attention_add(list, ATTENTION_CLIENTS_WAIT,
+                            &(struct admin_attention_facts){
+                                .about = slice_of_cstr(name != NULL ? name : ""), .n = waited});
 }
 
 /* --- routers ---------------------------------------------------------------------------------- */

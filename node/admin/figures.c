@@ -14,6 +14,7 @@ static void look(struct proxy *proxy, const struct node_router *router,
     const struct proxy_stats *s = proxy_stats(proxy);
     *out = (struct admin_figures_seen){.requests = s->requests,
                                        .hidden = s->hidden,
+                                       .unauthorized = s->unauthorized,
                                        .first_token = proxy_timing(proxy)->first_token};
     for (unsigned i = 1; i < ARRAY_LEN(s->responses); i++)
         out->answers += s->responses[i];
@@ -42,6 +43,7 @@ static struct admin_figures_second second_of(const struct admin_figures_seen *be
         .answers = (now->answers - before->answers),
         .retries = (now->retries - before->retries),
         .hidden = (now->hidden - before->hidden),
+        .unauthorized = (now->unauthorized - before->unauthorized),
         .in_flight = node_router_booked(router),
         .queued = proxy_waiting(proxy),
         .prompt_tokens = risen(before->prompt_tokens, now->prompt_tokens),
@@ -82,10 +84,21 @@ struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsign
         const struct admin_figures_second *s =
             &f->seconds[(f->at + FIGURES_SECONDS - i) % FIGURES_SECONDS];
         sum.requests += s->requests;
+        sum.unauthorized += s->unauthorized;
         for (unsigned k = 0; k < NODE_RESULTS; k++)
             sum.results[k] += s->results[k];
     }
     return sum;
+}
+
+uint64_t admin_figures_waited(const struct admin_figures *f, unsigned seconds)
+{
+    uint64_t least = f->count >= seconds ? UINT64_MAX : 0;
+    for (unsigned i = 1; i <= seconds && least > 0; i++) {
+        uint64_t queued = f->seconds[(f->at + FIGURES_SECONDS - i) % FIGURES_SECONDS].queued;
+        least = queued < least ? queued : least;
+    }
+    return least;
 }
 
 static void put_seconds(struct json_writer *w, const char *key, float value)
@@ -118,6 +131,7 @@ static void put_counts(struct json_writer *w, const struct admin_figures_second 
     json_put_u64(w, "answers", s->answers);
     put_failed(w, s);
     json_put_u64(w, "client_errors", s->results[NODE_RESULT_CLIENT_ERROR]);
+    json_put_u64(w, "unauthorized", s->unauthorized);
     json_put_u64(w, "client_gone", s->results[NODE_RESULT_CLIENT_GONE]);
     json_put_u64(w, "retries", s->retries);
     json_put_u64(w, "hidden", s->hidden);

@@ -14,6 +14,7 @@ struct admin_figures_second {
     uint64_t unix_ms;
     uint64_t ms; /* length of this second */
     uint64_t requests, answers, retries, in_flight, queued;
+    uint64_t unauthorized;                 /* of client errors, those with 401 */
     uint64_t results[NODE_RESULTS];        /* of ended requests */
     uint64_t hidden;                       /* of NODE_RESULT_OK, those after a failed attempt */
     uint64_t prompt_tokens, cached_tokens; /* of answers with both numbers */
@@ -23,7 +24,7 @@ struct admin_figures_second {
 
 /* The counters at the last look. */
 struct admin_figures_seen {
-    uint64_t requests, answers, retries, prompt_tokens, cached_tokens, hidden;
+    uint64_t requests, answers, retries, prompt_tokens, cached_tokens, hidden, unauthorized;
     uint64_t results[NODE_RESULTS];
     struct histogram first_token;
 };
@@ -40,10 +41,12 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms);
 /* Sums of the last `seconds`: requests, and the results of ended ones. */
 struct admin_figures_sum {
-    uint64_t requests, results[NODE_RESULTS];
+    uint64_t requests, unauthorized, results[NODE_RESULTS];
 };
 struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds);
 /* Writes the last second as an object, or null. */
+/* The fewest requests that waited at the end of one of the last `seconds`. */
+uint64_t admin_figures_waited(const struct admin_figures *f, unsigned seconds);
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
 /* Writes all seconds, oldest first. */
 void admin_figures_write(const struct admin_figures *f, struct json_writer *w);

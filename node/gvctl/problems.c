@@ -25,12 +25,13 @@ static void add_clients(struct admin_attention_list *list, const struct survey_r
     {
         sum = survey_add(sum, second, 1);
     }
-    admin_attention_clients(
-        list, slice_of_cstr(r->name),
-        &(struct admin_attention_minute){.requests = (uint64_t)fields_number(sum, "requests"),
-                                         .status_5xx = failed_for(sum, NODE_RESULT_STATUS_5XX),
-                                         .cut = failed_for(sum, NODE_RESULT_CUT),
-                                         .queue_full = failed_for(sum, NODE_RESULT_QUEUE_FULL)});
+    admin_attention_clients(list, slice_of_cstr(r->name),
+                            &(struct admin_attention_minute){
+                                .requests = (uint64_t)fields_number(sum, "requests"),
+                                .status_5xx = failed_for(sum, NODE_RESULT_STATUS_5XX),
+                                .unauthorized = (uint64_t)fields_number(sum, "unauthorized"),
+                                .cut = failed_for(sum, NODE_RESULT_CUT),
+                                .queue_full = failed_for(sum, NODE_RESULT_QUEUE_FULL)});
     json_decref(sum);
 }
 

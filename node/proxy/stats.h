@@ -41,6 +41,7 @@ struct proxy_stats {
     uint64_t requests_refused[REFUSALS];
     uint64_t responses[6];          /* by class: 1xx..5xx, index 0 unused */
     uint64_t results[NODE_RESULTS]; /* of ended requests */
+    uint64_t unauthorized;          /* those that ended with 401: no key, or a wrong one */
     uint64_t hidden;                /* those with NODE_RESULT_OK after a failed attempt */
     uint64_t client_gone;
     uint64_t answers_cut[CLIENT_ENDS]; /* begun and unfinished */

@@ -4,7 +4,7 @@ import json
 import signal
 import unittest
 
-from lib import Case, wait_for
+from lib import Case, answer, wait_for
 from lib_cluster import Clustered, gvctl
 from test_gvctl_status import admin_port, second
 
@@ -115,6 +115,16 @@ class Cluster(Clustered):
         self.node("r4", [sim], join=one)
         wait_for(lambda: self.items(one) == {("router_old", "r3"): "grey"}, "a successor")
         self.assertEqual(self.status(one)[0], 0)
+
+    def test_clients_with_a_wrong_key(self):
+        """A 401 is the client's own error, so nothing said that a key was changed."""
+        one = self.node("r1", [self.engine(models=["sim"]).replies(answer(401, b"{}"))])
+        self.assertEqual(self.client(one).post("/v1/chat/completions", CHAT).status, 401)
+        wait_for(lambda: ("clients_key", "r1") in self.items(one), "clients without a key")
+        code, out = self.status(one)
+        self.assertEqual(code, 3)
+        self.assertIn("1 of 1 requests had no key or a wrong one in the last minute at router r1", out)
+        self.assertIn("next: gvctl key list\n", out)
 
     def test_a_member_that_an_operator_forgets(self):
         one, two, three = self.cluster(3, [self.sim()])

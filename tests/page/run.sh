@@ -25,4 +25,4 @@ if [ ! -f "$BUILD/page/node_modules/axe-core/axe.min.js" ]; then
         echo "axe-core cannot be fetched (npm): its test is skipped"
 fi
 AXE=$(realpath -m "$BUILD/page/node_modules/axe-core/axe.min.js") PYTHONPATH=tests/e2e:tests/page \
-    exec "$python" -W ignore -m unittest -v "${TEST:-browser_test}"
+    exec "$python" -W ignore -m unittest -v ${TEST:-browser_test trouble_test}

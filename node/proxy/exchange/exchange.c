@@ -330,6 +330,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
         if (x->now.status >= 100 && x->now.status < 600)
             stats->responses[x->now.status / 100]++;
         stats->results[result]++;
+        stats->unauthorized += result == NODE_RESULT_CLIENT_ERROR && x->now.status == 401;
         stats->hidden += result == NODE_RESULT_OK && x->failed_before;
     }
     if (why == CLIENT_END_GONE && !x->endless)

@@ -1,6 +1,7 @@
 /* The attention list: words and order, and this router's view of replicas and clients. */
 #include "base/check.h"
 #include "node/admin/admin_internal.h"
+#include "node/admin/figures.h"
 #include "node/replica/model.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
@@ -97,6 +98,10 @@ static void clients_that_fail_or_are_refused_are_red(void **state)
                      ATTENTION_RED);
     assert_int_equal(clients((struct admin_attention_minute){.requests = 10, .queue_full = 5}),
                      ATTENTION_RED);
+    assert_int_equal(clients((struct admin_attention_minute){.requests = 100, .unauthorized = 9}),
+                     ATTENTION_WELL);
+    assert_int_equal(clients((struct admin_attention_minute){.requests = 100, .unauthorized = 10}),
+                     ATTENTION_AMBER);
     struct admin_attention_list list = {0};
     admin_attention_clients(&list, slice_of("", 0),
                             &(struct admin_attention_minute){.requests = 4, .cut = 2});
@@ -177,6 +182,30 @@ static void a_model_without_a_usable_replica_is_red(void **state)
     proxy_world_close(&world);
 }
 
+static void engines_that_are_all_full(void **state)
+{
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(has(ATTENTION_ALL_FULL, ""));
+        replica(i)->trouble.busy_until_ms = UINT64_MAX;
+    }
+    assert_true(has(ATTENTION_ALL_FULL, ""));
+    assert_int_equal(admin_attention_worst(look()), ATTENTION_RED);
+    proxy_world_close(&world);
+}
+
+static void a_queue_that_is_never_empty(void **state)
+{
+    (void)state;
+    static struct admin_figures f;
+    for (unsigned i = 0; i < 4; i++) {
+        f.seconds[i].queued = i == 1 ? 0 : 5 + i;
+        f.at = f.count = i + 1;
+        assert_int_equal(admin_figures_waited(&f, 2), i == 3 ? 7 : 0);
+    }
+}
+
 static void a_rolling_restart_shows_nothing_red(void **state)
 {
     (void)state;
@@ -227,6 +256,8 @@ int main(void)
         cmocka_unit_test(clients_that_fail_or_are_refused_are_red),
         cmocka_unit_test(a_replica_that_is_out_is_amber_while_others_serve),
         cmocka_unit_test(a_model_without_a_usable_replica_is_red),
+        cmocka_unit_test(engines_that_are_all_full),
+        cmocka_unit_test(a_queue_that_is_never_empty),
         cmocka_unit_test(a_rolling_restart_shows_nothing_red),
         cmocka_unit_test(a_replica_that_goes_out_again_and_again_flaps),
     };
