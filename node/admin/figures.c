@@ -6,7 +6,7 @@
 #include "node/proxy/timing.h"
 #include "node/route/brief.h"
 
-enum { EVERY_MS = 1000 };
+enum { EVERY_MS = 1000, MINUTE_MS = 60000 };
 
 static void look(struct proxy *proxy, const struct node_router *router,
                  struct admin_figures_seen *out)
@@ -61,6 +61,8 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms)
 {
     struct admin_figures_seen now;
+    if (f->looked_ms == 0)
+        f->minute_ms = now_ms;
     if (f->looked_ms == 0) /* all earlier counts go to the first second */
         f->looked_ms = now_ms;
     if (now_ms < f->looked_ms + EVERY_MS)
@@ -74,6 +76,16 @@ void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
     f->count += f->count < FIGURES_SECONDS;
     f->seen = now;
     f->looked_ms = now_ms;
+    if (now_ms < f->minute_ms + MINUTE_MS)
+        return;
+    s = &f->minutes[f->minute_at];
+    *s = second_of(&f->minute_seen, &now, proxy, router);
+    s->unix_ms = unix_ms;
+    s->ms = now_ms - f->minute_ms;
+    f->minute_at = (f->minute_at + 1) % FIGURES_MINUTES;
+    f->minute_count += f->minute_count < FIGURES_MINUTES;
+    f->minute_seen = now;
+    f->minute_ms = now_ms;
 }
 
 struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds)
@@ -242,4 +254,22 @@ void admin_figures_write(const struct admin_figures *f, struct json_writer *w)
     json_array_begin(w);
     put_last(f, FIGURES_SECONDS, w);
     json_array_end(w);
+}
+
+void admin_figures_minutes_write(const struct admin_figures *f, struct json_writer *w)
+{
+    json_array_begin(w);
+    for (unsigned i = 0; i < f->minute_count; i++)
+        put_second(
+            w,
+            &f->minutes[(f->minute_at + FIGURES_MINUTES - f->minute_count + i) % FIGURES_MINUTES]);
+    json_array_end(w);
+}
+
+void admin_figures_minute_write(const struct admin_figures *f, struct json_writer *w)
+{
+    if (f->minute_count > 0)
+        put_second(w, &f->minutes[(f->minute_at + FIGURES_MINUTES - 1) % FIGURES_MINUTES]);
+    else
+        json_nil(w);
 }

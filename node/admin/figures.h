@@ -8,7 +8,7 @@
 #include "base/json_write.h"
 #include "node/proxy/proxy.h"
 
-enum { FIGURES_SECONDS = 180 };
+enum { FIGURES_SECONDS = 180, FIGURES_MINUTES = 60 };
 
 struct admin_figures_second {
     uint64_t unix_ms;
@@ -34,6 +34,10 @@ struct admin_figures {
     unsigned count, at; /* index of the next second */
     struct admin_figures_seen seen;
     struct admin_figures_second seconds[FIGURES_SECONDS];
+    uint64_t minute_ms; /* the last look for the minutes, which are kept in the same way */
+    unsigned minute_count, minute_at;
+    struct admin_figures_seen minute_seen;
+    struct admin_figures_second minutes[FIGURES_MINUTES];
 };
 
 /* Called every few milliseconds; looks once a second. */
@@ -61,5 +65,10 @@ void admin_figures_counters_write(struct proxy *proxy, const struct node_router 
 /* Writes the same for all the time since the start, with what a second does not have: an object. */
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
+
+/* Writes the last hour's minutes as an array, oldest first. */
+void admin_figures_minutes_write(const struct admin_figures *f, struct json_writer *w);
+/* Writes the last whole minute, or null. */
+void admin_figures_minute_write(const struct admin_figures *f, struct json_writer *w);
 
 #endif

@@ -234,6 +234,8 @@ static int put_snapshot(struct admin_live *live, bool first, uint64_t now_ms, st
     admin_together_write(&live->together, w);
     json_key(w, "figures");
     admin_figures_last_write(&live->figures, w);
+    json_key(w, "minute");
+    admin_figures_minute_write(&live->figures, w);
     json_put_u64(w, "made", node_decisions_made(a->config.decisions));
     if (first)
         node_router_brief_write(a->config.router, LIVE_HELLO_REPLICAS, now_ms, w);
@@ -364,6 +366,8 @@ static bool make_hello(struct admin_live *live, uint64_t now_ms)
     int err = put_snapshot(live, true, now_ms, &w);
     json_key(&w, "history");
     admin_figures_write(&live->figures, &w);
+    json_key(&w, "minutes");
+    admin_figures_minutes_write(&live->figures, &w);
     json_key(&w, "decisions");
     (void)node_decisions_write(a->config.decisions, a->config.router, &decisions, now_ms,
                                admin_unix_ms(a), &w);

@@ -8,6 +8,7 @@ import threading
 import unittest
 import urllib.request
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -72,6 +73,17 @@ class Page(PageCase):
         self.assertNotIn("question of my own", self.text("ask-answer"))
         self.assertNotIn(SECRET, self.d.page_source)
         self.assertEqual([e for e in self.d.get_log("browser") if e["level"] != "INFO"], [])
+
+    def test_pictures_tell_their_values(self):
+        self.open(self.nodes[0])
+        self.well()
+        picture = self.d.find_element(By.ID, "s-requests")
+        right = picture.size["width"] // 2 - 2  # from the middle, the last second
+        for range_text in (r"^\d\d:\d\d:\d\d: [\d.]+ a second$", r"^$"):  # no minute is over yet
+            ActionChains(self.d).move_to_element_with_offset(picture, right, 0).perform()
+            self.assertRegex(picture.find_element(By.CLASS_NAME, "tip").text, range_text)
+            self.d.find_element(By.ID, "range").click()
+        self.assertEqual(self.d.find_element(By.ID, "range").get_attribute("aria-pressed"), "false")
 
     def test_a_killed_router_is_said(self):
         self.open(self.nodes[0])

@@ -26,6 +26,7 @@ class Element {
   get children() { return this.parts.filter((p) => p instanceof Element); }
   get firstChild() { return this.parts[0] || null; }
   get firstElementChild() { return this.children[0] || null; }
+  get lastElementChild() { return this.children[this.children.length - 1] || null; }
   get nextElementSibling() { return this.parent.children[this.parent.children.indexOf(this) + 1] || null; }
   get tBodies() { return [(this.body = this.body || this.adopt(new Element('tbody')))]; }
   get textContent() { return this.parts.map((p) => (p instanceof Element ? p.textContent : p)).join(''); }
@@ -153,6 +154,6 @@ export function snapshot(names, hears = () => 50, more = {}) {
   return {
     frame: 1, now_ms: 100000, router: { name: names[0], version: '1', policy: 'cache_aware', since_ms: 1, ready: true, why: '', alone: '', admin_host: '127.0.0.1', loopback_only: true, reading_token: false, viewers: 1 },
     members, agreement: { state: 'equal', since_ms: 1, differ: [], nodes }, figures: null, cluster: { ttft_bounds_s: [0.1, 1], nodes: {} }, made: 0, attention: { worst: 'well', more: 0, items: [] }, replicas: [replica('e1')], replicas_span: [0, slots], replicas_gone: [], replica_count: 1, replicas_well: 1,
-    answered: { prompt_tokens: 0, cached_tokens: 0 }, history: [], decisions: [], events: [], ...more,
+    answered: { prompt_tokens: 0, cached_tokens: 0 }, history: [], minute: null, minutes: [], decisions: [], events: [], ...more,
   };
 }

@@ -10,9 +10,9 @@ import { spark } from './spark.js';
 import { follow } from './stream.js';
 import { endings, failedText, headline, othersText, readers } from './words.js';
 
-const SECONDS = 180, LATELY = 60, EVENTS = 100, EVENTS_FOLDED = 10, FOLD_MS = 10000, SILENT_MS = 2500;
+const SECONDS = 180, MINUTES = 60, LATELY = 60, EVENTS = 100, EVENTS_FOLDED = 10, FOLD_MS = 10000, SILENT_MS = 2500;
 let token = ''; // kept in memory only
-let history = [], events = new Map(), snap = null, frame = 0, made = null;
+let history = [], minutes = [], hour = false, events = new Map(), snap = null, frame = 0, made = null;
 let heard = 0, refused = '', wanting = false; // wanting: waits for a token
 
 const KINDS = {
@@ -47,10 +47,12 @@ function figures() {
   say($('f-ttft-foot'), fresh ? `95 of 100 within ${seconds(ttft.ttft_p95_s)}` : 'no stream ended lately');
   say($('f-flight'), String(last.in_flight));
   say($('f-flight-foot'), last.queued ? `${count(last.queued, 'waits', 'wait')} for a replica` : 'none waits for a replica');
-  spark($('s-requests'), history.map(per), 1);
-  spark($('s-cached'), history.map((x) => (x.prompt_tokens > 0 ? x.cached_tokens / x.prompt_tokens : null)), 1);
-  spark($('s-ttft'), history.map((x) => x.ttft_p50_s), 0);
-  spark($('s-flight'), history.map((x) => x.in_flight), 4);
+  const range = hour ? minutes : history, times = range.map((x) => x.time_ms), slots = hour ? MINUTES : SECONDS;
+  const draw = (id, of, most, text) => spark($(id), range.map(of), { most, times, text: (v) => (v === null ? 'none' : text(v)), slots });
+  draw('s-requests', per, 1, (v) => `${number(v)} a second`);
+  draw('s-cached', (x) => (x.prompt_tokens > 0 ? x.cached_tokens / x.prompt_tokens : null), 1, (v) => percent(v, 1));
+  draw('s-ttft', (x) => x.ttft_p50_s, 0, seconds);
+  draw('s-flight', (x) => x.in_flight, 4, String);
 }
 
 let unfolded = false;
@@ -97,6 +99,7 @@ function advise(text, links) {
 function show(next) {
   snap = next;
   if (snap.figures && (!history.length || snap.figures.time_ms > history[history.length - 1].time_ms)) history = [...history, snap.figures].slice(-SECONDS);
+  if (snap.minute && (!minutes.length || snap.minute.time_ms > minutes[minutes.length - 1].time_ms)) minutes = [...minutes, snap.minute].slice(-MINUTES);
   const { text, state: how } = headline(snap), bad = how === 'red';
   say($('headline'), text);
   mark($('headline'), 'data-state', bad ? 'bad' : how);
@@ -134,6 +137,7 @@ function take(name, data) {
       events = new Map();
     }
     history = data.history;
+    minutes = data.minutes;
     frame = data.frame;
     made = null;
     cluster.forget();
@@ -199,6 +203,11 @@ $('token-form').addEventListener('submit', (event) => {
   $('token').value = '';
   wanting = false;
   live.begin();
+});
+$('range').addEventListener('click', () => {
+  hour = !hour;
+  mark($('range'), 'aria-pressed', String(hour));
+  figures();
 });
 $('events-more').addEventListener('click', () => {
   unfolded = !unfolded;

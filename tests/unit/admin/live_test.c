@@ -60,6 +60,29 @@ static void each_gets_a_hello_and_then_the_same(void **state)
     proxy_world_close(&world); /* with one viewer */
 }
 
+/* The last hour, by minutes, beside the last minutes by seconds. */
+static void a_hello_has_the_last_hour(void **state)
+{
+    (void)state;
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
+    proxy_world_wait(&world, 125000);
+    struct wire *w = view();
+    const char *end = w->out.at + w->out.len, *data = memmem(w->out.at, w->out.len, "data: ", 6);
+    assert_non_null(data);
+    const char *stop = memmem(data, (size_t)(end - data), "\n\n", 2);
+    assert_non_null(stop);
+    json_t *hello = json_loadb(data + 6, (size_t)(stop - data - 6), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(hello, "minutes")), 2);
+    const json_t *last = json_array_get(json_object_get(hello, "minutes"), 1);
+    assert_in_range(json_integer_value(json_object_get(last, "ms")), 60000, 61100);
+    assert_int_equal(
+        json_integer_value(json_object_get(last, "time_ms")),
+        json_integer_value(json_object_get(json_object_get(hello, "minute"), "time_ms")));
+    assert_true(json_array_size(json_object_get(hello, "history")) > 100);
+    json_decref(hello);
+    proxy_world_close(&world);
+}
+
 /* If files are short, viewers would have used all of the port's connections. */
 static void a_fifth_of_the_port_is_left_to_others(void **state)
 {
@@ -221,6 +244,7 @@ int main(void)
         cmocka_unit_test(who_reads_nothing_is_skipped_and_then_cut),
         cmocka_unit_test(who_reads_again_goes_on_with_whole_events),
         cmocka_unit_test(the_limit_has_words),
+        cmocka_unit_test(a_hello_has_the_last_hour),
         cmocka_unit_test(a_fifth_of_the_port_is_left_to_others),
         cmocka_unit_test(digests_in_few_words),
         cmocka_unit_test(digests_of_routers_with_long_names),
