@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import threading
+import time
 import unittest
 import urllib.request
 
@@ -38,6 +39,7 @@ class Page(PageCase):
         self.shot("wide", 1440, 1100)
 
         # A decision opens, by keyboard, into its table, and stays while others come.
+        self.d.find_element(By.ID, "pause").click()  # or the line is gone before it is read
         line = wait_for(lambda: [b for b in self.d.find_elements(By.CSS_SELECTOR, ".decision button[aria-expanded]")
                                  if "olds" in b.text], "a line", limit=20)[0]
         line.send_keys(Keys.ENTER)

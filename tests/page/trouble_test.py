@@ -106,8 +106,7 @@ class Restarts(Trouble):
         self.d.execute_script(KEEP)
         one = self.nodes[0]
         for k, sim in enumerate(self.sims):
-            one.admin("POST", "/drain?replica=" + sim.name)
-            wait_for(lambda s=sim: all(self.replica(r, s)["why"] == "drained" for r in self.nodes), "the drain is known")
+            self.assertEqual(gvctl("drain", "--wait", sim.name, admin=one.admin_port)[0], 0)
             sim.kill()
             self.sims[k] = self.keep(Sim(port=sim.port))
             one.admin("POST", "/undrain?replica=" + sim.name)

@@ -212,9 +212,16 @@ test('the strip has a line for each problem, and is not there without one', () =
   assert.match(words_of(0)[2], /^since .* \(60\ss\)$/);
   assert.deepEqual([words_of(0)[0], ...words_of(0).slice(3)], ['red: ', 'hurts nobody yet', 'gvctl replicas']);
   assert.equal(words_of(1)[2], '');
+  const fold = document.getElementById('attention-fold');
+  strip.begin();
+  show(...Array.from({ length: 20 }, (_, i) => problem('amber', 'replica_out', `e${i}`)));
+  assert.deepEqual([node.children.length, fold.textContent], [6, 'Show all 20 problems']);
+  fold.listeners.click();
+  assert.equal(node.children.length, 20);
+  fold.listeners.click();
   show();
   assert.equal(node.hidden, true);
-  assert.equal(node.children.length, 0);
+  assert.deepEqual([node.children.length, fold.hidden], [0, true]);
 });
 
 test('how a request ended is said of its last attempt', () => {

@@ -1,7 +1,7 @@
 // Follows /live and hands its content to the parts of the page.
 import { $, ago, clock, count, h, keep, mark, number, percent, say, seconds } from './dom.js';
 import * as ask from './ask.js';
-import { attention } from './attention.js';
+import * as strip from './attention.js';
 import * as log from './decisions.js';
 import * as cluster from './figures.js';
 import * as table from './replicas.js';
@@ -103,7 +103,7 @@ function show(next) {
   const { text, state: how } = headline(snap), bad = how === 'red';
   say($('headline'), text);
   mark($('headline'), 'data-state', bad ? 'bad' : how);
-  attention(snap);
+  strip.attention(snap);
   say($('router-name'), `${snap.router.name ? snap.router.name + ' · ' : ''}${snap.router.policy} · ${snap.router.version}`);
   document.title = `${bad ? '▲ ' : ''}${snap.router.name || 'Grapevine'} · Grapevine`;
   advise('');
@@ -213,6 +213,7 @@ $('events-more').addEventListener('click', () => {
   unfolded = !unfolded;
   showEvents();
 });
+strip.begin();
 log.begin(call);
 ask.begin(call, (text) => {
   token = text;

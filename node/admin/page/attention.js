@@ -9,8 +9,22 @@ function make(x) {
     h('span', { class: 'what' }), h('span', { class: 'since' }), h('span', { class: 'hurts' }), h('code', {}));
 }
 
+const FOLDED = 6; // lines, before the figures leave the screen
+let unfolded = false, last = null;
+
+export function begin() {
+  $('attention-fold').addEventListener('click', () => {
+    unfolded = !unfolded;
+    attention(last);
+  });
+}
+
 export function attention(snap) {
-  const list = snap.attention.items;
+  const all = snap.attention.items, list = unfolded ? all : all.slice(0, FOLDED);
+  last = snap;
+  mark($('attention-fold'), 'hidden', all.length > FOLDED ? null : '');
+  mark($('attention-fold'), 'aria-expanded', String(unfolded));
+  say($('attention-fold'), unfolded ? 'Show the worst' : `Show all ${all.length} problems`);
   keep($('attention'), list, (x) => `${x.severity} ${x.kind} ${x.about}`, make, (node, x) => {
     const [, , what, since, hurts, command] = node.children;
     say(what, upper(x.what));
