@@ -43,6 +43,28 @@ export function quantile(counts, bounds, share) {
   return bounds[bounds.length - 1];
 }
 
+// The comparison of the policy with a plain one, of the last hour: sums of the routers in that mode. Null: none is in one.
+export function compared(nodes) {
+  const all = Object.values(nodes).map((n) => n.shadow).filter((s) => s && s.mode !== 'off');
+  const mode = all.some((s) => s.mode === 'shadow') ? 'shadow' : 'control', of = all.filter((s) => s.mode === mode);
+  if (!of.length) return null;
+  const sum = (get) => of.reduce((a, s) => a + get(s.hour), 0);
+  const side = (name) => ({ requests: sum((h) => h[name].requests), prompt: sum((h) => h[name].prompt_tokens), cached: sum((h) => h[name].cached_tokens) });
+  return { mode, routers: of.length, policy: of[0].policy, plain: of[0].plain_policy, sides: { plain: side('plain'), policy: side('policy') }, moved: sum((h) => h.moved) };
+}
+
+function shadow(nodes) {
+  const c = compared(nodes), is = c && c.mode === 'shadow';
+  mark($('c-shadow-tile'), 'hidden', c ? null : '');
+  if (!c) return;
+  const share = (s) => (s.prompt > 0 ? percent(s.cached, s.prompt) : '?');
+  say($('h-shadow'), is ? 'Shadow mode: from cache' : 'Control group: from cache');
+  say($('c-shadow'), is ? `${share(c.sides.plain)} \u2192 ${share(c.sides.policy)}` : `${share(c.sides.plain)} : ${share(c.sides.policy)}`);
+  say($('c-shadow-foot'), is
+    ? `in an hour: as it is (${c.plain}), predicted (${c.policy}); ${percent(c.moved, c.sides.plain.requests)} of ${count(c.sides.plain.requests, 'request')} would move`
+    : `in an hour: ${c.plain} (${count(c.sides.plain.requests, 'request')}), ${c.policy} (${count(c.sides.policy.requests, 'request')})`);
+}
+
 export function figures(snap) {
   const nodes = snap.cluster.nodes, names = Object.keys(nodes).filter((n) => told(nodes[n]));
   mark($('cluster'), 'hidden', names.length ? null : '');
@@ -63,4 +85,5 @@ export function figures(snap) {
   say($('c-ttft-foot'), `p50 of a minute; p95 ${ttft(0.95)}`);
   say($('c-flight'), number(now('in_flight')));
   say($('c-flight-foot'), `${number(now('queued'))} waiting`);
+  shadow(nodes);
 }

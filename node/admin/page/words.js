@@ -250,6 +250,7 @@ export function explained(d) {
   const chosen = rowOf(d, d.choice);
   if (d.attempt > 1 && !d.why_text) out.push(`This is attempt ${d.attempt}: another replica failed before.`);
   if (!d.why_text) out.push(because({ ...d, attempt: 1 })); // the line above says it
+  if (d.shadow_choice) out.push(d.shadow_choice === d.choice ? 'The router\u2019s own policy would have chosen the same.' : `The router\u2019s own policy would have chosen ${d.shadow_choice}.`);
   if (chosen && chosen.cost_s !== null && chosen.cost_s !== undefined) {
     const others = d.replicas.filter((r) => r.replica !== d.choice).sort((a, b) => a.cost_s - b.cost_s);
     const next = others[0];
