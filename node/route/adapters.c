@@ -12,7 +12,7 @@ static uint32_t adapter_named(const struct node_router *r, struct slice name)
     return (uint32_t)hash64(&r->common->secret, name.at, name.len) | 1;
 }
 
-/* SGLang's "base:adapter" and its field name the same one. */
+/* SGLang's "base:adapter" and its separate field for an adapter give the same number. */
 uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request)
 {
     if (request->lora.len > 0)
@@ -82,8 +82,8 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* A copy of an adapter that another replica has takes a slot from another adapter: one more
- * load. */
+/* Loading a copy of an adapter that another replica holds evicts another adapter here: that counts
+ * as one more load. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {
@@ -97,7 +97,7 @@ struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, u
                     (size->adapter_held ? 1 : 0);
     cost.load_s = node_adapters_load_s(r->adapters, k);
     cost.unloaded_s = weight * cost.load_s;
-    if (need.waits) /* until one of those that run is done */
+    if (need.waits) /* until a running request with another adapter is done */
         cost.load_s += r->replicas[k].believed.step_base_s * size->output_tokens / 2;
     return cost;
 }
@@ -140,7 +140,7 @@ void node_router_adapters_tick(struct node_router *r, uint64_t now_ms)
             holders++;
         }
     }
-    if (holders > 1) /* one of them stays for requests from time to time */
+    if (holders > 1) /* one replica's slots are left for rarely used adapters */
         slots -= slots / holders;
     node_adapters_tick(r->adapters, slots, now_ms);
 }

@@ -10,7 +10,7 @@ struct entry {
     uint64_t key;   /* 0: empty */
     uint32_t stamp; /* order of insertion */
     uint16_t replica;
-    uint16_t era; /* of the replica's number: later another replica may have the number */
+    uint16_t era; /* of the replica's number, which another replica may have later */
 };
 _Static_assert(NODE_REPLICAS_MAX <= UINT16_MAX, "a replica fits");
 
@@ -19,7 +19,7 @@ struct node_affinity {
     uint32_t sets;
     uint32_t stamp;
     uint64_t evicted;
-    struct node_router *router; /* NULL: no router is asked */
+    struct node_router *router; /* NULL: entries are not shared */
     struct entry entries[];
 };
 

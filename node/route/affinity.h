@@ -1,11 +1,11 @@
 /* Maps the id of a stored response (/v1/responses/{id}) to the replica that made it. Stored
- * responses live in one engine's memory, so requests to read, cancel or continue a response must
- * go to that replica.
+ * responses live in one engine's memory, so requests to read, cancel or continue a response must go
+ * to that replica.
  *
  * A fixed table of the last `capacity` ids; a new entry replaces the oldest of a set of eight. An
- * id that is missing may be in the shared state, by any router (node_router_bind). An unknown id
- * is no error: the caller asks the replicas in turn. Further ids record the key that made the
- * response (node/proxy/exchange/owner.c). */
+ * id that is missing here may be in the shared state, if any router bound it (node_router_bind). An
+ * unknown id is no error: the caller asks the replicas in turn. Two more entries of a response
+ * record the key that made it (node/proxy/exchange/owner.c). */
 #ifndef NODE_ROUTE_AFFINITY_H
 #define NODE_ROUTE_AFFINITY_H
 
@@ -24,17 +24,18 @@ struct node_affinity;
 MUST_USE int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
                                   uint32_t capacity);
 void node_affinity_destroy(struct node_affinity *a);
-/* From now on what is put is published to the other routers too, and theirs is found. */
+/* From now on publishes each new entry to the other routers, and finds their entries. */
 void node_affinity_share(struct node_affinity *a, struct node_router *router);
 
 void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica);
 
-/* Ids that gave way to newer ones so far. */
+/* Number of ids that newer ones replaced so far. */
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
-/* The replica, or -1. Keeps an answer from another router in the table. */
+/* The replica that made the response, or -1. An answer from another router is stored in the
+ * table. */
 MUST_USE int node_affinity_get(struct node_affinity *a, struct slice id);
-/* The same, and nothing is kept. */
+/* The replica that made the response, or -1. Stores nothing. */
 MUST_USE int node_affinity_peek(const struct node_affinity *a, struct slice id);
 
 #endif

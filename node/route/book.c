@@ -6,7 +6,10 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-enum { RATE_SAMPLES_MIN = 8 }; /* from which on a predicted TTFT is more than a guess */
+enum {
+    RATE_SAMPLES_MIN = 8
+}; /* samples of the rate that make a predicted TTFT more than a
+                                * guess */
 
 static uint32_t to_u32(double x)
 {

@@ -1,4 +1,4 @@
-/* The replicas in a few words, for callers that read all of them each second. */
+/* A short table of the replicas, for callers that read all of them each second. */
 #include "node/route/brief.h"
 
 #include <math.h>
@@ -87,7 +87,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
     json_put_u64(w, "prompt_tokens", told->prompt);
     json_put_u64(w, "cached_tokens", told->cached);
-    /* of its cache, by its metrics */
+    /* share of the cache in use, by the replica's metrics */
     json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 

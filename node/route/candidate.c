@@ -16,8 +16,8 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) + others / rate;
 }
 
-/* Foreign requests have an unknown size, so each counts as the mean of the requests sent there from
- * here. */
+/* Foreign requests have an unknown size, so each counts as the mean of the requests that this
+ * router sent there. */
 static double foreign_queue_s(const struct node_slot *s, const struct node_under_way *all,
                               double rate)
 {
@@ -36,8 +36,8 @@ static bool is_tried(const struct node_replica *k, const struct node_under_way *
            (all->requests <= 0 || k->shown.rate.samples > RULE(FEW));
 }
 
-/* A replica with few samples is no faster than its present prompt shows. To wait for its first byte
- * would place prompt after prompt behind that one (docs/adr/0042). */
+/* A replica with few samples is believed to be no faster than its present prompt shows. If the
+ * router waited for the first byte, it would place more prompts behind that one (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
                          const struct node_under_way *all, uint64_t now_ms)
 {
@@ -50,10 +50,10 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice its time, and this much more, is late for another reason,
- * and for an unknown time. The guess is as long again, as for all waits of unknown cause. An
- * engine needs some time beside its computing, such as for a tokenizer, and other routers'
- * earlier prompts are reported a moment later. */
+/* A prompt that takes more than twice its expected time, and LATE_S more, is late for another
+ * reason, and for an unknown time. The guess is that it lasts as long again, as for all waits of
+ * unknown cause. LATE_S is the time that an engine needs beside its computing, such as for a
+ * tokenizer. Other routers' earlier prompts are reported a moment later, too. */
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))
@@ -61,14 +61,14 @@ static double late_s(const struct node_head *head, double rate)
     return number_max(head->since_s - RULE(CLEARLY) * head->tokens / rate - RULE(LATE_S), 0);
 }
 
-/* The mean load of a candidate, and the longest normal step at that load: not much more than at the
- * fastest. */
+/* The candidates' mean load, and the longest step at that load that counts as normal: not much
+ * longer than the fastest replica's. */
 struct typical {
     double requests, context_tokens;
     double step_s;
 };
 
-/* The step time with so many requests. With none the optimistic belief applies
+/* The step time at this number of requests. At 0 the optimistic belief applies
  * (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
@@ -79,7 +79,7 @@ static double tried_step_s(const struct node_replica *k, double requests, double
 }
 
 /* Factor by which a replica is slower than believed, by answers that are not streamed: overdue
- * answers relative to finished ones. Until the first one ends there is no other sign of a slow
+ * answers relative to finished ones. Until the first answer ends there is no other sign of a slow
  * replica, and a fast one has answered hundreds by then (docs/adr/0042). */
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
@@ -108,7 +108,7 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.step_s = number_min(t.step_s,
                               node_believed_step_s(&r->replicas[r->candidates[i].replica].believed,
                                                    t.context_tokens));
-    /* In a crowd a step without context is extrapolated far from all samples. */
+    /* With many requests, a step without context is extrapolated far from all samples. */
     double crowded = number_min(t.requests / RULE(CROWD), 1);
     t.step_s *= RULE(SLIGHTLY) + crowded * (RULE(CLEARLY) - RULE(SLIGHTLY));
     return t;
@@ -126,7 +126,7 @@ static struct node_deepest deepest_of(const struct node_router *r, const struct 
     return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
 }
 
-/* The uncached tokens that some candidate has. */
+/* Uncached tokens of the prompt that some other candidate has in its cache. */
 static double copied_of(const struct node_router *r, double held_blocks,
                         const struct node_size *size, double uncached_tokens)
 {
@@ -134,8 +134,8 @@ static double copied_of(const struct node_router *r, double held_blocks,
     return number_min(number_max(beyond, 0), uncached_tokens);
 }
 
-/* As many as came in the time of computing the copy. Each other router is assumed to have as
- * many. */
+/* Requests expected to follow: as many as came within the time that computing the copy takes. Each
+ * other router is assumed to have as many. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
 {
     if (copied_s <= 0 || LEFT_OUT(FOLLOWERS))
@@ -215,7 +215,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 }
 
 enum {
-    TOKEN_ID_BYTES = 4,  /* as the chain counts them */
+    TOKEN_ID_BYTES = 4,  /* as the chain counts a token id */
     FLEET_EVERY_MS = 10, /* shortest interval between two computations of the believed speeds */
 };
 
@@ -232,8 +232,7 @@ static void candidates_fill(struct node_router *r, const struct node_request *re
     r->has_costs = costs;
 }
 
-/* --- the request and its candidates
- * ------------------------------------------------------------ */
+/* --- the request and its candidates ---------------------------------------------------------- */
 
 static struct node_size size_of(struct node_router *r, const struct node_request *request)
 {

@@ -17,7 +17,7 @@
 #include "node/route/due.h"
 #include "node/route/router_internal.h"
 
-/* A cost that is no number is less than nothing, and would be chosen. */
+/* Aborts if a cost is not a finite number: a comparison with it would choose the wrong replica. */
 static struct node_cost cost_of(struct node_cost_input *in)
 {
     if (LEFT_OUT(DISPLACED))
@@ -35,7 +35,7 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* The cheapest replica at which no more would run than ever ran; NULL: none. */
+/* The cheapest replica at which no more requests would run than ever ran; NULL: none. */
 static const struct node_candidate *cheapest_with_room(const struct node_router *r)
 {
     const struct node_candidate *least = NULL;
@@ -103,7 +103,7 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
 {
     unsigned count = r->candidate_count, chosen = count;
 
-    /* 1. The cost of each. A policy that needs no costs has none, except for explain.c. */
+    /* 1. The cost at each candidate. If the policy needs no costs, only explain.c asks for them. */
     for (unsigned i = 0; r->has_costs && i < count; i++)
         r->candidates[i].cost = cost_of(&r->candidates[i].meets);
 
@@ -111,11 +111,11 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
     if (r->has_costs)
         pace_forget(r);
 
-    /* 3. By cost alone a slow one would stand idle beside lines. */
+    /* 3. By cost alone a slow replica would stay idle while requests queue elsewhere. */
     if (r->has_costs && policy->wants_costs)
         chosen = node_due_find(r->candidates, count);
 
-    /* 4. The policy's own choice; of cache_aware the least cost, or one as good. */
+    /* 4. The policy's own choice. cache_aware takes the least cost, or one about as low. */
     if (chosen == count) {
         const struct node_policy_input input = input_of(r, request, policy);
         chosen = policy->choose(&input);

@@ -1,12 +1,12 @@
-/* Replicas that are kept for a suspect: the router places a suspect where nothing else of its own
- * is under way, and places other requests elsewhere if possible. */
+/* Replicas that are kept for a suspect: the router places a suspect where no other request of its
+ * own is under way, and places other requests elsewhere if possible. */
 #include <limits.h>
 
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-enum { USED_MS = 10000 }; /* a replica that got a request so lately is in use */
+enum { USED_MS = 10000 }; /* a replica that got a request within this time is in use */
 
 void node_router_keep(struct node_router *r, unsigned replica, bool kept)
 {
@@ -34,7 +34,8 @@ static bool is_one_process(const struct node_router *r)
     return i == r->candidate_count;
 }
 
-/* The last replica that can serve at all is not put at risk while in use, even if idle just now. */
+/* True if the candidates are the last replica that can serve, and it is in use, even if idle just
+ * now. Such a replica is not put at risk. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {
@@ -46,9 +47,9 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
 
 enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
 
-/* How bad the company at the replica is for the request; 0: as required. A suspect that cannot be
- * alone at least avoids other suspects: this router's by `kept`, others' by the order of routers
- * at each replica, which differs from replica to replica. */
+/* How bad the other requests at the replica are for this one; 0: as required. A suspect that cannot
+ * be alone at least avoids other suspects: this router's by `kept`, other routers' by the order of
+ * routers at each replica, which differs from replica to replica. */
 static unsigned company_at(const struct node_router *r, unsigned replica,
                            const struct node_request *request)
 {

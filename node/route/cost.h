@@ -3,29 +3,28 @@
  *   queue      booked prefill work that is not done, over the prefill rate
  *   uncached   prompt tokens that are not cached, over the rate, and the time to load those that a
  *              tier has
- *   displaced  tokens still needed that this prompt would evict, over the rate; only the share
- *              that c, below, has of uncached
- *   decode     o*more           steps are clearly longer than at the fastest
- *            + o*b*K            steps of this answer are longer because of the others
- *            + n*b*in*o/2       steps of the others are longer because of this request
- *            + n*c/rate         its prefill delays the others; c is uncached, but of tokens cached
- *                               at another replica only the part 1/(1+f): the f requests that
+ *   displaced  tokens still needed that this prompt would evict, over the rate; multiplied by
+ *              c / uncached (c is below)
+ *   decode     o*more           steps are clearly longer than at the fastest replica
+ *            + o*b*K            steps of this answer are longer because of other requests
+ *            + n*b*in*o/2       steps of other answers are longer because of this request
+ *            + n*c/rate         this request's prefill delays the others; c is uncached, but tokens
+ *                               cached at another replica count only 1/(1+f): the f requests that
  *                               follow find them cached
- *
  *   adapter    loading the adapter if it has no slot, and the cost of the evicted adapter to
  *              others
  *
  *   total = queue + uncached + W * displaced + V * decode + adapter
  *
- * V has the factor N / (N + m) for the last three parts of decode, where m requests run at a
- * replica on average and N at any engine at once: the more run, the less one more slows each of
- * them, while a queue is as long for each (docs/adr/0031). All replicas have the same factor.
- * With a factor that falls with a replica's own n, the busiest would get the most.
+ * The last three parts of decode have the factor N / (N + m). On average m requests run at a
+ * replica, and N at any engine at once. The more run, the less one more slows each of them, while a
+ * queue is as long for each (docs/adr/0031). All replicas have the same factor. With a factor that
+ * falls with a replica's own n, the busiest would get the most.
  *
- * Queue and decode, the parts that depend on work under way, are divided by the replica's weight.
- * n requests with K tokens of context are in flight there; o tokens of output are expected; b is
- * the time that one token of context adds to a decode step. The terms are kept without their
- * weights, the total has them. */
+ * Queue and decode, the parts that depend on work under way, are divided by the replica's weight. n
+ * requests with K tokens of context are in flight there; o tokens of output are expected; b is the
+ * time that one token of context adds to a decode step. struct node_cost has the terms without W
+ * and V; its total includes them. */
 #ifndef NODE_ROUTE_COST_H
 #define NODE_ROUTE_COST_H
 
@@ -33,22 +32,25 @@ struct node_cost_input {
     double queue_s;
     double prompt_tokens;
     double cached_tokens;   /* at most prompt_tokens */
-    double restored_tokens; /* tokens computable while a tier loads some of those */
+    double restored_tokens; /* tokens that could be computed while a tier loads its part of the
+                             * cached ones */
     double output_tokens;
     double displaced_tokens;
     double requests;         /* n */
     double requests_typical; /* m */
     double context_tokens;   /* K */
     double tokens_per_s;     /* prefill rate, > 0 */
-    double copied_tokens;    /* of the uncached ones, those that some replica is known to have */
-    double followers;        /* f, that want these while they are computed (docs/adr/0043) */
+    double copied_tokens;    /* uncached tokens that some replica is known to have */
+    double followers;        /* f: requests expected to want these tokens while they are computed
+                              * (docs/adr/0043) */
     double step_context_s;   /* b */
-    double step_more_s;      /* by which a step is clearly longer than at the fastest */
+    double step_more_s;      /* time by which a step is clearly longer than at the fastest
+                              * replica */
     double displaced_weight;
     double decode_weight;
-    double weight;     /* of the replica, > 0 */
-    double load_s;     /* until its adapter is loaded; 0: no adapter, or in a slot */
-    double unloaded_s; /* cost to others of the adapter that is evicted */
+    double weight;     /* the replica's weight, > 0 */
+    double load_s;     /* time to load the request's adapter; 0: it has none, or one in a slot */
+    double unloaded_s; /* cost to other requests of evicting an adapter */
 };
 
 struct node_cost {

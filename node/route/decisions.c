@@ -14,7 +14,7 @@ struct row {
 
 static const char cut_mark[] = {'\xe2', '\x80', '\xa6'}; /* an ellipsis */
 
-/* A text of a client, cut at its limit, and then with the mark. */
+/* A client's text, cut at its limit. If it was cut, cut_mark follows. */
 struct text {
     size_t len;
     char at[NODE_DECISION_NAME_BYTES + sizeof cut_mark];
@@ -28,24 +28,24 @@ struct entry {
     const char *policy;
     enum node_reason reason;
     unsigned attempt;
-    unsigned candidates, rows, chosen; /* the row of the choice */
+    unsigned candidates, rows, chosen; /* `chosen` is the choice's row */
     bool has_costs, adapter, stream, fell_back;
     double displaced_weight, decode_weight, ttft_s;
     uint64_t prompt_tokens, cached_tokens, output_tokens;
     struct text id, model, alias;
     bool ended;
-    bool last; /* of its request, which ended with that result */
+    bool last; /* the request's last attempt; the request ended with `result` */
     enum node_result result;
     uint64_t ended_ms;
     struct node_decision_end end;
     struct row table[NODE_DECISION_ROWS_MAX];
-    bool shadowed; /* by the router's own policy, in shadow mode, which would have chosen: */
+    bool shadowed; /* in shadow mode, the router's own policy would have chosen `own` */
     unsigned own, own_era;
 };
 
 struct node_decisions {
     uint64_t made, newest, change;
-    double tokens; /* of a token bucket: so many entries may be kept now */
+    double tokens; /* of a token bucket: the number of entries that may be kept now */
     uint64_t filled_ms;
     struct entry ring[NODE_DECISIONS_MAX];
 };
@@ -110,8 +110,8 @@ static double worth(const struct node_candidate *c, bool costs)
     return costs ? c->cost.total_s : (double)c->requests;
 }
 
-/* Selects the cheapest, in order, with the chosen one in the last place if not among them. Returns
- * their number. */
+/* Selects the cheapest candidates, in order. The chosen one takes the last place if not among them.
+ * Returns their number. */
 static unsigned select_rows(const struct node_router *r, unsigned chosen, unsigned *out)
 {
     bool costs = r->has_costs;
@@ -284,7 +284,7 @@ static struct slice name_of(const struct node_router *r, const struct row *row)
     return name_at(r, row->candidate.replica, row->era);
 }
 
-/* null while under way. */
+/* null while the attempt is under way. */
 static void put_outcome(struct json_writer *w, const struct entry *e)
 {
     const struct node_decision_end *end = &e->end;
@@ -305,7 +305,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
-/* The row of another replica that holds most of the prompt, or with `cheapest` costs least. */
+/* The row of the other replica that holds most of the prompt, or with `cheapest` of the one that
+ * costs least. */
 static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
                                         bool cheapest)
 {
@@ -391,7 +392,7 @@ static bool is_named(const struct text *t, struct slice name, size_t most)
     return slice_equal(slice_of(t->at, t->len), slice_of(wanted.at, wanted.len));
 }
 
-/* True if the attempt failed: not by its client. A retried attempt failed. */
+/* True if the attempt failed, and not because of its client. A retried attempt counts as failed. */
 static bool has_failed(const struct entry *e)
 {
     bool by_client = e->end.outcome == NODE_OUTCOME_CLIENT_GONE;
@@ -399,7 +400,8 @@ static bool has_failed(const struct entry *e)
                                 : e->end.outcome != NODE_OUTCOME_OK && !by_client);
 }
 
-/* Until the first token, or the whole of an answer without a stream; what lasts counts so far. */
+/* The time until the first token, or of a whole answer without a stream. While that lasts, the time
+ * so far. */
 static uint64_t waited_ms(const struct entry *e, uint64_t now_ms)
 {
     uint64_t until_ms = e->ended ? e->ended_ms : now_ms;
@@ -423,7 +425,7 @@ static bool matches(const struct entry *e, const struct node_router *r,
            is_named(&e->alias, q->model, NODE_DECISION_NAME_BYTES);
 }
 
-/* The next entry beyond that place that matches; NULL: none. */
+/* The next matching entry beyond that place; NULL: none. */
 static const struct entry *next(const struct node_decisions *d, const struct node_router *r,
                                 const struct node_decisions_query *q, uint64_t beyond,
                                 uint64_t now_ms)
@@ -437,7 +439,7 @@ static const struct entry *next(const struct node_decisions *d, const struct nod
     return found;
 }
 
-/* The place beyond which as many entries match as the query has room for, or all of them. */
+/* The place beyond which as many entries match as the query asks for, or all of them. */
 static uint64_t last_beyond(const struct node_decisions *d, const struct node_router *r,
                             const struct node_decisions_query *q, uint64_t now_ms)
 {

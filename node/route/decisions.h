@@ -1,12 +1,12 @@
 /* The last decisions of one router, each with its candidate table and its outcome.
  *
- * A ring of fixed size, allocated once. If requests come faster than NODE_DECISIONS_PER_S, the
- * ring keeps a sample, and all retries. Of a prompt only the size is kept. Request ids, model names
- * and aliases are cut at their limits.
+ * A ring of fixed size, allocated once. If requests come faster than NODE_DECISIONS_PER_S, the ring
+ * keeps a sample, and all retries. Of a prompt only the size is kept. Request ids, model names and
+ * aliases are cut at their limits.
  *
- * Each entry has a number, from 1 on. A new entry gets a `change` from one counter, and another
- * one when its attempt ends. A reader that asks for all changes beyond the last one seen misses
- * no entry that is still here. */
+ * Each entry has a number, from 1 on. One counter gives an entry a `change` when it is new, and a
+ * new one when its outcome becomes known. A reader that asks for all changes beyond the last one
+ * seen misses no entry of the ring. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 
@@ -15,17 +15,17 @@
 #include "node/route/router.h"
 
 enum {
-    NODE_DECISIONS_MAX = 512,     /* kept */
-    NODE_DECISIONS_PER_S = 64,    /* beyond that a sample */
-    NODE_DECISIONS_BURST = 256,   /* at once */
+    NODE_DECISIONS_MAX = 512,     /* decisions in the ring */
+    NODE_DECISIONS_PER_S = 64,    /* decisions kept each second; if there are more, a sample */
+    NODE_DECISIONS_BURST = 256,   /* decisions kept at once after a pause */
     NODE_DECISION_ROWS_MAX = 8,   /* replicas in a table: the cheapest, and the chosen one */
-    NODE_DECISION_ID_BYTES = 64,  /* of the request's id */
-    NODE_DECISION_NAME_BYTES = 96 /* of its model's name, and its alias's */
+    NODE_DECISION_ID_BYTES = 64,  /* limit of the request's id */
+    NODE_DECISION_NAME_BYTES = 96 /* limit of a model's name, and of an alias */
 };
 
 struct node_decisions;
 
-/* The outcome of an attempt; -1: not reported. */
+/* The outcome of an attempt. Token counts that the engine did not report are -1. */
 struct node_decision_end {
     enum node_outcome outcome;
     unsigned status;         /* sent to the client, or meant for it; 0: no answer */
@@ -34,47 +34,48 @@ struct node_decision_end {
 };
 
 enum node_decisions_order {
-    NODE_DECISIONS_LAST,    /* the last ones, by their numbers */
-    NODE_DECISIONS_AFTER,   /* the first ones beyond that number */
-    NODE_DECISIONS_CHANGES, /* the first ones beyond that change, by their changes */
-    NODE_DECISIONS_ONE,     /* only that number */
+    NODE_DECISIONS_LAST,    /* the newest entries, in the order of their numbers */
+    NODE_DECISIONS_AFTER,   /* the first entries with a number above `beyond` */
+    NODE_DECISIONS_CHANGES, /* the first entries with a change above `beyond`, in the order of
+                             * changes */
+    NODE_DECISIONS_ONE,     /* the entry with the number `beyond` */
 };
 
 /* Selects entries. */
 struct node_decisions_query {
     enum node_decisions_order order;
     uint64_t beyond;
-    unsigned count; /* at most so many */
-    bool ended;     /* only those that have ended */
+    unsigned count; /* select at most this number of entries */
+    bool ended;     /* select only entries with an ended attempt */
     /* Filters of decisions; empty or 0: any. */
-    struct slice model;   /* as the client named it, or what an alias stands for */
-    struct slice replica; /* the chosen one */
+    struct slice model;   /* the model's name, or the alias that the client named */
+    struct slice replica; /* the chosen replica */
     bool has_reason;
     enum node_reason reason;
     bool failed;      /* the attempt failed, whether a retry hid that from the client or not */
-    uint64_t slow_ms; /* the first token came later, or is not there after so long; of answers that
-                       * are no stream, the whole */
+    uint64_t slow_ms; /* the first token took longer than this, or is still missing after this time;
+                       * for an answer without a stream, the whole answer */
 };
 
 /* ERR_NOMEM. */
 MUST_USE int node_decisions_create(struct node_decisions **out);
 void node_decisions_destroy(struct node_decisions *d);
-/* The router keeps its decisions there from now on; borrowed. NULL: keeps none. */
+/* The router records its decisions in `d` from now on. `d` is borrowed; NULL: records none. */
 void node_router_decisions(struct node_router *r, struct node_decisions *d);
 
-/* The attempt with that number ended. Does nothing if the entry is not kept. */
+/* The attempt with that number ended. Does nothing if the entry is no longer in the ring. */
 void node_decisions_end(struct node_decisions *d, uint64_t number,
                         const struct node_decision_end *end, uint64_t now_ms);
 
-/* The request itself ended so with the attempt of that number, its last; after
- * node_decisions_end(). Of an attempt of which that is never said the request was retried. */
+/* The request ended with this result, and the attempt with that number was its last. Call after
+ * node_decisions_end(). If an attempt never gets a result, the request was retried. */
 void node_decisions_result(struct node_decisions *d, uint64_t number, enum node_result result);
 
 /* The greatest number so far; 0: none. */
 uint64_t node_decisions_newest(const struct node_decisions *d);
 /* Number of decisions made, kept or not. */
 uint64_t node_decisions_made(const struct node_decisions *d);
-/* True if the entry with that number is here, and has ended. */
+/* True if the entry with that number is in the ring, and its attempt has ended. */
 bool node_decisions_ended(const struct node_decisions *d, uint64_t number);
 
 /* Writes an array of the entries that the query selects. `unix_ms` is the present Unix time.

@@ -24,7 +24,7 @@ static void on_drain(void *context, struct slice name)
 {
     struct node_router *r = context;
     int slot = node_router_replica_find(r, name);
-    if (slot >= 0) /* else the name waits: told_take() */
+    if (slot >= 0) /* if not, the name waits, and told_take() drains it later */
         node_router_vanish(r, (unsigned)slot, true);
 }
 

@@ -1,5 +1,5 @@
-/* The router's side of finding replicas: what node/discover calls when the lists of sources move.
- */
+/* The router's side of discovery: what node/discover calls when a source's list of replicas
+ * changes. */
 #ifndef NODE_ROUTE_DISCOVERED_H
 #define NODE_ROUTE_DISCOVERED_H
 
@@ -9,9 +9,9 @@
 /* Names, drains and forgets replicas of `r`, which is borrowed as long as the host is used. */
 struct discover_host node_router_discover_host(struct node_router *r);
 
-/* The sources are borrowed until the router is destroyed; the host above is theirs. The router asks
- * them what they said of a name whenever the name gets a slot, which may be long after; and for a
- * replica's source, for display. */
+/* The sources are borrowed until the router is destroyed. They use the host above. When a name gets
+ * a slot, perhaps long after a source listed the name, the router asks the sources for its labels.
+ * For display, it also asks which source listed a replica. */
 void node_router_sources(struct node_router *r, const struct discover *sources);
 
 #endif

@@ -12,10 +12,10 @@ static double speed_of(const struct node_candidate *c)
 /* Limits for a due replica, relative to the cheapest, and the recent work of all. */
 struct measure {
     double slow;         /* prefill rate below which a replica is slow */
-    double slow_max_s;   /* until its first token, at most */
-    double computed_max; /* tokens to compute, at most */
+    double slow_max_s;   /* longest time to compute the uncached part */
+    double computed_max; /* most tokens to compute */
     double adapter_s;
-    double placed_each; /* tokens that were placed, for each unit of speed */
+    double placed_each; /* tokens placed lately, per unit of speed */
 };
 
 static struct measure measure_of(const struct node_candidate *candidates, unsigned count,

@@ -1,6 +1,7 @@
-/* Slow replicas that are due. By its cost alone a much slower replica stays idle even if the
- * cheapest replica has a queue: every answer would be slower there. A request in the queue would
- * rather have begun (docs/adr/0039). Pure. */
+/* Finds slow replicas that are due: idle, with less work than their speed deserves. By cost alone a
+ * much slower replica stays idle even if the cheapest replica has a queue, because each answer
+ * would be slower there. But a request would begin sooner there than in the queue (docs/adr/0039).
+ * Pure. */
 #ifndef NODE_ROUTE_DUE_H
 #define NODE_ROUTE_DUE_H
 

@@ -4,13 +4,13 @@
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-/* Replicas of one health: those that are well and known to accept such requests, all that are well,
- * all that work, or all. */
+/* Which replicas of one health to take: those that are well and known to accept such requests, all
+ * that are well, all that work, or all. */
 enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
-/* The replica works, so a request goes there before it waits, even in slow start. A replica that
- * reported itself full: once it has fewer requests of this router than then, or is not asked too
- * often. */
+/* True if the replica works, even in slow start: a request goes there rather than wait. A replica
+ * that reported itself full works again when it has fewer requests of this router than then, or was
+ * not tried for a while. */
 static bool is_spare(const struct node_replica *k, unsigned against, uint64_t now_ms)
 {
     return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
@@ -47,7 +47,7 @@ bool node_router_model_up(struct node_router *r, const struct node_request *requ
     return false;
 }
 
-/* Returns whether there are any, though they may all be at their limit. */
+/* Returns true if there are any, even if all of them are at their limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
                                const struct node_request *request,
                                const struct node_replica_set *excluded, enum node_health health,
@@ -68,7 +68,7 @@ static bool candidates_collect(struct node_router *r, const struct node_replica_
     return full || r->candidate_count > 0;
 }
 
-/* ERR_UNREACHABLE: none of these can be chosen now. */
+/* ERR_UNREACHABLE: no replica of `serving` can be chosen now. */
 static int candidates_among(struct node_router *r, const struct node_replica_set *serving,
                             const struct node_request *request, const struct node_need *need,
                             const struct node_replica_set *excluded, uint64_t now_ms)

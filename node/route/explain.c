@@ -12,7 +12,7 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-enum { NAMES_SHOWN_MAX = 16 }; /* models of a replica */
+enum { NAMES_SHOWN_MAX = 16 }; /* models shown for each replica */
 
 /* null: unknown. */
 static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
@@ -84,9 +84,9 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                : "another is preferred";
 }
 
-/* The model comes first, since no other request would change that. Of the evidence against the
- * replica only what concerns this request counts: not rejections of other kinds, a slow start, or a
- * trial to come. */
+/* The reason why a replica was left out. A model that the replica does not serve comes first, since
+ * nothing else would then matter. Evidence against the replica counts only if it concerns this
+ * request: not rejections of other kinds, a slow start, or a trial to come. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct node_request *request, uint64_t now_ms, char *room)
 {
@@ -151,7 +151,7 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     json_object_end(w);
 }
 
-/* The policy's choice now; its state is restored. */
+/* The policy's choice now. Restores the state that a choice changes. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request,
                              const struct node_policy *policy)
 {
@@ -164,7 +164,7 @@ static unsigned would_choose(struct node_router *r, const struct node_request *r
 }
 
 /* In shadow mode: finds the plain policy's choice. Then all figures are those of the router's own
- * policy, until node_router_shadow_leave(). Returns -1 without that mode. */
+ * policy, until node_router_shadow_leave(). Returns -1 if shadow mode is off. */
 static int shadow_begin(struct node_router *r, struct node_request *request,
                         const struct node_need *need, uint64_t now_ms)
 {
@@ -191,7 +191,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     struct node_size size = {0};
     struct node_request copy = *given;
     const struct node_request *request = &copy;
-    copy.no_guess = true; /* shows no replica as if a guess were due now */
+    copy.no_guess = true; /* a guess that is due now is not shown */
     char room[WHY_BYTES];
     struct node_need need = node_router_need(r, request);
     const struct node_policy *policy = node_router_routed_by(r, request);
@@ -201,7 +201,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_object_begin(&w);
     json_put_cstr(&w, "policy", policy->name);
     json_put_slice(&w, "model", request->model);
-    json_put_slice(&w, "alias", request->alias); /* empty where another router asks */
+    json_put_slice(&w, "alias", request->alias); /* empty if another router asks */
     json_put_bool(&w, "fallback", request->fell_back);
     json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: fits all contexts, or */
     json_put_u64(&w, "tokens_most", need.most);   /* no context is known */
@@ -226,7 +226,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         json_put_slice(&w, "choice", node_replica_name(&r->replicas[choice]));
         json_put_slice(&w, "shadow_choice", /* empty: no shadow mode */
                        plain >= 0 ? node_replica_name(&r->replicas[own]) : slice_of("", 0));
-        /* down, as all are, and the reason; empty: not down */
+        /* why the choice is down, as all replicas are; empty: the choice is up */
         json_put_cstr(&w, "last_resort", why_last_resort(r, choice, now_ms, room));
         json_put_array(&w, "replicas");
         for (unsigned i = 0; i < r->candidate_count; i++)
@@ -345,14 +345,14 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     char room[WHY_BYTES];
     json_put_bool(w, "avoided", standing.avoided);
     json_put_cstr(w, "why", node_standing_word(standing.why));         /* empty: nothing is wrong */
-    json_put_cstr(w, "why_text", node_standing_text(&standing, room)); /* the same in a phrase */
+    json_put_cstr(w, "why_text", node_standing_text(&standing, room)); /* `why` as a phrase */
     json_put_bool(w, "drained", standing.drained || standing.why == NODE_STANDING_DRAINED);
     /* null: no contradicted rejections */
     json_put_known(w, "rejects_status", standing.why == NODE_STANDING_REJECTS, standing.status);
     json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);
     json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->rank.server, now_ms));
     json_put_bool(w, "leaving", k->signs.leaving);
-    /* of its last health check */
+    /* status of its last health check */
     json_put_known(w, "check_status", k->trouble.check.status > 0, k->trouble.check.status);
     /* the sign of the stall; empty: none */
     json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
@@ -402,7 +402,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
     json_put_bool(w, "configured", node_router_is_ours(r, number));
-    /* leaves when its name is forgotten */
+    /* true: the replica leaves when its name is forgotten */
     json_put_bool(w, "unnamed", node_router_replica_unnamed(r, number));
     json_put_cstr(w, "wish", wishes[row->wish]);
     json_put_object(w, "incarnation");
@@ -422,7 +422,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_begin(w);
     json_put_slice(w, "name", node_replica_name(k));
     json_put_known(w, "rank", k->rank.is_one, k->rank.number);
-    json_put_u64(w, "ranks", k->rank.ranks); /* if any, they are chosen and not their address */
+    json_put_u64(w, "ranks", k->rank.ranks); /* above 0: the ranks are chosen instead of their
+                                              * address */
     struct slice only_at = node_router_only_at(r, number);
     json_put_cstr(w, "health", only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
     json_put_slice(w, "only_at", only_at); /* the only router that can use it; empty: all can */
@@ -447,7 +448,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-/* Behind their address, in their order. A name may be forgotten and not be absent yet. */
+/* Writes an address's ranks after it, in their order. A rank's name may be forgotten while the rank
+ * is still in use. */
 static void put_ranks(struct json_writer *w, const struct node_router *r, unsigned server,
                       uint64_t now_ms)
 {

@@ -8,19 +8,19 @@
 
 enum { NODE_FOLLOWERS_ROWS = 4096, NODE_FOLLOWERS_MAX = 8 };
 
-/* All zero is valid: no request yet. A prefix may use either of two rows; the prefix that came last
- * keeps its row. */
+/* All zero is valid: no request yet. A prefix may use either of two rows. A new prefix replaces the
+ * row with the older last request. */
 struct node_followers {
     struct node_followers_row {
         uint64_t prefix_id;
-        uint64_t at_ms[NODE_FOLLOWERS_MAX]; /* of the last ones, in a ring */
-        uint64_t count;                     /* of all requests */
+        uint64_t at_ms[NODE_FOLLOWERS_MAX]; /* times of the last requests, in a ring */
+        uint64_t count;                     /* number of all requests */
     } rows[NODE_FOLLOWERS_ROWS];
 };
 
 /* A request came with a known prefix up to this checkpoint (base/checkpoint.h). */
 void node_followers_note(struct node_followers *f, uint64_t prefix_id, uint64_t now_ms);
-/* Number of these requests in the last `within_ms`; at most NODE_FOLLOWERS_MAX are remembered. */
+/* Number of requests with this prefix in the last `within_ms`, at most NODE_FOLLOWERS_MAX. */
 unsigned node_followers_within(const struct node_followers *f, uint64_t prefix_id, double within_ms,
                                uint64_t now_ms);
 

@@ -63,7 +63,7 @@ bool node_router_replica_moves(const struct node_router *r, unsigned replica, ui
            node_signs_are_moving(&node_router_process_at(r, replica)->signs, now_ms);
 }
 
-/* A rank by itself, where its own figures tell enough; else its process. */
+/* The row to watch: the rank's, if its own figures report single steps; if not, its process's. */
 static const struct node_replica *watched_of(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = &r->replicas[replica];

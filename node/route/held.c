@@ -141,8 +141,7 @@ uint64_t node_router_prefix_key(const struct chain *chain)
     return key;
 }
 
-/* --- what was recorded, believed or not --------------------------------------------------------
- */
+/* --- what was recorded, believed or not ------------------------------------------------------ */
 
 static bool recorded(const struct node_router *r, const struct chain *chain, unsigned point,
                      unsigned k, uint32_t *generation)
@@ -151,7 +150,7 @@ static bool recorded(const struct node_router *r, const struct chain *chain, uns
     return crdt_index_get(r->index, p->id, k, p->code, generation) == ERR_OK;
 }
 
-/* Points of the prompt's start that were ever recorded there, `known` at least. */
+/* Number of points at the prompt's start that were ever recorded there; at least `known`. */
 static unsigned recorded_length(const struct node_router *r, const struct chain *chain, unsigned k,
                                 unsigned known)
 {
@@ -167,7 +166,8 @@ static unsigned recorded_length(const struct node_router *r, const struct chain 
     return low;
 }
 
-/* The first point before `end` that was used last when the last one was. */
+/* The first point of the part that ends before `end`. All points of a part were last used at the
+ * same time. */
 static unsigned part_begin(const struct node_router *r, const struct chain *chain, unsigned k,
                            unsigned end, uint32_t *generation)
 {
@@ -185,13 +185,14 @@ static unsigned part_begin(const struct node_router *r, const struct chain *chai
     return low;
 }
 
-/* A part of the prompt's start: the points before `end`, and the depth of its blocks. */
+/* A part of the prompt's start: it ends before the point `end`. The depth of its blocks in the
+ * cache is between `from` and `to`. */
 struct part {
     unsigned end;
     double from, to;
 };
 
-/* The parts of what was ever recorded there of the prompt's start, the newest first. */
+/* The parts of the prompt's start that were ever recorded there, the newest first. */
 static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
                          struct part *out)
 {
@@ -221,9 +222,9 @@ static double blocks_of(const struct chain *chain, const struct part *parts, uns
     return chain->points[parts[part].end - 1].blocks - before;
 }
 
-/* A prompt's parts were used last at a few times: the system prompt a moment ago, by all, its own
- * history when its last turn came. The oldest is the last. Where a generation is as wide as the
- * cache its answers say nothing of the cache's size. */
+/* A prompt's parts were last used at different times: the system prompt a moment ago, by any
+ * request, and the conversation's history at its last turn. The oldest part is the last one. If one
+ * generation is as wide as the cache, answers say nothing about the cache's size. */
 static void reach_find(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out)
 {
@@ -242,10 +243,10 @@ static void reach_find(const struct node_router *r, unsigned k, const struct cha
     }
 }
 
-/* --- what is there still -------------------------------------------------------------------------
- */
+/* --- what is there still --------------------------------------------------------------------- */
 
-/* Images and the like in the first blocks of a prompt; of chunks, in so many of them. */
+/* Number of images and other media in the first `blocks` blocks of a prompt. For chunks, the same
+ * share of all its media. */
 static double media_within(const struct chain *chain, double blocks)
 {
     unsigned all = chain_media(&chain->content);
@@ -379,7 +380,7 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
         return;
     if (work->fork.id != 0 && usage->cached_tokens > 0)
         fork_measured(r, &r->replicas[work->replica], work, usage);
-    /* At a known fork the end of another prompt says little. */
+    /* If the checkpoint is a known fork, the end of another prompt says little. */
     const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->prompt_id);
     bool is_fork = m != NULL && m->answer == 0;
     if (complete && usage->completion_tokens > 0 && !is_fork && !work->several)
@@ -391,11 +392,10 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
                                   });
 }
 
-/* --- recording -----------------------------------------------------------------------------------
- */
+/* --- recording ------------------------------------------------------------------------------- */
 
 /* Finds the checkpoint at which the prompt leaves the recorded path. If the next part was recorded
- * once and evicted, the position says nothing about where texts part. */
+ * once and evicted, the position says nothing about where the texts differ. */
 static void fork_find(const struct node_router *r, const struct chain *chain,
                       struct node_work *work)
 {
@@ -414,13 +414,13 @@ void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
-    /* Not where the engine's events say what is gone: marks move uses in time, so neither depths
-     * nor answers would tell of the cache's size. */
+    /* Not if the engine's events say what is gone: their marks change times of use, so neither
+     * depths nor answers would tell the cache's size. */
     if (work->prompt_tokens > 0 && !chain->chunks && !node_router_has_events(r, k))
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     fork_find(r, chain, work);
     uint64_t before = crdt_index_blocks_total(r->index, k);
-    /* Without room the index knows less, and counts that; the request goes on. */
+    /* If the index is full, it counts the loss; the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);

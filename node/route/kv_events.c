@@ -21,9 +21,10 @@ void node_router_events_follow(struct node_router *r)
             continue;
         v->any = true;
         v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
-        v->others |= r->replicas[k].turn_events.others > 0; /* the next one stands by */
+        v->others |= r->replicas[k].turn_events.others > 0; /* counts routers that would read next,
+                                                             * too */
     }
-    if (v->any && v->told == NULL) /* without memory, prompts go whole */
+    if (v->any && v->told == NULL) /* without memory, each prompt is reported whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
     if (v->others && !told_others && v->told != NULL) /* earlier tidings reached no other router */
         memset(v->told, 0, NODE_EVENTS_TOLD_BUCKETS * sizeof *v->told);
@@ -42,7 +43,8 @@ void node_router_events_reads(struct node_router *r, unsigned replica, enum node
     if (r->slots[replica].events.reads == reads)
         return;
     r->slots[replica].events.reads = reads;
-    r->reports_taken = UINT64_MAX; /* its place in the order may have changed */
+    r->reports_taken = UINT64_MAX; /* this router's place in the order of readers may have
+                                    * changed */
 }
 
 bool node_router_events_are_live(const struct node_router *r, unsigned replica)
@@ -71,8 +73,8 @@ const char *node_router_cache_source(const struct node_router *r, unsigned k)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* A checkpoint goes out once while in use, and again after one to two turns of a minute or so: a
- * reader that lost a tiding, or began since, recovers. */
+/* A checkpoint in use is reported once, and again after one to two turns of about a minute
+ * (2^TURN_SHIFT ms). So a reader that lost a tiding, or began since, recovers. */
 enum { TURN_SHIFT = 16, STAMP_MASK = 0xffff };
 
 static uint64_t id48(uint64_t id)
@@ -297,7 +299,7 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 
 /* --- the reader's word ----------------------------------------------------------------------- */
 
-/* The evicted block was last used in that generation. */
+/* Notes the generation in which an evicted block was last used. */
 static void floor_note(struct node_router *r, unsigned replica, uint32_t generation)
 {
     struct node_events_floor *f = &r->slots[replica].events.floor;

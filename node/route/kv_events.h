@@ -19,17 +19,19 @@
 #include "node/kv/told.h"
 #include "node/route/router.h"
 
-/* Tidings of this router and the others; a path may come more than once. Out of
- * node_router_place(), node_router_finish() and while deltas are joined: the user may say gone and
- * present from there, and nothing else. Borrowed for the call. */
+/* The reader's callbacks. `path` and `told` get tidings of this router and the others; a path may
+ * come more than once. They are called from node_router_place(), node_router_finish() and while
+ * deltas are joined. From there the reader may call only node_router_events_gone() and
+ * node_router_events_present(). Arguments are borrowed for the call. */
 struct node_events_user {
     void (*path)(void *context, const struct kv_path *path);
     void (*told)(void *context, const struct kv_told *told);
     void *context;
-    /* The reader's state; false: this router does not read there. NULL: never. */
+    /* Gets the reader's state; false: this router does not read the replica's feed. NULL: it reads
+     * none. */
     bool (*row)(void *context, unsigned replica, struct kv_reading_row *out);
 };
-/* NULL: no reader here any more. */
+/* Sets the reader's callbacks. NULL: this router has no reader any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
 
 /* `live`: this router reads the replica's feed, and its reports count. Holds until the next call,
@@ -37,25 +39,26 @@ void node_router_events_watch(struct node_router *r, const struct node_events_us
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
 /* The role that this router offers for the replica's feed. */
 enum node_reads {
-    NODE_READS_NOT,  /* at first */
+    NODE_READS_NOT,  /* does not read; the initial role */
     NODE_READS_TURN, /* reads in its turn */
     /* Goes before all routers that do not offer this: the engine connected to this router, or the
      * router knows its contents. */
     NODE_READS_AHEAD,
 };
 void node_router_events_reads(struct node_router *r, unsigned replica, enum node_reads reads);
-/* Answers through this router for which the engine must have stored a block, so that its feed had
- * to report one. Without the engine's block size no answer counts. */
+/* Number of this router's answers for which the engine must have stored a block, so that its feed
+ * had to report one. If the engine's block size is unknown, no answer counts. */
 uint64_t node_router_events_stored(const struct node_router *r, unsigned replica);
-/* True if its events are live, read by this router or another. */
+/* True if the replica's events are live, read by this router or another. */
 bool node_router_events_are_live(const struct node_router *r, unsigned replica);
 
-/* True if the events of a vLLM replica are. */
+/* True if some vLLM replica's events are live, so that the router can ask it for a prompt's
+ * tokens. */
 bool node_router_events_can_ask(const struct node_router *r);
 
-/* Tokens a block, if the router can ask the chosen replica for that prompt's tokens
- * (node/kv/asked.h): its events are live, the engine is vLLM, and the prompt has no name space, as
- * far as the router knows. 0: cannot ask. The booking is open. */
+/* Tokens per block, if the router can ask the chosen replica for that prompt's tokens
+ * (node/kv/asked.h). That requires live events, a vLLM engine and, as far as the router knows, a
+ * prompt without a name space. 0: cannot ask. The booking is open. */
 uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision);
 
 /* The engine listed all tokens of that prompt on request. `cached_tokens` of these were in its
@@ -68,9 +71,9 @@ void node_router_events_tokens(struct node_router *r, const struct node_decision
 void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
                               struct json_writer *w);
 
-/* The word of this router's reader on one checkpoint, for all routers: as crdt_state_mark_gone()
- * and crdt_state_mark_present(). What is older than the router believes to be there counts as not
- * present. */
+/* This router's reader reports to all routers that one checkpoint is gone, or present: see
+ * crdt_state_mark_gone() and crdt_state_mark_present(). A present checkpoint does not count if
+ * older than the oldest generation that the router believes to be cached. */
 MUST_USE int node_router_events_gone(struct node_router *r, unsigned replica, uint64_t id48,
                                      uint8_t code);
 MUST_USE int node_router_events_present(struct node_router *r, unsigned replica, uint64_t id48,

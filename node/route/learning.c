@@ -50,8 +50,8 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
     e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
 
-/* The extra time of a prompt beyond the tokens that no tier had, in tokens that could be computed
- * in that time. */
+/* Learns the cost of loading from a tier: the prompt's time beyond its uncached tokens, in tokens
+ * that could be computed in that time. */
 static void learn_restore(struct node_router *r, const struct node_replica *replica,
                           const struct node_booking_entry *e, const struct node_usage *usage)
 {
@@ -60,7 +60,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
         usage->prompt_tokens < 0 || usage->cached_tokens < 0)
         return;
     double uncached = (double)(usage->prompt_tokens - usage->cached_tokens);
-    if (uncached > tier) /* there was less than was thought, or too much else */
+    if (uncached > tier) /* the tier had less than believed, or too much was uncached */
         return;
     double took = e->prefill_s * replica->believed.tokens_per_s - uncached;
     node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
@@ -79,8 +79,8 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
-/* A whole answer from a crowd shows no speed. But if the request did not wait, the requests beside
- * it ran. */
+/* An answer without a stream, among many requests, shows no speed. But if the request did not wait,
+ * the other requests there were running. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
@@ -99,8 +99,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     return !node_room_waited(took_s, takes_s, step_s) && node_room_ran(&replica->room, there);
 }
 
-/* Lowest believable rate of the prefill beside a stream. A line at a replica believed to be five
- * times faster once passed for steps of 0.7 s; they took 0.075 s. */
+/* Lowest believable rate of other prompts' prefill during a stream. At a replica believed five
+ * times too fast, a queue of prompts once passed for steps of 0.7 s that took 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
     bool shown = replica->shown.rate.samples > RULE(FEW);
@@ -125,8 +125,8 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     r->fleet_stale |= node_replica_pace_add(replica, context, step_s, now_ms);
 }
 
-/* The queue and the prompt were predicted by the rate that was believed then, and what was cached
- * may turn out otherwise. */
+/* The booking predicted the queue and the prompt by the rate believed then. The cached part may
+ * turn out different, so the reported figure replaces the predicted one. */
 static void learn_whole(struct node_router *r, struct node_replica *replica,
                         const struct node_booking_entry *e, const struct node_usage *usage,
                         uint64_t now_ms)
@@ -154,8 +154,8 @@ void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
 }
 
 /* The model's figures are of text and media: token ids have four bytes each by definition. The
- * replica's is of whatever fills its cache. What continues a stored response teaches nothing: the
- * engine counts the whole conversation. */
+ * replica's figure is of whatever fills its cache. A prompt that continues a stored response
+ * teaches nothing: the engine counts the whole conversation. */
 static void learn_bytes(struct node_replica *replica, struct node_model *model,
                         const struct node_work *work, const struct node_usage *usage)
 {
@@ -201,7 +201,7 @@ void node_router_models_believe(struct node_router *r)
     }
 }
 
-/* The recorded part is deep in the cache, by belief, or gone from it. */
+/* True if the recorded parts are surely cached, by belief: none is deep in the cache. */
 static bool is_sure(const struct node_replica *replica, const struct node_reach *reach)
 {
     for (unsigned i = 0; i < reach->count; i++) {
@@ -211,8 +211,8 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
     return reach->count > 0;
 }
 
-/* Compared as shares of the prompt, so that the bytes per token do not matter. What is missing of a
- * hit by an engine's block or by a sixteenth of the prompt is the grain of either side. */
+/* Compares shares of the prompt, so that bytes per token do not matter. A hit may fall short by an
+ * engine's block or a sixteenth of the prompt: both sides are no more exact than that. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
                          const struct node_work *work, const struct node_usage *usage)
 {

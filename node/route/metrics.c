@@ -15,7 +15,8 @@ struct context {
     const struct node_learned_row *learned;
 };
 
-/* Counters of answers with an inferred cached part, and of those with KV events. */
+/* Sources of the actual cached tokens: the usage of answers without KV-cache events, of answers
+ * with events, and scrapes. */
 static const char *const sources[] = {"usage", "events", "scrape"};
 static const char *const kinds[] = {"predicted", "actual"};
 
@@ -295,7 +296,8 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
 
-/* Series per model would be as many as engines list models: the range shows outliers. */
+/* Engines may list any number of models, so only the range over the models is exported. It shows
+ * outliers. */
 static void put_models(const struct node_router *r, struct prometheus *p)
 {
     struct node_models_range range = node_models_range(r->models);

@@ -1,9 +1,9 @@
-/* Alternatives for a request: replicas other than the chosen one, or for a request that must be
- * alone. */
+/* Alternatives for a request: replicas other than the chosen one, and the replica for a request
+ * that must be alone. */
 #include "node/route/router_internal.h"
 
-/* Reasons against a replica that may be in a back-off: those which suggest that it does not answer.
- * A replica in slow start takes one more if no other will do. */
+/* Reasons that suggest that a replica does not answer. Only these count if `failing`: a replica in
+ * a back-off or in slow start may take the request if no other can. */
 enum {
     NO_ANSWER = NODE_STANDS_STILL | 1U << NODE_STANDING_REJECTS | 1U << NODE_STANDING_FULL,
 };

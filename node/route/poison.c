@@ -6,7 +6,10 @@
 #include "base/json_write.h"
 #include "node/route/router_internal.h"
 
-enum { SAME_DEATH_S = 30 }; /* requests of one hash that broke at one replica: one death */
+enum {
+    SAME_DEATH_S = 30
+}; /* requests of one hash that broke at one replica within this time: one
+                             * death */
 
 static const struct crdt_poison *table(const struct node_router *r)
 {
@@ -80,7 +83,7 @@ void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, u
         return;
     enum crdt_poison_level level = row->level;
     set(r, hash, level, (int)earlier);
-    set(r, hash, level, (int)replica); /* the last one stays the last */
+    set(r, hash, level, (int)replica); /* the last replica stays the last */
 }
 
 static struct slice name_by_key(const struct node_router *r, uint64_t key)

@@ -27,12 +27,12 @@ bool node_poison_any(const struct node_router *r);
 enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
 
 /* The replica died, maybe of the request. One death counts once, however many requests with that
- * hash were there, from any router; `second`: it is known to be another death. Returns the
+ * hash were there, from any router. `second`: this is known to be another death. Returns the
  * request's new level. */
 enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica,
                                   bool second);
-/* `earlier` died too, in an attempt that did not count against the request then. Records the name
- * for operators, and changes nothing else. */
+/* The replica `earlier` died too, in an attempt that did not count against the request at that
+ * time. Records the name for operators, and changes nothing else. */
 void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica);
 /* The replicas that died of the request, as far as all routers know, in order, separated by commas.
  * Empty: neither suspect nor poison. */

@@ -26,12 +26,13 @@ static void ranks_name(struct node_router *r, unsigned server)
     char text[NODE_RANK_NAME_BYTES];
     for (unsigned rank = 0; rank < ranks_wanted(r, &r->replicas[server]); rank++) {
         struct slice name = node_rank_name_write(node_router_replica_name(r, server), rank, text);
-        if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name)) /* else without room */
+        if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name)) /* or it failed before */
             DISCARD(node_router_name(r, name, r->replicas[server].engine));
     }
 }
 
-/* The row of its address has got the name of this router since (node_router_apart_follow). */
+/* True if the address has got this router's name since the rank was named
+ * (node_router_apart_follow). */
 static bool is_renamed(const struct node_replica *k, const struct node_replica *server)
 {
     struct node_rank_name name;

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "node/route/policy.h"
 
-/* The names, and the phrases of those that need no figures. */
+/* Each reason's name, and its phrase if that needs no figures. */
 static const struct {
     const char *name, *phrase;
 } texts[NODE_REASONS] = {
@@ -90,7 +90,7 @@ static void put_dearer(struct words *w, const struct node_reason_facts *f,
         "more of the prompt would be computed there",
         "the prompt would push out there what others need",
         "the adapter would be loaded there",
-        "more answers are under way there", /* what is left of the whole */
+        "more answers are under way there", /* the rest of the difference */
     };
     double rest = x->total_s - y->total_s;
     unsigned most = 0;

@@ -13,14 +13,15 @@
 struct node_candidate;
 
 enum node_reason {
-    NODE_REASON_LOAD,    /* no prompt was read: by load alone */
+    NODE_REASON_LOAD,    /* no prompt was read, so the load alone decided */
     NODE_REASON_MAKER,   /* the replica made the stored response */
     NODE_REASON_ONLY,    /* no other replica could be chosen */
     NODE_REASON_COLD,    /* no replica has a part of the prompt */
     NODE_REASON_CACHED,  /* no replica has more of the prompt */
-    NODE_REASON_CHEAPER, /* another holds more, and was not chosen: busier, by the policy */
+    NODE_REASON_CHEAPER, /* another replica holds more of the prompt, but is busier by the policy */
     NODE_REASON_DUE,     /* slow, with less work than its speed deserves (due.c) */
-    NODE_REASON_PLAIN,   /* the plain policy chose: shadow mode or control (shadow.h) */
+    NODE_REASON_PLAIN,   /* the plain policy chose, in shadow mode or for the control group
+                          * (shadow.h) */
     NODE_REASONS,
 };
 
@@ -49,7 +50,7 @@ enum { NODE_REASON_WORDS_BYTES = 512 };
 const char *node_reason_words(const struct node_reason_facts *facts,
                               char out[NODE_REASON_WORDS_BYTES]);
 
-/* The reason for a choice among `count` candidates by their prompts. */
+/* The reason for a policy's choice among `count` candidates. */
 enum node_reason node_reason_of(const struct node_candidate *candidates, unsigned count,
                                 unsigned chosen);
 

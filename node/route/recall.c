@@ -38,8 +38,7 @@ void node_router_recalled_take(struct node_router *r, unsigned replica)
     r->fleet_stale = true;
 }
 
-/* --- figures from answers
- * ------------------------------------------------------------------------ */
+/* --- figures from answers -------------------------------------------------------------------- */
 
 enum { OF_MODELS, OF_PROMPTS, KINDS };
 

@@ -15,10 +15,10 @@ bool node_router_learned(const struct node_router *r, unsigned replica, struct c
 void node_router_recall(struct node_router *r, unsigned replica,
                         const struct crdt_learned *learned);
 
-/* Figures of models and prompts that answers taught. Appends the next piece; `at` begins as zeroes.
- * 1, or 0 and nothing: the end. ERR_NOMEM. */
+/* Appends the next piece of what answers taught about models and prompts. `at` starts as zeroes.
+ * Returns 1; or 0 at the end, with nothing appended. ERR_NOMEM. */
 MUST_USE int node_router_told(struct node_router *r, unsigned at[2], struct buf *out);
-/* Restores a piece that node_router_told() appended in an earlier life. Own answers take
+/* Restores a piece that node_router_told() appended in an earlier life. Answers of this life take
  * precedence. */
 void node_router_told_recall(struct node_router *r, struct slice told);
 

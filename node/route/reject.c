@@ -92,17 +92,17 @@ bool node_router_accepted(struct node_router *r, unsigned replica,
 
 /* --- at most half ------------------------------------------------------------------------------
  *
- * Some replicas of a model may reject some kind of request. The first half of all the model's
- * replicas, by the order below, are avoided, each for its kinds. Any rejecting replicas beyond
- * that get their fair share of requests and no more, however empty the queue of a replica is that
- * answers at once. So each request reaches one of these at most once, and is tried next where it
+ * Some replicas of a model may reject some kind of request. At most half of the model's replicas
+ * are avoided for that: the first in the order below, each for its kinds. Rejecting replicas beyond
+ * the half get their fair share of requests and no more, although a replica that rejects at once
+ * has an empty queue. So each request reaches one of these at most once, and is tried next where it
  * is accepted. The order is the same at each router, so routers with the same reports avoid the
  * same replicas. */
 
 struct halves {
-    struct node_replica_set against; /* something speaks against these, */
-    unsigned count;                  /* the number of these, */
-    unsigned all;                    /* out of so many */
+    struct node_replica_set against; /* replicas with evidence or doubt against them */
+    unsigned count;                  /* number of replicas in `against` */
+    unsigned all;                    /* number of all replicas that serve the model */
 };
 
 static struct halves halves_of(const struct node_router *r, const struct node_replica_set *serving)
@@ -132,7 +132,8 @@ static bool is_before(const struct node_router *r, unsigned a, unsigned b)
     return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
 }
 
-/* The number of replicas before this one in the order: from the half on they are beyond. */
+/* The number of replicas before this one in the order. If that is half of all or more, the replica
+ * is beyond the half. */
 static unsigned place_of(const struct node_router *r, const struct halves *h, unsigned slot)
 {
     unsigned before = 0;
@@ -141,7 +142,7 @@ static unsigned place_of(const struct node_router *r, const struct halves *h, un
     return before;
 }
 
-/* A replica beyond the half gets one request in as many as there are replicas. Retries, and
+/* A replica beyond the half gets one request out of as many as there are replicas. Retries, and
  * requests that cannot be retried, go where they are accepted. */
 static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
                          const struct node_request *request)
@@ -163,7 +164,7 @@ void node_router_reject_find(struct node_router *r, const struct node_replica_se
                              const struct node_request *request, uint64_t now_ms)
 {
     r->rejected_any = false;
-    if (!is_any_against(r)) /* on nearly every day */
+    if (!is_any_against(r)) /* nearly always */
         return;
     struct halves h = halves_of(r, serving);
     r->rejected = (struct node_replica_set){0};
@@ -216,7 +217,7 @@ void node_router_model_tried(struct node_router *r, unsigned replica, bool accep
     j->confirmed += !accepted;
 }
 
-/* Weightier are all reasons that keep other models away too. */
+/* Adds listed models that the replica denied, unless a reason that concerns all models is known. */
 static void add_denials(const struct node_router *r, unsigned server, uint64_t now_ms,
                         struct node_standing *standing)
 {
@@ -240,7 +241,7 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
     return rank == k ? out : out | (node_replica_against(rank, now_ms) & NODE_STANDS_STILL);
 }
 
-/* The process's standing, and the operator's drain of the rank alone. */
+/* The process's standing, or a rank's own drain or stall. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms)
 {

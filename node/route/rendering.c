@@ -29,7 +29,7 @@ static void tell(struct node_router *r, struct node_client_kind *k)
 {
     if (k->replica >= r->replica_count || r->replicas[k->replica].absent)
         return;
-    /* Without room the others learn for themselves. */
+    /* If the index is full, the other routers learn for themselves. */
     DISCARD(crdt_state_bind(r->crdt, binding_id(r, k, rendering_code(k->rendering)), k->replica));
     k->generation = crdt_index_now(r->index);
 }
@@ -43,7 +43,7 @@ static void record_again(void *context, const struct chain *chain, unsigned repl
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* Records the prompts that replicas got lately in the new reading too. */
+/* Records recent prompts again, as the new rendering reads them. */
 static void follow(struct node_router *r, const struct node_client_kind *k)
 {
     node_renderings_each(r->renderings, k, AGAIN_MAX, record_again, r);

@@ -22,14 +22,14 @@ static void slot_set(struct node_router *r, unsigned slot, struct slice name)
     r->slots[slot] = (struct node_slot){0};
 }
 
-/* Frees the slot: to all that walk the table, a replica that is absent. */
+/* Frees the slot. For loops over the table it becomes an absent replica. */
 static void slot_clear(struct node_router *r, unsigned slot)
 {
     slot_set(r, slot, slice_of("", 0));
     node_renderings_forget(r->renderings, slot);
 }
 
-/* The label `model` changed, or is all that is known of the replica's models. */
+/* Applies the label `model`: it changed, or is all that is known of the replica's models. */
 static void model_label_take(struct node_router *r, unsigned replica)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
@@ -80,13 +80,13 @@ static void told_take(struct node_router *r, unsigned slot)
     draining_follow(k, row, draining && row && row->ours);
 }
 
-/* The slot is taken from now on: no other name gets it before slot_leave(). */
+/* Takes the slot: no other name gets the slot before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
     slot_set(r, slot, slice_of(row->name, row->name_len));
     node_replica_cache_renewed(&r->replicas[slot], row->rkey);
     r->slots[slot].rkey_scraped = r->slots[slot].rkey_probed = row->rkey;
-    r->fleet_stale = true; /* believed to be like the others */
+    r->fleet_stale = true; /* a new replica is believed to be like the others */
     told_take(r, slot);
     crdt_state_hold(r->crdt, slot, true);
 }
@@ -133,7 +133,7 @@ void node_router_registry_take(struct node_router *r)
     node_router_ranks_follow(r);
 }
 
-/* In use, by its own row. */
+/* True if the replica's own row says that it is in use. */
 static bool is_named(const struct node_router *r, unsigned slot)
 {
     enum crdt_wish wish = node_router_wish(r, slot);
@@ -142,7 +142,7 @@ static bool is_named(const struct node_router *r, unsigned slot)
            (wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && named));
 }
 
-/* A rank is where its address is. */
+/* True if the replica is in use; a rank, only where its address is. */
 static bool is_in_use(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -302,7 +302,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
-    /* The plain name may be another router's, from before they were met. */
+    /* The name without a router's name may be another router's, from before the two met. */
     struct slice here = node_router_shared_name(r, name, shared);
     if (wish == NODE_REPLICA_ADD || node_router_replica_listed(r, here))
         name = here;
@@ -336,8 +336,8 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 
 /* --- routers of other machines -------------------------------------------------------------- */
 
-/* A replica named as if all routers were on one machine gets this router's name, with its labels.
- * The next tick renames its ranks (ranks.c). */
+/* Renames a replica that was named as if all routers were on one machine: adds this router's name,
+ * and keeps the labels. The next tick renames its ranks (ranks.c). */
 static void name_anew(struct node_router *r, unsigned slot)
 {
     char text[NODE_NAME_MAX], old[NODE_NAME_MAX + 1];
@@ -355,7 +355,8 @@ static void name_anew(struct node_router *r, unsigned slot)
     }
     crdt_state_unname(r->crdt, name);
     if (ours)
-        DISCARD(node_router_name(r, shared, k->engine)); /* else its source offers the name again */
+        DISCARD(node_router_name(r, shared, k->engine)); /* on failure its source offers the name
+                                                          * again */
 }
 
 void node_router_apart_follow(struct node_router *r)

@@ -6,7 +6,8 @@
 #include "base/wire.h"
 #include "node/cluster/limits.h"
 
-/* `rendered` is not sent: its numbers are this router's, and the chain was made for it. */
+/* `rendered` is not sent: its numbers hold only in this router, and the chain already follows
+ * it. */
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4, FLAG_CHUNKS = 8 };
 
 static void put_text(struct wire_writer *w, struct slice text)
@@ -74,7 +75,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
-    put_text(&w, request->lora); /* older routers omit this, and still older ones */
+    put_text(&w, request->lora); /* older routers do not send this and what follows */
     wire_write_varint(&w, request->kind);
     wire_write_varint(&w, request->again);
     if (w.bad)

@@ -1,5 +1,5 @@
-/* A routing request as bytes, to ask another router for its choice. Only the prompt's keyed hashes
- * are sent. */
+/* A routing request as bytes, to ask another router for its choice. Of the prompt only keyed hashes
+ * and counts are sent. */
 #ifndef NODE_ROUTE_REQUEST_H
 #define NODE_ROUTE_REQUEST_H
 

@@ -87,16 +87,19 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
     node_router_touch(r, replica);
 }
 
-/* A reading says that the cache is `lost`, or when its process began. */
+/* Looks for a restart in a scrape: by the process's start time, or because its counters say that
+ * the cache is `lost`. */
 static void restart_find(struct node_router *r, unsigned replica, bool lost, bool same_life)
 {
     struct node_replica *k = &r->replicas[replica];
     const struct crdt_replica *row = node_router_row(r, replica);
-    /* A router alone, with nothing from an earlier life, sees each restart itself. */
+    /* A router that has no peers and keeps nothing from an earlier life sees each restart
+     * itself. */
     bool asks = r->common->replicated || r->common->keeps;
     uint64_t started = asks ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
-    /* By another router, since the last scrape; or the last figures are from an earlier life. */
+    /* Another router noticed the restart since the last scrape, or the last figures are from an
+     * earlier life of the engine. */
     bool noticed = r->slots[replica].rkey_scraped != k->rkey ||
                    (started > 0 && !same_life && started + started_grain_ms >= known);
     bool early = started > 0 && !has_joined(r);

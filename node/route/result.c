@@ -30,7 +30,7 @@ enum node_result node_result_of(const struct node_ending *e)
         return NODE_RESULT_CLIENT_ERROR;
     if (e->health && e->answer == NODE_ANSWER_WHOLE)
         return NODE_RESULT_OK;
-    if (e->status >= 400) /* an error that was cut is one all the same */
+    if (e->status >= 400) /* a cut error answer is an error all the same */
         return of_status(e->status);
     switch (e->answer) {
     case NODE_ANSWER_BY_CLIENT:

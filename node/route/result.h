@@ -15,7 +15,8 @@ enum node_result {
     NODE_RESULT_OK,
     NODE_RESULT_CLIENT_ERROR, /* 4xx, or the client was too slow, or the rest of its request bad */
     NODE_RESULT_CLIENT_GONE,  /* the client left before the end */
-    NODE_RESULT_STATUS_5XX,   /* failed, as the next two: */
+    NODE_RESULT_STATUS_5XX,   /* the client got a 5xx status; the request failed with this result or
+                               * a later one */
     NODE_RESULT_QUEUE_FULL,
     NODE_RESULT_CUT,
     NODE_RESULTS,
@@ -23,20 +24,21 @@ enum node_result {
 
 /* The end of the answer, as the client sees it. */
 enum node_answer_end {
-    NODE_ANSWER_WHOLE,       /* or there was no answer, and nothing was begun */
+    NODE_ANSWER_WHOLE,       /* complete, or no answer was begun */
     NODE_ANSWER_LEFT,        /* the client left */
     NODE_ANSWER_BY_CLIENT,   /* cut, and the client is the cause */
-    NODE_ANSWER_CUT,         /* cut, but not ended: the replica broke off, or a time limit passed */
-    NODE_ANSWER_ERROR_EVENT, /* complete in framing, with an error in place of the rest */
+    NODE_ANSWER_CUT,         /* not ended: the replica broke off, or a time limit passed */
+    NODE_ANSWER_ERROR_EVENT, /* complete in framing, but an error event replaces the rest */
 };
 
 struct node_ending {
     enum node_answer_end answer;
     unsigned status;       /* sent to the client; 0: none */
     unsigned event_status; /* named by the error event; 0: none */
-    bool queue_full;       /* refused by the router for this reason */
-    bool invalid;          /* refused by the router for a client's mistake: 501, 505 too */
-    /* The router's own health, asked on the client port: 503 means not ready, and no request
+    bool queue_full;       /* the router refused the request because its queue was full */
+    bool invalid;          /* the router refused the request for a client's mistake; 501 and 505
+                            * count too */
+    /* A health check of the router on the client port: 503 means not ready, and no request
      * failed. */
     bool health;
 };

@@ -5,18 +5,19 @@
  * shows how to drive it.
  *
  * Invariants (node_router_check):
- *   1. The load of a replica is the sum of its open bookings; no bookings, no load.
- *   2. A booking is released exactly once; using a released handle is a bug and aborts.
- *   3. No policy ever returns an excluded replica, a replica that is down or draining, or a
+ * 1. The load of a replica is the sum of its open bookings; no bookings, no load.
+ * 2. A booking is released exactly once; using a released handle is a bug and aborts.
+ * 3. No policy ever returns an excluded replica, a replica that is down or draining, or a
  *      replica that does not serve the model.
  *
  * Times are milliseconds of a monotonic clock.
  *
  * The state shared by all routers is in the borrowed struct node_state (node/cluster/state.h). A
- * replica's index here is its slot there. In use are replicas that this router or another one
- * names (node/route/share.h), and those added at run time, without those removed at run time. A
- * replica that left keeps its index until its name is forgotten (crdt/registry.h) and nothing
- * here refers to the index. Then the index is another replica's, or free: an absent replica. */
+ * replica's index here is its slot there. A replica is in use if a router names it
+ * (node/route/share.h) or an operator added the name. A replica that operators removed is not in
+ * use. A replica that left keeps its index until its name is forgotten (crdt/registry.h) and
+ * nothing here refers to the index. Then the index belongs to another replica, or is free: an
+ * absent replica. */
 #ifndef NODE_ROUTE_ROUTER_H
 #define NODE_ROUTE_ROUTER_H
 
@@ -42,29 +43,33 @@ struct node_router_config {
     const char *policy;        /* a name of node_policy_names */
     const char *plain_policy;  /* a name of node_policy_plain_names, for shadow mode and control */
     bool shadow;               /* the plain policy routes; `policy` is only counted (shadow.h) */
-    double control_share;      /* of the conversations, which the plain policy routes */
+    double control_share;      /* share of the conversations that the plain policy routes */
     uint64_t seed;             /* for drawing among near-equal choices */
     double displaced_weight;   /* W */
     double decode_weight;      /* V */
     uint32_t reuse_horizon_ms; /* R */
-    double near_tie;           /* costs within this share (or 1 ms) of the least are equal */
+    double near_tie;           /* costs within this share of the least cost, or within 1 ms, are
+                                * equal */
     uint64_t cache_tokens;     /* believed cache size if the engine reports none */
     double load_bound;         /* prefix_hash: a replica takes at most this times the mean load */
-    uint32_t replica_requests_max;    /* in flight from here at one replica; 0: no limit */
+    uint32_t replica_requests_max;    /* this router's limit of requests in flight at one replica;
+                                       * 0: none */
     struct node_replica_config prior; /* initial beliefs about each replica */
-    bool all_down_refuse;             /* if all are down: tries no replica */
+    bool all_down_refuse;             /* if all replicas are down, refuses the request instead of
+                                       * trying one */
     bool probes_have_key;             /* probes carry an API key: only shown to operators */
-    const char *name;                 /* of this router, borrowed; NULL: no peers */
-    bool apart;                       /* its settings show that the routers are on several
+    const char *name;                 /* this router's name, borrowed; NULL: no peers */
+    bool apart;                       /* the settings show that the routers are on several
                                        * machines */
 };
 
-/* The other requests that may be under way where a request is placed. */
+/* Which other requests may be under way at the replica that gets a request. */
 enum node_company {
     NODE_COMPANY_ANY,
-    NODE_COMPANY_RATHER_ALONE, /* none, if possible at once; else no other suspect */
-    NODE_COMPANY_ALONE, /* none of any router, as far as known; and not at the last replica that
-                         * serves, unless unused for a while */
+    NODE_COMPANY_RATHER_ALONE, /* none, if such a replica can be chosen now; if not, at least no
+                                * other suspect */
+    NODE_COMPANY_ALONE, /* none of any router, as far as known. The last replica that serves the
+                         * model is left out, unless unused for a while */
 };
 
 /* A request, as far as policies may know it. Slices are borrowed for the call. */
@@ -73,21 +78,23 @@ struct node_request {
     struct slice alias;         /* named by the client in place of the model, for display only;
                                  * empty: none */
     bool fell_back;             /* no replica of the alias's first model was up; display only */
-    struct slice lora;          /* an adapter named beside the model; empty: none */
+    struct slice lora;          /* an adapter named in a field of its own; empty: none */
     struct slice session;       /* empty: none (session policy falls back to round robin) */
     uint64_t conversation;      /* hash, the same at all routers; 0: not known */
     const struct chain *chain;  /* NULL or empty: no prompt was understood, route by load */
     uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
     uint32_t output_tokens_max; /* 0: not given by the client */
     int replica_wanted;         /* >= 0: only this replica (stored responses); -1: any */
-    bool sent;                  /* sent to another replica before: not again if all are down */
-    bool model_likely; /* leave out replicas that lately denied the model, even if no other is left
-                        * (the request was denied already) */
+    bool sent;                  /* was sent to a replica before, so it is not sent again if all are
+                                 * down */
+    bool model_likely; /* a replica denied the model for this request: leave out all that lately
+                        * did, even if no other is left */
     bool continues;    /* a stored response: the engine puts its conversation before the prompt */
-    bool several;      /* answers (n > 1); the usage adds up their tokens */
+    bool several;      /* several answers (n > 1); the usage adds up their tokens */
     uint32_t context_over; /* an engine reported that the prompt exceeds this context: leave out
                             * replicas with a known context that is no longer */
-    bool too_long;         /* the same without a known length: prefer the longest context */
+    bool too_long;         /* an engine reported that the prompt is too long, without a length:
+                            * prefer the longest context */
     unsigned unpinned;     /* engines that take no rank from a request, so it goes to their address;
                             * bits 1 << enum node_engine */
     bool no_guess;         /* failed before, or waited for lists: no guesses while a replica that
@@ -95,15 +102,17 @@ struct node_request {
     bool answer_whole;     /* not streamed: the first byte comes with the end, so the end of prefill
                             * is not visible */
     uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
-    bool again;            /* can be sent again if rejected, */
-    bool rejected;         /* and was rejected: the router asks if another replica accepts this
+    bool again;            /* can be sent again if a replica rejects it */
+    bool rejected;         /* was rejected: the router asks whether another replica accepts this
                             * request */
     enum node_company company;
-    int kept_for_it; /* with ALONE: the replica kept for this request (node_router_keep), or -1 */
-    bool may_wait;   /* if only replicas kept for others are left: ERR_AGAIN */
+    int kept_for_it; /* the replica kept for this request (node_router_keep), or -1 */
+    bool may_wait;   /* if only replicas kept for others are left, ERR_EXISTS instead of one of
+                      * these */
     struct node_rendered rendered; /* the rendering of its chain */
-    struct slice id;               /* operators' id, for display only (decisions.h); empty: none */
-    unsigned attempt;              /* the number of the attempt, from 1; 0: of the first */
+    struct slice id;               /* request id for operators, for display only (decisions.h);
+                                    * empty: none */
+    unsigned attempt;              /* number of the attempt, from 1; 0 means the first */
 };
 
 struct node_decision {
@@ -115,7 +124,7 @@ struct node_decision {
     uint64_t cached_tokens; /* predicted on that replica */
     enum node_reason reason;
     double ttft_s;   /* predicted; 0: nothing was learned of the replica, or of the request */
-    bool listed;     /* its models were listed when chosen */
+    bool listed;     /* the replica had listed its models when chosen */
     uint64_t number; /* among the kept decisions (decisions.h); 0: not kept */
 };
 
@@ -141,27 +150,27 @@ extern const char *const node_policy_names[];
 /* The names of those that weigh no costs. */
 extern const char *const node_policy_plain_names[];
 
-/* True if all replicas are vLLM or SGLang, which report the usage of streams on request. Up to a
- * second late. */
+/* True if all replicas are vLLM or SGLang, which report the usage of streams on request. Updated
+ * once a second. */
 bool node_router_engines_tell_usage(const struct node_router *r);
 /* The policy in use (policy.h). */
 const struct node_policy *node_router_policy(const struct node_router *r);
-/* True if policies in use need a request's session; its conversation. */
+/* True if the policies in use need a request's session, or its conversation. */
 bool node_router_wants_session(const struct node_router *r);
 bool node_router_wants_conversation(const struct node_router *r);
 
 /* --- replicas ------------------------------------------------------------------------------- */
 
-/* This router names the replica ("host:port") from now on; a name that vanished is back. Returns
+/* This router names the replica ("host:port") from now on, also if the name had vanished. Returns
  * its index; ERR_RANGE: the name is empty or longer than NODE_NAME_MAX; ERR_FULL: the name waits
  * for a free slot and then comes into use by itself. `engine` counts if the type is unknown. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
-/* Its source removes the replica: no new requests from here, unless operators added the replica,
- * and other routers no longer count it as named by this router. No effect on a replica that this
- * router does not name. */
+/* `vanishing`: the replica's source removed it. This router sends no new requests there, unless
+ * operators added the replica. Other routers no longer count the replica as named by this router.
+ * No effect on a replica that this router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
-/* This router no longer names the replica, which goes unless another router names it or operators
- * added the name. A waiting name goes too. */
+/* This router no longer names the replica. The replica goes unless another router names it or
+ * operators added the name. A name that waits for a slot goes too. */
 void node_router_unname(struct node_router *r, struct slice name);
 /* True if an operator removed the replica of that name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
@@ -173,16 +182,17 @@ unsigned node_router_replica_count(const struct node_router *r);
 struct slice node_router_replica_name(const struct node_router *r, unsigned replica);
 /* The replica's row, read-only. */
 const struct node_replica *node_router_replica(const struct node_router *r, unsigned replica);
-/* Its answers use a coding that the router cannot read, as long as the replica is in use. */
+/* The replica's answers use a content coding that the router cannot read. Holds while the replica
+ * is in use. */
 void node_router_replica_packs_set(struct node_router *r, unsigned replica);
 enum node_health node_router_replica_health(const struct node_router *r, unsigned replica);
-/* True if the replica failed lately, with no answer begun since: avoided if others will do
- * (node/replica/standing.h). */
+/* True if the replica failed lately, with no answer begun since. Such a replica is avoided if
+ * others can be chosen (node/replica/standing.h). */
 bool node_router_replica_backing_off(const struct node_router *r, unsigned replica,
                                      uint64_t now_ms);
 enum node_engine node_router_replica_engine(const struct node_router *r, unsigned replica);
 void node_router_replica_engine_set(struct node_router *r, unsigned replica, enum node_engine e);
-/* Its answers show this type of engine: node_replica_engine_found(). */
+/* The replica's answers show this type of engine: see node_replica_engine_found(). */
 bool node_router_engine_found(struct node_router *r, unsigned replica, enum node_engine e);
 /* An operator drains the replica for all routers, or ends the drain. */
 void node_router_replica_drain(struct node_router *r, unsigned replica, bool draining);
@@ -192,9 +202,9 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever the configurations say */
 };
-/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: the name waits for room; ERR_FULL:
- * no room even to wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no change.
- * `engine` counts for a new replica. */
+/* Returns the index. ERR_RANGE as node_router_name(); ERR_AGAIN: the name waits for a slot;
+ * ERR_FULL: too many names wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no
+ * change. `engine` counts for a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* The replica of the address: itself, except for a data-parallel rank (node/replica/rank.h).
@@ -202,12 +212,12 @@ MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
 unsigned node_router_server(const struct node_router *r, unsigned replica);
 /* The number of the rank; -1: not a rank. */
 MUST_USE int node_router_rank(const struct node_router *r, unsigned replica);
-/* The metrics of each rank of an address: after node_router_scraped(). `count` below 2: no
- * ranks. */
+/* The metrics of each rank of an address were read. Call after node_router_scraped(). `count` below
+ * 2: the address has no ranks. */
 void node_router_ranks_scraped(struct node_router *r, unsigned server,
                                const struct node_scrape *ranks, unsigned count, uint64_t now_ms);
-/* The engine at that address has emptied its cache: this router, and all others, forget its
- * believed contents, as after a restart. */
+/* The engine at that address has emptied its cache. All routers forget its believed contents, as
+ * after a restart. */
 void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
 /* True if the replica is known to serve the model, by its list or by an answer. */
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
@@ -232,7 +242,7 @@ void node_router_replica_full(struct node_router *r, unsigned server, bool full)
 /* A health check ended. */
 void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* Its health check says no: the replica is avoided until a check says yes. */
+/* The replica's health check says no: the replica is avoided until a check says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
 /* An answer said that the engine is dead. The replica is avoided until its health check says yes,
  * and the other routers learn of it. */
@@ -248,22 +258,24 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
  * Returns true if that happened. */
 bool node_router_scraped(struct node_router *r, unsigned replica, const struct node_scrape *s,
                          uint64_t now_ms);
-/* The models that each replica serves; by the row of an address (node_router_server()). */
+/* The table of the models that each replica serves. Its rows are addresses
+ * (node_router_server()). */
 struct node_models *node_router_model_table(const struct node_router *r);
 /* Sets the replica's models, base names and adapters, in place of the last list. Until the first
  * call a replica is believed to serve everything (node/replica/model.h). */
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
-/* Sets its context length in tokens by its list of models, and by SGLang's /server_info; 0: not
- * reported. A label takes precedence over both. Returns true if the list showed another length
- * before. */
+/* Sets the replica's context length in tokens, as its list of models or SGLang's /server_info
+ * reports it; 0: not reported. A label takes precedence over both. Returns true if the list showed
+ * another length before. */
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
-/* The context length by all of that; 0: unknown. */
+/* The replica's context length from its label or these reports; 0: unknown. */
 uint32_t node_router_context(const struct node_router *r, unsigned replica);
 /* The replica reported that the request exceeds its context. Says if another replica that serves
- * the request, up or not, has a longer one. MAYBE: one of the two lengths is not known. IF_ANEW:
- * none had when it last listed its models, but one that is up may list another length by now. */
+ * the request, up or not, has a longer one. MAYBE: one of the two lengths is not known. IF_ANEW: no
+ * other replica had one when it last listed its models, but one that is up may list another length
+ * by now. */
 enum node_longer { NODE_LONGER_NONE, NODE_LONGER_IF_ANEW, NODE_LONGER_MAYBE, NODE_LONGER_SURELY };
 enum node_longer node_router_longer(struct node_router *r, const struct node_request *request,
                                     unsigned replica, uint64_t now_ms);
@@ -271,7 +283,8 @@ enum node_longer node_router_longer(struct node_router *r, const struct node_req
  * fits the request. Then the context has changed, or was never that long. */
 bool node_router_context_doubted(const struct node_router *r, const struct node_request *request,
                                  unsigned replica);
-/* Before node_router_models(): the time when the replica was asked for that list. */
+/* Sets the time when the router asked the replica for its models. Call before
+ * node_router_models(). */
 void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t asked_ms);
 /* `stale`: its list may be from an engine that is gone. The replica is avoided if others will do,
  * until it has answered, or failed to answer, the question for its models. */
@@ -304,24 +317,26 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
                                 unsigned status);
 
 /* The replica served a client's request for the model: counts only for a replica without a list.
- * Only this router learns from this, and nothing from SGLang, which accepts any name. */
+ * Other routers do not learn of this. SGLang's answers teach nothing, because it accepts any
+ * name. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
-/* The replica denied a listed model, and another replica answered the request. */
+/* The replica denied a model that it lists, and the request was tried at another replica.
+ * `accepted`: that one answered the request; if not, it denied the model too. */
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
-/* This router's requests under way there, and signs from there (node/replica/health.h). Called a
- * few times a second. */
+/* Hands in this router's requests under way at the replica, and signs of life from there
+ * (node/replica/health.h). Called a few times a second. */
 void node_router_watched(struct node_router *r, unsigned replica, const struct node_watched *w,
                          uint64_t watchdog_ms, uint64_t now_ms);
-/* The reason for a stall: a rank's by its own signs, or by those of its process. */
+/* The reason for the replica's stall. A rank may be stalled by itself, or with its process. */
 enum node_stall node_router_replica_stall(const struct node_router *r, unsigned replica);
-/* The row of its process: borrowed until the next call that changes anything. */
+/* The row of the replica's process: borrowed until the next call that changes anything. */
 const struct node_replica *node_router_process(const struct node_router *r, unsigned replica);
 /* True for a rank that is stalled while its process is not. */
 bool node_router_rank_stalled(const struct node_router *r, unsigned replica);
 /* True if the engine is at work, by its tokens and counters. */
 bool node_router_replica_moves(const struct node_router *r, unsigned replica, uint64_t now_ms);
-/* Time of its last sign of work, to any router (node/replica/work.h): a rank's own, if its figures
- * report single steps. 0: never. */
+/* Time of the replica's last sign of work, to any router (node/replica/work.h). A rank has its own
+ * if its metrics report single steps. 0: never. */
 uint64_t node_router_replica_worked(const struct node_router *r, unsigned replica);
 /* True if its metrics report single steps. */
 bool node_router_replica_tells(const struct node_router *r, unsigned replica);
@@ -332,20 +347,20 @@ bool node_router_answer_lost(const struct node_router *r, unsigned replica, uint
  * none is up. */
 bool node_router_replica_awaited(const struct node_router *r, unsigned replica, uint64_t now_ms);
 /* True if the request would go to another replica, not in `excluded`, that is up and not avoided.
- * With `failing` that replica may be in a back-off or in slow start, or have no room yet for one
- * more request of this router. */
+ * With `failing` that replica may be in a back-off or in slow start, or may be full of this
+ * router's requests for now. */
 bool node_router_has_other(struct node_router *r, const struct node_request *request,
                            const struct node_replica_set *excluded, unsigned replica, bool failing,
                            uint64_t now_ms);
 
-/* True if a request that was booked there a while ago may still be sent there: the replica does not
- * leave. If the replica went down or came into trouble since, there is also no better one. */
+/* True if a request that was booked there a while ago may still be sent there: the replica is not
+ * leaving. If the replica went down or got into trouble since, there must also be no better one. */
 bool node_router_still_fits(struct node_router *r, const struct node_request *request,
                             const struct node_replica_set *excluded, unsigned replica,
                             uint64_t now_ms);
 
 /* True if at least one replica is up by a probe, not draining and not asleep. Before the first
- * probes the router uses the others all the same; an orchestrator should wait. */
+ * probes the router uses replicas all the same, but an orchestrator should wait. */
 bool node_router_ready(const struct node_router *r);
 
 /* --- one request ---------------------------------------------------------------------------- */
@@ -353,13 +368,16 @@ bool node_router_ready(const struct node_router *r);
 /* Chooses among the replicas that may serve the model and are not in `excluded` (or NULL), books
  * the work and records the prompt's checkpoints there. Replicas not probed yet are used only when
  * no healthy one is left, avoided ones only when no other is. If all are down, the replica that
- * failed least and was tried longest ago is chosen, if the settings allow this and the request
- * was sent to none before. ERR_NOT_FOUND: no replica serves the model. ERR_UNREACHABLE: some do,
- * none can be chosen now. ERR_AGAIN: all that would be considered are full
- * (replica_requests_max): there is room when a booking is released. An avoided replica is not
- * chosen instead. ERR_FULL: too many bookings. See enum node_company: ERR_EXISTS: other requests
- * are there now, but maybe not for long; ERR_LIMIT: they are, because only one replica is left,
- * which is in use.
+ * failed least and was tried longest ago is chosen, if the settings allow this and the request was
+ * sent to none before.
+ *
+ * - ERR_NOT_FOUND: no replica serves the model.
+ * - ERR_UNREACHABLE: some do, but none can be chosen now.
+ * - ERR_AGAIN: all that would be considered are full (replica_requests_max). There is room when a
+ *   booking is released. An avoided replica is not chosen instead.
+ * - ERR_FULL: too many bookings.
+ * - ERR_EXISTS: no replica has the required company (enum node_company) now, but one may soon.
+ * - ERR_LIMIT: none will have it soon, because only one replica is left, which is in use.
  *
  * The checkpoints stay recorded if the request then fails to reach the engine. That is a small
  * error: the next predictions correct the belief, and a probe that finds the port refused forgets
@@ -367,7 +385,8 @@ bool node_router_ready(const struct node_router *r);
 MUST_USE int node_router_place(struct node_router *r, const struct node_request *request,
                                const struct node_replica_set *excluded, uint64_t now_ms,
                                struct node_decision *out);
-/* The same for traffic without a prompt: least requests in flight, nothing recorded. */
+/* Places a request without a readable prompt at the replica with the fewest requests in flight.
+ * Records nothing. Errors as node_router_place(). */
 MUST_USE int node_router_place_by_load(struct node_router *r, const struct node_request *request,
                                        const struct node_replica_set *excluded, uint64_t now_ms,
                                        struct node_decision *out);
@@ -392,14 +411,15 @@ struct node_client {
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);
-/* The same for display: for the kind of client that asked for this model last. Keeps nothing. */
+/* The rendering for display: that of the kind of client that asked for this model last. Stores
+ * nothing. */
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out);
 
 /* The first byte of the answer's body with work (the first token): prefill is released, and the
  * router learns from its duration. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
-/* The engine frees the prompt's blocks now, so this is their last use: they are recorded again if a
- * generation began since the choice, and the answer began. Before node_router_finish(), for a
+/* The engine frees the prompt's blocks now, so this is their last use. They are recorded again if a
+ * generation began since the choice, and the answer began. Call before node_router_finish(), for a
  * request that the engine computed and that did not break. */
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
                       uint64_t now_ms);
@@ -421,12 +441,12 @@ void node_router_error(struct node_router *r, unsigned replica, enum node_error 
  * nothing. */
 enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
                                                 const struct node_rejection *x);
-/* For node_rejection.model. */
+/* The model's hash for node_rejection.model. */
 uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request);
 /* The rejection goes to its client, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
-/* Another replica is asked now, or the result is known. Each call with true is followed by one with
- * false. */
+/* `open`: another replica is asked now. If false, the result is known. Each call with true is
+ * followed by one with false. */
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open);
 /* Another replica accepted the same bytes. Returns true if the replica is now avoided for that
  * kind, and was not before. */
@@ -464,8 +484,8 @@ struct node_standing node_router_replica_standing(const struct node_router *r, u
 MUST_USE int node_router_replicas_json(struct node_router *r, uint64_t now_ms, struct buf *out);
 /* The comparison of the policy with a plain one (shadow.h). */
 const struct node_shadow *node_router_shadow(const struct node_router *r);
-/* Writes the same as a member of an object, or nothing if neither shadow mode nor control was on
- * since the start. */
+/* Writes that comparison as a member of an object, or nothing if neither shadow mode nor control
+ * was on since the start. */
 void node_router_shadow_write(const struct node_router *r, const char *key, uint64_t now_ms,
                               struct json_writer *w);
 /* Metrics of replicas, predictions, models and the index. */

@@ -24,25 +24,28 @@
 /* The replicas that serve a request's model, by the rows of their addresses. */
 struct node_servers {
     struct node_replica_set surely; /* known to serve the model, or its base */
-    struct node_replica_set may;    /* these, and those that may */
-    struct node_replica_set asked;  /* those to ask now */
+    struct node_replica_set may;    /* known to serve the model, or may serve it */
+    struct node_replica_set asked;  /* to be asked for the model now */
 };
 
 /* Evidence from other routers that a replica is in use (node/route/share.c has the transitions). */
 enum node_naming_state {
     NODE_NAMING_NONE,        /* no other router ever named or used the replica */
-    NODE_NAMING_LOST,        /* no router does any more */
+    NODE_NAMING_LOST,        /* no router names or uses the replica any more */
     NODE_NAMING_NAMED,       /* another router names it. The replica is in use from this state on,
                               * and *held* from the next on: no living router names it. */
     NODE_NAMING_LENT,        /* another router uses the replica, and nothing else is known */
-    NODE_NAMING_AWAY,        /* the last namer no longer reports, or did not for a while */
-    NODE_NAMING_LENDER_AWAY, /* the same for the router that used the replica */
+    NODE_NAMING_AWAY,        /* the last router that named it no longer reports, or is back without
+                              * the name */
+    NODE_NAMING_LENDER_AWAY, /* the last router that used it no longer reports, or is back and does
+                              * not use the replica */
 };
 struct node_naming {
     enum node_naming_state state;
-    uint64_t router;    /* that last named or used it */
-    uint64_t silent_ms; /* since when that router is back without naming it; 0: not back */
-    uint64_t down_ms;   /* since when its probes fail; 0: they do not */
+    uint64_t router;    /* router that last named or used the replica */
+    uint64_t silent_ms; /* time since which that router is back without naming the replica; 0: not
+                         * back */
+    uint64_t down_ms;   /* time since which the replica's probes fail; 0: they do not */
 };
 static inline bool node_naming_in_use(const struct node_naming *n)
 {
@@ -56,40 +59,44 @@ static inline bool node_naming_held(const struct node_naming *n)
 /* KV-cache events: kv_events.c. */
 enum { NODE_EVENTS_TOLD_BUCKETS = 16384, NODE_EVENTS_TOLD_WAYS = 4 };
 struct node_events_bucket {
-    uint64_t id_stamp[NODE_EVENTS_TOLD_WAYS]; /* low 48 bits of a checkpoint, low 16 bits of the
-                                               * time of its tiding */
-    uint32_t next;                            /* next to replace */
+    uint64_t id_stamp[NODE_EVENTS_TOLD_WAYS]; /* low 48 bits of a checkpoint's id, then 16 bits of
+                                               * the time of its tiding */
+    uint32_t next;                            /* entry to replace next */
 };
 struct node_events {
-    struct node_events_user user;    /* zeroes: no reader here */
-    bool any;                        /* some replica's events are live, */
-    bool others;                     /* read by another router, which gets tidings */
-    bool can_ask;                    /* some that are live are a vLLM's */
+    struct node_events_user user;    /* the reader's callbacks; zeroes: no reader here */
+    bool any;                        /* some replica's events are live */
+    bool others;                     /* other routers read live events, so they get tidings */
+    bool can_ask;                    /* some vLLM replica's events are live */
     struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL until some are live */
-    uint64_t passed_over;            /* tidings of others that said nothing here */
+    uint64_t passed_over;            /* other routers' tidings that were invalid or about an unknown
+                                      * replica */
 };
 
 /* This router's state of a slot, in addition to the engine's (struct node_replica). Zeroed for each
  * name. */
 struct node_slot {
-    struct node_naming naming; /* by other routers: share.c */
+    struct node_naming naming; /* evidence from other routers: share.c */
     bool adopted; /* named by this router because its own sources have not answered yet: share.c */
     unsigned ranks_read; /* ranks in the metrics that this router read; 0: none. ranks.c */
 
     /* Restarts: restarts.c, share.c */
-    uint32_t rkey_scraped, rkey_probed; /* the cache at the last scrape, at the last good probe */
+    uint32_t rkey_scraped, rkey_probed; /* rkey of the cache at the last scrape, and at the last
+                                         * good probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
     struct node_fading placed_tokens; /* prompt tokens placed by this router lately (due.c) */
     struct {                          /* KV-cache events: kv_events.c, share.c */
-        bool live;                    /* this router reads them, and they count, */
+        bool live;                    /* this router reads the replica's events, and they count */
         enum node_reads reads;
         uint64_t stored;     /* answers of this router that the engine must have stored blocks of */
-        uint32_t rkey_heard; /* the cache with live events by another router's report; 0: none, */
-        uint32_t floor_heard; /* and the age of recent evictions there */
+        uint32_t rkey_heard; /* rkey of the cache with events live at another router; 0: none */
+        uint32_t floor_heard; /* oldest generation evicted lately there, by that router's report; 0:
+                               * none */
         struct node_events_floor {
-            uint32_t now, before; /* the oldest generation, in this turn and the last; 0: none */
-            uint64_t turn;        /* of the last eviction */
+            uint32_t now, before; /* oldest generation evicted in this turn, and in the last; 0:
+                                   * none */
+            uint64_t turn;        /* turn of the last eviction */
         } floor;
     } events;
 
@@ -103,13 +110,14 @@ struct node_slot {
     uint64_t used_ms;      /* last time when this router placed a request, or others had some there;
                             * 0: never */
     uint64_t guessed_ms;   /* last choice on a guess; 0: never */
-    uint32_t adapter_last; /* last used by this router there; 0: none */
-    uint32_t adapter_uses; /* by this router; begins again at CRDT_LOAD_USES_MAX */
-    uint32_t adapter_uses_heard; /* sum of the same of all others */
+    uint32_t adapter_last; /* adapter that this router used last there; 0: none */
+    uint32_t adapter_uses; /* uses of adapters by this router; begins again at CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses_heard; /* sum of adapter_uses that the other routers report */
 
     /* Counted since the name has the slot, whether in use or not: book.c, learning.c */
     uint64_t chosen;
-    uint64_t prompt_tokens, cached_tokens; /* of these: estimated, predicted */
+    uint64_t prompt_tokens, cached_tokens; /* sums over the chosen requests: estimated prompt
+                                            * tokens, predicted cached ones */
     uint64_t outcomes[NODE_OUTCOMES];
     uint64_t failed[NODE_ERRORS];
     uint64_t ttft_count;
@@ -123,16 +131,17 @@ struct node_router {
     struct node_shade *shade; /* loads in shadow mode; NULL: there never was any */
     struct prng prng;
     uint64_t turn;
-    struct node_state *state;               /* borrowed, */
-    const struct node_state_config *common; /* with its settings, */
-    struct crdt_state *crdt;                /* and its parts, until the state is rewound */
+    struct node_state *state;               /* borrowed */
+    const struct node_state_config *common; /* settings of `state` */
+    struct crdt_state *crdt;                /* part of `state`, as is the index, until the state is
+                                             * rewound */
     struct crdt_index *index;
-    uint32_t generation; /* of the index, at the last marking of beliefs as stale */
+    uint32_t generation; /* generation of the index when all beliefs were last marked as stale */
     struct node_adapters *adapters;
-    uint64_t now_ms;         /* at the last call that said the time */
-    uint64_t adapters_taken; /* version of the loads */
-    /* Each router's last report of a replica, so that each use counts once. Two that share a place
-     * count some uses twice. */
+    uint64_t now_ms;         /* time of the last call that had one */
+    uint64_t adapters_taken; /* version of the load reports that `adapters` includes */
+    /* Hash of each router's last report about a replica, so that each use counts once. If two pairs
+     * of router and replica share an entry, some uses count twice. */
     uint32_t adapters_told[4096];
     struct node_models *models;
     struct node_bookings *bookings;
@@ -141,45 +150,47 @@ struct node_router {
     struct node_decay decay;
     uint64_t ticked_ms;
     uint64_t decisions[NODE_REASONS];
-    uint64_t unroutable;     /* first attempts without a replica, */
-    uint64_t first_attempts; /* and with one */
+    uint64_t unroutable;     /* first attempts that found no replica */
+    uint64_t first_attempts; /* first attempts that found one */
     uint64_t last_resorts;   /* choices of a replica that is down, because all are */
 
     void (*watch)(void *context, unsigned replica, bool present);
     bool (*watch_forgotten)(void *context, unsigned replica);
     void *watch_context;
-    const struct node_replication *names; /* of routers, and round trips; NULL: unknown */
-    const struct discover *sources;       /* NULL: none */
+    const struct node_replication *names; /* source of routers' names and round trips; NULL:
+                                           * unknown */
+    const struct discover *sources;       /* sources of replicas; NULL: none */
     /* Versions (crdt/registry.h, crdt/reports.h) that were taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
     uint64_t learned_ms;                 /* last report of learned figures */
-    bool apart;                          /* routers are on several machines, for good */
+    bool apart;                          /* routers are on several machines; stays true */
     bool starts_wait;                    /* start times were read before this router had joined */
     bool adopts;                         /* some replica is adopted (node/route/share.c) */
     bool names_held;                     /* some replica is in use without a living namer */
-    struct node_replica_set touched;     /* load or sight may be other than reported */
-    struct node_replica_set lined;       /* replicas that may have prefill going on */
+    struct node_replica_set touched;     /* replicas with a load or sight that may differ from the
+                                          * last report */
+    struct node_replica_set lined;       /* replicas that may have prefill under way */
     struct node_replica_set backing_off; /* replicas with reports that change by time alone */
 
     /* Living routers: their number, and the place of this one in their order. */
     unsigned routers, place;
-    uint16_t places[NODE_REPLICAS_MAX]; /* of replicas in use, in the order of their hashes */
-    unsigned placed;                    /* their number */
+    uint16_t places[NODE_REPLICAS_MAX]; /* each used replica's place in the order of hashes */
+    unsigned placed;                    /* number of replicas in that order */
     struct node_fading placed_s;        /* work that this router placed, until others hear of it */
     double unseen_ms;                   /* approximate age of the knowledge of others' work */
 
     unsigned kept; /* number of requests that replicas are kept for, which may be poison */
     unsigned replica_count;
-    struct node_replica *replicas; /* NODE_REPLICAS_MAX, */
-    struct node_slot *slots;       /* NODE_REPLICAS_MAX too */
+    struct node_replica *replicas; /* NODE_REPLICAS_MAX rows */
+    struct node_slot *slots;       /* NODE_REPLICAS_MAX rows */
     bool fleet_stale;              /* something was learned since the beliefs were set */
     uint64_t fleet_ms;             /* time of the last change of the beliefs */
 
-    struct node_decisions *decisions_kept; /* NULL: none */
+    struct node_decisions *decisions_kept; /* the last decisions; NULL: none are kept */
 
     uint32_t context_least; /* least of the known context lengths, in tokens; 0: none */
 
-    bool engines_tell_usage;   /* all of them */
+    bool engines_tell_usage;   /* all engines report the usage of streams on request */
     struct node_ratio restore; /* cost of a token from a tier, in tokens that could be computed */
 
     struct node_followers followers;
@@ -190,25 +201,27 @@ struct node_router {
         struct crdt_learned learned;
     } * recalled; /* by slot; NULL: none */
 
-    struct node_reject_clients clients; /* with rejected requests */
+    struct node_reject_clients clients; /* clients with rejected requests */
 
     /* Scratch of one decision. */
     struct node_deepest {
         uint64_t id;   /* of the prompt's last checkpoint that some candidate has; 0: none */
-        double blocks; /* up to that checkpoint */
+        double blocks; /* blocks of the prompt up to that checkpoint */
     } deepest;
     struct node_candidate candidates[NODE_REPLICAS_MAX];
-    struct node_under_way under_way[NODE_REPLICAS_MAX]; /* at each of these */
+    struct node_under_way under_way[NODE_REPLICAS_MAX]; /* the load at each candidate */
     unsigned candidate_count;
     bool has_costs;                   /* the inputs of costs are known */
     struct node_servers servers;      /* of the request's model */
     struct node_replica_set guesses;  /* candidates that would be a guess */
     bool rejected_any;                /* some replica is avoided for this request because of
                                        * rejections */
-    struct node_replica_set rejected; /* of requests that others accept: these */
+    struct node_replica_set rejected; /* these replicas, if any */
     uint32_t floors[NODE_REPLICAS_MAX];
-    uint16_t lengths[NODE_REPLICAS_MAX];     /* points of the prompt's start; 0 for chunks */
-    uint32_t held_blocks[NODE_REPLICAS_MAX]; /* of the prompt: at its start, or of its chunks */
+    uint16_t lengths[NODE_REPLICAS_MAX];     /* matching points of the prompt's start; 0 for
+                                              * chunks */
+    uint32_t held_blocks[NODE_REPLICAS_MAX]; /* matching blocks, at the prompt's start or of its
+                                              * chunks */
     uint32_t generations[NODE_REPLICAS_MAX];
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
     struct chain shadow_chain;
@@ -221,28 +234,28 @@ struct node_size {
     unsigned model; /* row */
     double prompt_tokens;
     double output_tokens;
-    double block_tokens;      /* of a block of its text, */
-    double mean_block_tokens; /* and of any block */
-    double medium_tokens;     /* mean of an image, sound or film; 0: none */
+    double block_tokens;      /* tokens per block of the prompt's text */
+    double mean_block_tokens; /* tokens per block of any content */
+    double medium_tokens;     /* mean tokens of an image, sound or film; 0: none */
     uint32_t adapter;         /* 0: none */
-    bool adapter_held;        /* by some candidate */
+    bool adapter_held;        /* some candidate has the adapter */
 };
 
-/* Moves the index to the present generation, and marks the beliefs for a recount. */
+/* Moves the index to the present generation, and marks all beliefs as stale if that changed. */
 void node_router_clock(struct node_router *r, uint64_t now_ms);
 
 /* --- rows.c --- */
 
 struct node_replica *node_router_replica_at(const struct node_router *r, unsigned replica);
-/* The row of its process: for a rank the row of its address, else its own. */
+/* The row of the replica's process: a rank's address, or the replica itself. */
 struct node_replica *node_router_process_at(const struct node_router *r, unsigned replica);
 static inline struct node_slot *node_router_slot(const struct node_router *r,
                                                  const struct node_replica *k)
 {
     return &r->slots[k - r->replicas];
 }
-/* True if a decision may consider the row: the row stands for itself, its process is one of
- * `serving`, and neither is excluded. */
+/* True if a decision may consider the row: the request takes such a row (a rank or an address), the
+ * row's process is one of `serving`, and neither is excluded. */
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
                           const struct node_request *request,
@@ -260,14 +273,15 @@ static inline void node_router_ranks_inherit(struct node_router *r)
     r->fleet_stale |= node_ranks_inherit(r->replicas, r->replica_count);
 }
 
-/* All routers' name of a replica that this router calls so; a new name is in `out`, of
- * NODE_NAME_MAX bytes. And the reverse, for a replica of this router. */
+/* The first gives the name that all routers use for a replica with this name here; a new name is
+ * written to `out`, of NODE_NAME_MAX bytes. The second is the reverse, for a replica of this
+ * router. */
 struct slice node_router_shared_name(const struct node_router *r, struct slice name, char *out);
 struct slice node_router_source_name(const struct node_router *r, struct slice name);
 
 /* --- state.c, replicas.c --- */
 
-/* Something of the replica changed that is reported to the others. */
+/* A fact about the replica changed that this router reports to the others. */
 static inline void node_router_touch(struct node_router *r, unsigned replica)
 {
     node_replica_set_add(&r->touched, replica);
@@ -275,36 +289,36 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 /* Reports the replica's health by probes, for the order in which names get slots
  * (crdt/registry.h). */
 void node_router_saw(struct node_router *r, unsigned replica);
-/* node_load_advance, which may change the load by itself. */
+/* Calls node_load_advance(). If the load changed, it will be reported. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
-/* The others' requests in flight, if changed; at one replica or at all. */
+/* Takes in the load that other routers report: at one replica, or at all if any report changed. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
-/* The replica has come into use. */
+/* Takes in the replica's figures of an earlier life, if any. Called when it comes into use. */
 void node_router_recalled_take(struct node_router *r, unsigned replica);
-/* The others' reports about its cache, which correct the belief here too. */
+/* Takes in the other routers' reports about the replica's cache, which correct the belief here. */
 void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms);
-/* The state was replaced. */
+/* Takes over the parts of the shared state, at the start and after the state was replaced. */
 void node_router_state_take(struct node_router *r);
 /* True if the replica's address means the same here as at the routers that name it. */
 bool node_router_may_use(const struct node_router *r, unsigned slot);
 /* The registry's row of a replica; NULL: its name is forgotten, or missing. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
-/* The operators' wish in that row, REMOVED if there is no row; and true if this router names the
+/* The operators' wish in that row; REMOVED if there is no row. And true if this router names the
  * replica. */
 enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
 bool node_router_is_ours(const struct node_router *r, unsigned replica);
-/* Its cache is a new, empty one. */
+/* The replica's cache is a new, empty one. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
-/* The replica table follows the registry. */
+/* Updates the replica table from the registry. */
 void node_router_registry_take(struct node_router *r);
 /* Updates the replicas in use by the present registry; calls the watcher for changes. */
 void node_router_presence_update(struct node_router *r);
 void node_router_presence_check(const struct node_router *r);
-/* Notes if routers have been met on other machines; then replicas of the loopback or a link get the
- * name of their router (rows.c). */
+/* Checks if routers have been met on other machines. If so, replicas on the loopback or a
+ * link-local address get the name of their router (rows.c). */
 void node_router_apart_follow(struct node_router *r);
-/* Slots of forgotten names on which nothing hangs any more are given back. */
+/* Frees the slots of forgotten names that nothing refers to any more. */
 void node_router_slots_leave(struct node_router *r);
 /* Sets the labels of a replica, in place of the former ones. Only this router uses them: labels are
  * not reported to others. */
@@ -312,13 +326,13 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
 
 /* --- ranks.c --- */
 
-/* Names those that there are. Once a second. */
+/* Names the ranks that exist and unnames others. Called once a second. */
 void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- held.c --- */
 
-/* The counters of the replica's believed cache: of prompts that went there, or that the router's
- * own policy would have sent there. */
+/* The index's counters for the replica's believed cache: of prompts sent there. In shadow mode's
+ * look-ups, of prompts that the router's own policy would have sent there. */
 static inline struct crdt_index_ring node_router_ring(const struct node_router *r, unsigned k)
 {
     return crdt_index_ring_part(r->index, k, r->shadow_of != NULL);
@@ -329,19 +343,19 @@ double node_router_block_tokens(const struct node_replica *replica);
 /* Recounts the believed contents if something has changed, so that operators see what a request
  * would find (node_router_evaluate()). */
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms);
-/* Asks for the memory that node_router_match() reads first, while there is other work to do. */
+/* Prefetches the memory that node_router_match() reads first, while there is other work to do. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
 /* The prompts that share their first blocks share this key. */
 uint64_t node_router_prefix_key(const struct chain *chain);
-/* Looks the prompt up in the index, for all replicas: lengths and generations. Beliefs are counted
- * again first: a request without a chain needs that, too. */
+/* Looks the prompt up in the index, for all replicas: lengths and generations. Recounts stale
+ * beliefs first, also for a request without a chain, which needs them too. */
 void node_router_match(struct node_router *r, const struct node_request *request);
 /* After the look-up: one replica's believed part of the prompt. */
 struct node_holding {
-    double blocks;           /* of the index, believed to be cached */
-    double matched_tokens;   /* the same as tokens of the prompt */
-    double cached_tokens;    /* expected from the engine, */
-    double tier_tokens;      /* part of these in a tier behind its own memory */
+    double blocks;           /* blocks of the index that are believed to be cached */
+    double matched_tokens;   /* the prompt's tokens in these blocks */
+    double cached_tokens;    /* cached tokens that the engine is expected to find */
+    double tier_tokens;      /* cached tokens in a tier beyond the engine's own memory */
     double displaced_tokens; /* other tokens, still needed, that the prompt would evict */
 };
 struct node_holding node_router_holding(const struct node_router *r, unsigned k,
@@ -360,15 +374,16 @@ void node_router_record(struct node_router *r, const struct chain *chain,
 /* The request ended. `computed`: its prompt was computed, as far as known; else the prompt was
  * rejected or given up, and its new blocks do not count. */
 void node_router_recorded_end(struct node_router *r, const struct node_work *work, bool computed);
-/* Its metrics were read: takes over their figures of evictions. */
+/* The replica's metrics were read: learns the cache size from their figures of evictions. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms);
 
-/* The oldest generation of which most is believed to be there. */
+/* The oldest generation that is believed to be mostly present. */
 uint32_t node_router_belief_floor(struct node_router *r, unsigned k);
 
 /* --- kv_events.c --- */
 
-/* True if the replica's events are live, and are of the caches that are looked at. */
+/* True if the replica's events are live and describe the caches in question. Shadow mode's caches
+ * have no events. */
 static inline bool node_router_has_events(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
@@ -386,23 +401,23 @@ static inline uint32_t node_router_events_floor(const struct node_router *r, uns
         return s->events.floor_heard;
     return f->before > 0 && f->before < f->now ? f->before : f->now;
 }
-/* One word: the source of the belief about its cache: its events; its size, corrected by answers or
- * counters; or only the recorded prompts. */
+/* The source of the belief about the replica's cache. "events"; "answers": its size, corrected by
+ * answers or counters; "inferred": only the recorded prompts. */
 const char *node_router_cache_source(const struct node_router *r, unsigned k);
-/* The replicas with live events may have changed. */
+/* Call when replicas may have got or lost live events. */
 void node_router_events_follow(struct node_router *r);
 /* A prompt was recorded for some replica. */
 void node_router_events_recorded(struct node_router *r, const struct chain *chain);
-/* An answer ended, and this is what is known of its tokens. */
+/* An answer ended with this usage. */
 void node_router_events_answered(struct node_router *r, const struct node_booking_entry *e,
                                  const struct node_usage *usage, bool well, uint64_t now_ms);
-/* The shared state was replaced. */
+/* Asks the shared state for tidings, after the state or the reader was replaced. */
 void node_router_events_hear(struct node_router *r);
 
 /* --- rendering.c --- */
 
-/* A watched kind adopts others' renderings even without requests, so that its prompts are recorded
- * the way the others read them. */
+/* Adopts the other routers' renderings for watched kinds of clients, even without requests, so that
+ * prompts are recorded the way other routers read them. Called once a second. */
 void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
 /* Notes, for all routers, that the replica is sent the prompt's late system messages, and whether
  * they are new to the replica. */
@@ -414,7 +429,7 @@ void node_router_rendering_learn(struct node_router *r, const struct node_work *
 /* --- health.c --- */
 
 /* If all are down, the replica to try becomes the only candidate. ERR_UNREACHABLE: none, or none
- * may be tried; ERR_AGAIN: all of them are at their limit. */
+ * may be tried; ERR_AGAIN: all that may be tried are at their limit. */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request,
                                      const struct node_replica_set *excluded);
@@ -424,7 +439,7 @@ MUST_USE int node_router_last_resort(struct node_router *r, const struct node_re
 /* Finds the replicas that are avoided for this request because of rejections: r->rejected. */
 void node_router_reject_find(struct node_router *r, const struct node_replica_set *serving,
                              const struct node_request *request, uint64_t now_ms);
-/* True if this replica is one of them. After the call above. */
+/* True if this replica is avoided for the request. Call after node_router_reject_find(). */
 static inline bool node_router_reject_avoids(const struct node_router *r, unsigned server)
 {
     return r->rejected_any && node_replica_set_has(&r->rejected, server);
@@ -434,27 +449,28 @@ static inline bool node_router_reject_avoids(const struct node_router *r, unsign
 bool node_router_reject_within(const struct node_router *r, unsigned server);
 /* True if the replica rejects, and is avoided for that. */
 bool node_router_reject_is_avoided(const struct node_router *r, unsigned server);
-/* All reasons against a replica, for this request too (node/replica/standing.h). After
+/* All reasons against a replica, for this request too (node/replica/standing.h). Call after
  * node_router_reject_find(). */
 unsigned node_router_against(const struct node_router *r, unsigned replica, uint64_t now_ms);
 
 /* --- ties.c --- */
 
-/* The order of replicas and routers, which shares follow. Once a second. */
+/* Sets the order of replicas and routers, from which the shares follow. Called once a second. */
 void node_router_shares_find(struct node_router *r);
 /* The place of the router that has the replica in its share now; the number of routers: none. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
-/* This one placed so much work. */
+/* Adds to the work that this router placed lately. */
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
-/* Work that the others may have placed since their last reports: as much as this router, each. */
+/* Estimates the work that other routers may have placed since their last reports: each as much as
+ * this router. */
 double node_router_unseen_s(const struct node_router *r);
 
 /* --- adapters.c --- */
 
 /* The adapter of the request; 0: none. */
 uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request);
-/* Reports of other routers were joined: takes in what they used. At once, for a report has the last
- * adapter alone. */
+/* Other routers' reports were joined: takes in the adapters that they used. Called at once, because
+ * a report names only the last adapter. */
 void node_router_adapters_joined(struct node_router *r);
 /* The cost of using the adapter there (node/route/cost.h). */
 struct node_adapter_cost {
@@ -463,7 +479,7 @@ struct node_adapter_cost {
 };
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms);
-/* True if some candidate has the adapter in a slot. */
+/* True if some candidate has the adapter in a slot. 0: false. */
 bool node_router_adapter_held(const struct node_router *r, uint32_t adapter);
 /* A request for the adapter is placed there, until node_adapters_release(). */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
@@ -474,18 +490,19 @@ void node_router_adapters_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- restarts.c --- */
 
-/* After the join: start times read before count from now on. */
+/* After the join: compares the start times that were read before. */
 void node_router_starts_take(struct node_router *r);
 
 /* --- serving.c --- */
 
-/* Sets r->servers, for the calls below. Asked are replicas that serve the model, or have neither
- * listed their models nor denied it. If there are none, SGLang is asked, which accepts any name;
- * else those that denied the model, in case that has changed. */
+/* Sets r->servers, for the calls below. The router asks replicas that serve the model, or have
+ * neither listed their models nor denied this one. If there are none, SGLang is asked, which
+ * accepts any name. If there is no SGLang either, the router asks those that denied the model, in
+ * case that has changed. */
 void node_router_servers_find(struct node_router *r, const struct node_request *request,
                               uint64_t now_ms);
-/* None of the set can be chosen: adds replicas that list and lately denied the model. False:
- * none. */
+/* Call if no replica of the set can be chosen: adds replicas that list the model but lately denied
+ * it. False: there are none. */
 bool node_router_denied_too(const struct node_router *r, const struct node_request *request,
                             struct node_replica_set *set);
 /* None of the asked replicas can be chosen. True if there is no reason to believe that a replica
@@ -497,16 +514,16 @@ bool node_router_is_unknown(const struct node_router *r, const struct node_reque
 bool node_router_may_come(const struct node_router *r, unsigned replica);
 /* Tokens of a request with its answer. All 0: fits every known context. */
 struct node_need {
-    uint32_t least; /* surely so many, */
-    uint32_t most;  /* and hardly more than these */
-    uint32_t over;  /* by an engine's report, more than these; 0: no report */
+    uint32_t least; /* tokens that the request surely has */
+    uint32_t most;  /* tokens that it hardly exceeds */
+    uint32_t over;  /* tokens that it exceeds by an engine's report; 0: no report */
 };
 struct node_need node_router_need(const struct node_router *r, const struct node_request *request);
 enum node_fit { NODE_FIT_NOT, NODE_FIT_MAYBE, NODE_FIT_UNKNOWN, NODE_FIT_WELL };
 enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
                               const struct node_need *need);
-/* Keeps only the replicas of the set that the request may fit. False: no change, since the request
- * fits all, or none that is present. */
+/* Keeps only the replicas of the set that the request may fit. False: no change, because the
+ * request fits all, or no replica that is present. */
 bool node_router_fit_keep(const struct node_router *r, const struct node_need *need,
                           struct node_replica_set *set);
 /* If some candidate lists the model, keeps those that are known to serve it, and those without a
@@ -516,9 +533,10 @@ void node_router_candidates_sure(struct node_router *r, const struct node_reques
 /* True if the replica (the server of its ranks) may serve the model only because it may serve any
  * model, while some candidate lists the name. */
 bool node_router_is_unsure(const struct node_router *r, unsigned server);
-/* Keeps the candidates that the request fits; else those of unknown context; else the longest. */
+/* Keeps the candidates that the request fits. If there are none, those of unknown context; if there
+ * are none of these either, the longest. */
 void node_router_candidates_fit(struct node_router *r, const struct node_need *need);
-/* Context lengths have changed. */
+/* Updates the least known context length after a change. */
 void node_router_contexts_follow(struct node_router *r);
 
 /* --- eligible.c, company.c --- */
@@ -527,18 +545,18 @@ void node_router_contexts_follow(struct node_router *r);
 MUST_USE int node_router_candidates_find(struct node_router *r, const struct node_request *request,
                                          const struct node_need *need,
                                          const struct node_replica_set *excluded, uint64_t now_ms);
-/* Keeps those with the company that the request requires. ERR_EXISTS: none now. ERR_LIMIT: none
- * soon either. */
+/* Keeps the candidates with the company that the request requires. ERR_EXISTS: none now. ERR_LIMIT:
+ * none soon either. */
 MUST_USE int node_router_candidates_by_company(struct node_router *r,
                                                const struct node_request *request, uint64_t now_ms);
 
 /* --- candidate.c --- */
 
-/* Until all that routers booked there is computed, at this rate. */
+/* Time until all prefill that routers booked there is computed, at this rate. */
 double node_router_queue_s(struct node_router *r, struct node_replica *replica, double rate,
                            uint64_t now_ms);
-/* Fills the candidates and what they hold of the prompt; with `costs` what node_router_choose()
- * computes costs from. Errors as node_router_place(). */
+/* Fills the candidates and what they hold of the prompt. `costs`: also fills the input from which
+ * node_router_choose() computes costs. Errors as node_router_place(). */
 MUST_USE int node_router_evaluate(struct node_router *r, const struct node_request *request,
                                   const struct node_need *need,
                                   const struct node_replica_set *excluded, bool costs,
@@ -559,15 +577,17 @@ void node_router_models_believe(struct node_router *r);
 
 /* --- decisions.c --- */
 
-/* Keeps what the policy decided, of the candidates as they are now. */
+/* Stores the policy's decision, with the candidates as they are now. */
 void node_router_decision_keep(struct node_router *r, const struct node_request *request,
                                const struct node_size *size, const struct node_policy *policy,
                                unsigned chosen, uint64_t now_ms, struct node_decision *out);
-/* In shadow mode the router's own policy would have chosen that replica for it. */
+/* Adds to a stored decision the replica `own`, which the router's own policy would have chosen in
+ * shadow mode. */
 void node_router_decision_shadow(struct node_router *r, uint64_t number, unsigned own);
 
-/* Members of an object: the conditions and (`costs`: known) the costs at a candidate: for decisions
- * to the microsecond; with `all` exactly and in more detail, for explain.c. */
+/* Writes a candidate's conditions and costs as members of an object. For decisions, costs are
+ * rounded to the microsecond, or null if not known (`costs`). With `all` they are exact and more
+ * detailed, for explain.c. */
 void node_candidate_write(const struct node_candidate *c, bool costs, bool all,
                           struct json_writer *w);
 

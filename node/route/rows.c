@@ -140,7 +140,8 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot)
 
 /* --- ranks and their processes --------------------------------------------------------------- */
 
-/* While a request is there the row of the address keeps its slot, and the rank that row. */
+/* Skips a rank with requests: until they end, its address's row keeps the slot, and the rank keeps
+ * that row. */
 void node_router_ranks_follow(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {

@@ -158,7 +158,7 @@ static bool may_guess(const struct node_slot *s, const struct node_request *requ
     return !request->no_guess && (s->guessed_ms == 0 || now_ms >= s->guessed_ms + GUESS_EVERY_MS);
 }
 
-/* If no replica lists the model, all that may serve it are equal. */
+/* True if some candidate lists the model. If none does, all that may serve it are equal. */
 static bool any_lists(const struct node_router *r)
 {
     for (unsigned i = 0; i < r->candidate_count; i++) {
@@ -243,12 +243,12 @@ bool node_router_model_away(const struct node_router *r, struct slice model)
 
 /* --- context length -------------------------------------------------------------------------- */
 
-/* Standard deviations by which an estimate may be too high, or too low. What is taken for too long
- * is not sent there as long as another replica will do, so that takes more. */
+/* Standard deviations by which an estimate may be too high, or too low. Leaving out a replica
+ * because a prompt is too long requires more certainty than preferring a longer context. */
 static const double surely_deviations = 3, likely_deviations = 2;
 
-/* A prompt has no more tokens than this for each byte (digits of old tokenizers have 1.4), and its
- * template no more than these. */
+/* Upper limits: tokens for each byte of a prompt (digits of old tokenizers have 1.4), and tokens of
+ * a chat template. */
 enum { TOKENS_PER_BYTE = 2, TEMPLATE_TOKENS = 512, TOKEN_ID_BYTES = 4 };
 
 uint32_t node_router_context(const struct node_router *r, unsigned replica)

@@ -87,7 +87,7 @@ static struct node_room_amount most_ran(const struct node_router *r)
     return most;
 }
 
-/* The size of a cache is learned from answers, so it is that of the caches that are. */
+/* Takes the cache size from the real belief: only that one learns from answers. */
 static void belief_follow(struct node_router *r, unsigned k)
 {
     struct crdt_index_ring ring = crdt_index_ring_part(r->index, k, true);

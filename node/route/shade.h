@@ -9,13 +9,13 @@
 #include "node/route/router_internal.h"
 
 /* Loads and believed caches as the router's own choices would have made them. A booking leaves the
- * line after its estimated time, and ends with its request. */
+ * queue after its estimated time, and ends with its request. */
 struct node_shade {
     struct node_bookings *bookings;
     struct node_load loads[NODE_REPLICAS_MAX];
-    struct node_room rooms[NODE_REPLICAS_MAX]; /* `ran` is of these loads */
+    struct node_room rooms[NODE_REPLICAS_MAX]; /* with `ran` from these loads */
     struct node_belief beliefs[NODE_REPLICAS_MAX];
-    struct node_shade_seen { /* at the last count of that belief */
+    struct node_shade_seen { /* the index's counters at the last count of that belief */
         uint32_t newest;
         uint64_t total;
     } seen[NODE_REPLICAS_MAX];
@@ -26,13 +26,14 @@ void node_shade_destroy(struct node_shade *s);
 /* The policy that routes the request. */
 const struct node_policy *node_router_routed_by(const struct node_router *r,
                                                 const struct node_request *request);
-/* Between the two, loads and believed caches are those that the router's own policy would have
- * made, and `request` names its prompt's checkpoints by ids apart. Other routers' work counts
- * evenly at the candidates of the last node_router_evaluate(). False: out of memory, and nothing
- * changed. */
+/* Between enter and leave, loads and believed caches are those that the router's own policy would
+ * have made, and `request` names its prompt's checkpoints by separate ids. Other routers' work
+ * counts evenly at the candidates of the last node_router_evaluate(). Enter returns false if out of
+ * memory; then nothing changed. */
 MUST_USE bool node_router_shadow_enter(struct node_router *r, struct node_request *request);
 void node_router_shadow_leave(struct node_router *r);
-/* The plain policy placed a request: finds, books and records the own policy's choice. */
+/* The plain policy placed a request: finds, books and records the choice of the router's own
+ * policy. */
 void node_router_shadow_place(struct node_router *r, const struct node_request *request,
                               uint64_t now_ms, const struct node_decision *placed);
 /* As node_router_first_byte(), node_router_used() and node_router_finish(). `usage`: as reported,
@@ -42,8 +43,8 @@ void node_router_shadow_used(struct node_router *r, const struct node_booking_en
                              const struct chain *chain);
 void node_router_shadow_ended(struct node_router *r, const struct node_booking_entry *e,
                               const struct node_usage *usage, bool computed, uint64_t now_ms);
-/* Counts what the index holds of either kind by itself, if shadow mode is on. Without memory, both
- * kinds count together. */
+/* In shadow mode, makes the index count the entries of both policies separately. If memory is
+ * short, they count together. */
 static inline void node_router_shadow_split(struct node_router *r)
 {
     if (r->config.shadow)

@@ -143,7 +143,7 @@ void node_shadow_write(const struct node_shadow *s, const char *policy, const ch
     json_put_cstr(w, "policy", policy);
     json_put_cstr(w, "plain_policy", plain);
     json_put_double(w, "control_share", control_share);
-    put_sums(w, "hour", &hour); /* in this mode */
+    put_sums(w, "hour", &hour); /* the last hour, in the present mode */
     put_sums(w, "shadow", &s->totals[NODE_SHADOW_ON]);
     put_sums(w, "control", &s->totals[NODE_SHADOW_CONTROL]);
     json_object_end(w);

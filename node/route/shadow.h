@@ -3,7 +3,7 @@
  *   shadow     The plain policy routes every request. The choice of the router's own policy is only
  *              counted: the cached tokens at its replica and the time to the first token there are
  *              predictions. Its believed caches and loads are those that it would have made:
- *              prompts are recorded at its choice as well, under ids apart (crdt/index.h).
+ *              prompts are recorded at its choice as well, under separate ids (crdt/index.h).
  *   control    The router's own policy routes requests, and the plain one a share of the
  *              conversations. Both sides are measured.
  *
@@ -16,18 +16,19 @@
 #include "base/chain.h"
 #include "base/json_write.h"
 
-enum { NODE_SHADOW_MINUTES = 60 }; /* of the last hour, kept one by one */
+enum { NODE_SHADOW_MINUTES = 60 }; /* minutes of the last hour, each with its own sums */
 
 enum node_shadow_mode { NODE_SHADOW_OFF, NODE_SHADOW_ON, NODE_SHADOW_CONTROL, NODE_SHADOW_MODES };
 enum node_shadow_side { NODE_SHADOW_PLAIN, NODE_SHADOW_POLICY, NODE_SHADOW_SIDES };
 
-/* Requests of one side, whose answers have ended. */
+/* Requests of one side with an ended answer. */
 struct node_shadow_counts {
     uint64_t requests;
-    uint64_t prompt_tokens; /* as the engine reported; predicted ones: estimated if not reported */
-    uint64_t cached_tokens; /* of these; only answers with both figures count in either */
-    uint64_t first_tokens;  /* streams with a first token, whose time was predicted as well */
-    double ttft_s;          /* sum over these */
+    uint64_t prompt_tokens; /* as the engine reported; if not reported, a prediction's own
+                             * estimate */
+    uint64_t cached_tokens; /* cached prompt tokens; only answers with both figures count */
+    uint64_t first_tokens;  /* streams with a first token and a predicted time of it */
+    double ttft_s;          /* sum of the times to these first tokens */
 };
 
 struct node_shadow_sums {
@@ -39,7 +40,7 @@ struct node_shadow {
     enum node_shadow_mode mode;
     struct node_shadow_sums totals[NODE_SHADOW_MODES]; /* since the start */
     struct node_shadow_minute {
-        uint64_t number; /* of the minute, from 1; 0: unused */
+        uint64_t number; /* the minute's number, from 1; 0: unused */
         struct node_shadow_sums sums;
     } minutes[NODE_SHADOW_MINUTES]; /* of the present mode */
 };
@@ -54,14 +55,14 @@ struct node_shadow_answer {
 const char *node_shadow_mode_text(enum node_shadow_mode mode);
 const char *node_shadow_side_text(enum node_shadow_side side);
 
-/* Another mode begins with an empty hour; totals go on. */
+/* Sets the mode. Another mode begins with an empty hour; totals go on. */
 void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode);
 /* `side` answered a request of the present mode. */
 void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
                      const struct node_shadow_answer *a, uint64_t now_ms);
 /* The policy would have sent a request elsewhere. */
 void node_shadow_moved(struct node_shadow *s, uint64_t now_ms);
-/* Adds sums, or takes earlier ones off later ones. */
+/* Adds `more` to sums, or subtracts `less` from them. */
 void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more);
 void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_shadow_sums *less);
 /* The sums of the present mode over the last hour. */
@@ -69,7 +70,7 @@ struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t n
 /* True if the plain policy routes the conversation, at every router alike. `share` is in 0..1. */
 bool node_shadow_is_control(uint64_t conversation, double share);
 
-/* Copies a prompt's checkpoints under ids apart. */
+/* Copies a prompt's checkpoints under separate ids. */
 void node_shadow_chain(struct chain *out, const struct chain *chain);
 
 /* An object: the mode, the sums of the last hour, and the totals of each mode. */

@@ -4,7 +4,7 @@
 #include "base/number.h"
 #include "node/route/shade.h"
 
-/* The booking at the own policy's choice; NULL: none. */
+/* The booking at the choice of the router's own policy; NULL: none. */
 static struct node_booking_entry *entry_of(const struct node_router *r,
                                            const struct node_work *work)
 {
@@ -22,7 +22,8 @@ void node_router_shadow_began(struct node_router *r, const struct node_work *wor
         DISCARD(node_room_ran(&r->shade->rooms[k], e->ran_at_first_byte));
 }
 
-/* Its slot may be another name's by now. */
+/* True if the prompt was recorded at a replica that is still in use. Its slot may be another name's
+ * by now. */
 static bool is_recorded(const struct node_router *r, const struct node_booking_entry *e)
 {
     return e->work.prompt_id != 0 && !r->replicas[e->work.replica].absent;

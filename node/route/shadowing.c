@@ -1,5 +1,5 @@
-/* The choice in shadow mode and with a control: the policy that routes a request, and beside it the
- * router's own. */
+/* The choice in shadow mode and with a control group: the policy that routes a request, and the
+ * choice that the router's own policy would make. */
 #include "base/err.h"
 #include "node/replica/constants.h"
 #include "node/route/shade.h"
@@ -41,7 +41,7 @@ static void record(struct node_router *r, const struct chain *chain, struct node
     work->prompt_id = chain->points[chain->length - 1].id;
 }
 
-/* Between enter and leave. */
+/* Called between node_router_shadow_enter() and node_router_shadow_leave(). */
 static int book(struct node_router *r, const struct node_candidate *own,
                 const struct node_size *size, const struct chain *chain, uint64_t now_ms,
                 struct node_booking *out)

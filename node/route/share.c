@@ -13,9 +13,10 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* To the others a router at that address is a replica that must not be used; they find out
- * themselves. The health of a rank is that of its address. Builds without ranks, or without
- * routers' own replicas, must not use such names: both have an '@'. */
+/* The health to report. To other routers, an address at which a router answers is a replica that
+ * must not be used; they find out themselves. The health of a rank is that of its address. Older
+ * builds without ranks, or without routers' own replicas, must not use such names, which have an
+ * '@'. */
 static enum node_health health_told(const struct node_replica *k)
 {
     bool other_kind = slice_find(node_replica_name(k), '@') < k->name_len && !k->absent;
@@ -77,8 +78,8 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     }
 }
 
-/* Answers that are not streamed leave the line by themselves: their gauges fall without an event.
- */
+/* Answers that are not streamed leave the queue by themselves: their gauges fall without an
+ * event. */
 static void lines_advance(struct node_router *r, uint64_t now_ms)
 {
     const unsigned count = r->replica_count;
@@ -139,8 +140,8 @@ enum word { WORD_NOTHING, WORD_REPORTS, WORD_USES };
 struct heard {
     const struct node_router *r;
     unsigned slot;
-    uint64_t rank;  /* of this router at the replica */
-    uint64_t last;  /* last known namer */
+    uint64_t rank;  /* this router's rank in the order at the replica */
+    uint64_t last;  /* the last known router that named or used the replica */
     uint64_t namer; /* a router that names the replica; 0: none */
     uint64_t user;  /* a router that uses the replica; 0: none */
     enum word last_word;
@@ -149,25 +150,26 @@ struct heard {
     struct node_heard learned;
     struct node_breaker_heard breaker;
     struct node_reject_heard reject;
-    unsigned waits;   /* requests of all without a token there */
-    bool found_still; /* by some router */
+    unsigned waits;   /* requests of all other routers that wait for a token there */
+    bool found_still; /* some router found the replica stalled */
     uint32_t events_floor;
-    bool events; /* some router says that its events are live */
+    bool events; /* some router reports that its events are live */
     struct node_turn turn, turn_events;
     struct {
         const struct crdt_learned *learned; /* NULL: no router reports its scrape */
         uint64_t router, rank;
         bool asleep;
-    } scraper; /* the first in the order of those that do */
+    } scraper; /* the first router, in the order, that reports a scrape */
 };
 
-/* The order of the routers at a replica, for what one of them does for all. The same at each. */
+/* The order of the routers at a replica, for what one router does for all. The order is the same at
+ * each router. */
 static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t router)
 {
     return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
-/* Some go before all others that read (enum node_reads). */
+/* Adds a router to the order of readers. Some go before all others (NODE_READS_AHEAD). */
 static void add_reader(struct heard *h, bool up, const struct crdt_learned *learned, uint64_t rank)
 {
     bool goes_ahead = learned && learned->events_reads >= NODE_READS_AHEAD;
@@ -243,12 +245,13 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
     return so && now_ms - *since_ms >= ms;
 }
 
-/* NONE --a router uses it--> LENT --that router is silent--> LENDER_AWAY any state --a router
- *   names it--> NAMED --that router is silent--> AWAY NAMED, LENT --that router reports, but no
- *   longer this--> LOST a held name --that router is back for a while without it, or probes fail
- *   for long--> LOST
+/* NONE --a router uses it--> LENT --that router is silent--> LENDER_AWAY
  *
- * A name holds at most until the registry forgets it (crdt/registry.h). */
+ *   any state --a router names it--> NAMED --that router is silent--> AWAY
+ *   NAMED, LENT --that router reports, but no longer this--> LOST
+ *   a held name --that router is back without the name, or probes fail--> LOST.
+ *
+ * A name is held at most until the registry forgets it (crdt/registry.h). */
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -274,9 +277,9 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
     r->names_held = r->names_held || node_naming_held(n);
 }
 
-/* A source of this router that has been silent since the start, perhaps because its server is away,
- * leaves the router's names unknown. Meanwhile the router names replicas that no router would name,
- * and so do all routers that start then: a restart of routers removes no name. */
+/* A source of this router may have been silent since the start, perhaps because its server is away.
+ * Then this router's names are unknown. Meanwhile the router names replicas that no router would
+ * name, as do all routers that start at that time. So a restart of routers removes no name. */
 static void names_adopt(struct node_router *r)
 {
     bool pending = r->sources && discover_pending(r->sources);
@@ -391,7 +394,7 @@ int node_router_bound(const struct node_router *r, struct slice id)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* All of the state is taken in, and all of this router reported, as if for the first time. */
+/* Takes in all of the state, and reports all of this router again, as at the start. */
 static void on_rewound(void *context)
 {
     struct node_router *r = context;

@@ -23,15 +23,17 @@
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* shortest interval between reports of learned figures */
     NODE_LEARNED_FEW = 4,            /* a model with fewer own samples takes its replicas' ratio */
-    /* If all routers of a name are dead, the name ends before the registry forgets it: */
-    NODE_NAMING_SILENT_MS = 10000, /* if the router is back for so long without the name */
-    NODE_NAMING_DOWN_MS = 60000,   /* if its probes have failed for so long */
+    /* If all routers that named a replica are dead, its name ends before the registry forgets
+     * it: */
+    NODE_NAMING_SILENT_MS = 10000, /* if the last namer has been back for this time without the
+                                    * name */
+    NODE_NAMING_DOWN_MS = 60000,   /* if the replica's probes have failed for this time */
 };
 
 /* Calls from a replication into the router on the same state. */
 struct node_replication_user node_router_replication_user(struct node_router *r);
 
-/* Source of the routers' names and of the round trips to them; borrowed; NULL: none (any more). */
+/* Sets the source of the routers' names and of the round trips to them. Borrowed; NULL: none. */
 void node_router_names(struct node_router *r, const struct node_replication *names);
 
 #endif

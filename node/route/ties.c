@@ -20,8 +20,8 @@ double node_router_unseen_s(const struct node_router *r)
     return r->routers > 1 && !LEFT_OUT(UNSEEN) ? (r->routers - 1) * rate * r->unseen_ms : 0;
 }
 
-/* Shares turn with the generations, which are the same for all: so they are even in the end. Where
- * there are more routers than replicas, several share one. */
+/* Shares rotate with the generations, which are the same at all routers, so in the end they are
+ * even. If there are more routers than replicas, several routers share one replica. */
 unsigned node_router_owner(const struct node_router *r, unsigned k)
 {
     unsigned turned = r->places[k] + r->generation;
@@ -41,8 +41,8 @@ static int compare_hash(const void *a, const void *b)
     return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* All routers have the same order of replicas, and of each other, but for a moment after a change.
- */
+/* All routers have the same order of replicas, and of each other, except for a moment after a
+ * change. */
 void node_router_shares_find(struct node_router *r)
 {
     struct by_hash order[NODE_REPLICAS_MAX];
