@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Names and meanings, in the order of docs/routing.md: what a request finds, what it costs, what is
- * chosen, what is learned. */
+/* Names and meanings, in the order of docs/routing.md: the load that a request finds, its cost, the
+ * choice, and what is learned. */
 #define NODE_ABLATION_MAP(X)                                                                       \
     X(QUEUE_OTHERS, "other routers' prefill work counts as queue")                                 \
     X(QUEUE_FOREIGN, "requests that bypass the routers count as queue")                            \
@@ -56,7 +56,7 @@ enum node_ablation {
 };
 
 #ifdef GRAPEVINE_ABLATION
-extern bool node_left_out[NODE_ABLATIONS]; /* set by the bench before anything runs */
+extern bool node_left_out[NODE_ABLATIONS]; /* the bench sets it before anything runs */
 #define LEFT_OUT(name) (node_left_out[NODE_WITHOUT_##name])
 #else
 #define LEFT_OUT(name) (NODE_WITHOUT_##name == NODE_ABLATIONS)

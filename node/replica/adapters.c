@@ -11,7 +11,7 @@
 #include "node/replica/learn.h"
 
 enum {
-    WAYS = 8,    /* places in which the demand for an adapter may stand */
+    WAYS = 8,    /* possible places of an adapter's demand */
     SAMPLES = 9, /* the median of these counts */
 };
 
@@ -28,12 +28,14 @@ struct held {
 };
 
 struct holder {
-    uint16_t slots; /* 0: not said */
+    uint16_t slots; /* 0: not reported */
     uint16_t count;
     struct held held[NODE_ADAPTER_SLOTS_MAX]; /* most recently used first */
     float wanted_mean;                        /* over all adapters in the slots, at the last tick */
-    struct samples took[2];                   /* with the adapter in a slot, and with a load */
-    double load_s;                            /* from these, if there are enough */
+    struct samples took[2];                   /* prompts that found the adapter in a slot; prompts
+                                               * that needed a load */
+    double load_s;                            /* load time from `took`, if there are enough
+                                               * samples */
 };
 
 struct demand {
@@ -45,8 +47,8 @@ struct node_adapters {
     struct holder holders[NODE_REPLICAS_MAX];
     struct demand demands[NODE_ADAPTERS_MAX];
     double fleet_load_s;
-    double marginal; /* demand for the adapter that just has a slot */
-    bool any;        /* was asked for, ever */
+    double marginal; /* demand for the marginal adapter */
+    bool any;        /* some adapter was ever requested */
     float demands_now[NODE_ADAPTERS_MAX];
     struct node_vote loads[NODE_REPLICAS_MAX];
 };
@@ -79,7 +81,7 @@ static unsigned slots_of(const struct holder *h)
 
 /* --- demand for each adapter ---------------------------------------------------------------- */
 
-/* The first of the places in which its demand may stand. */
+/* The first of the places in which an adapter's demand may be. */
 static unsigned places_of(uint32_t adapter)
 {
     return hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS;
@@ -131,7 +133,7 @@ static unsigned place_of(const struct holder *h, uint32_t adapter)
     return i;
 }
 
-/* The adapter to be evicted; count: all are in use. */
+/* Index of the adapter to be evicted; `count`: all are in use. */
 static unsigned idle_last(const struct holder *h)
 {
     for (unsigned i = h->count; i > 0; i--) {
@@ -147,7 +149,8 @@ static void take_out(struct holder *h, unsigned at)
     memmove(&h->held[at], &h->held[at + 1], (h->count - at) * sizeof h->held[0]);
 }
 
-/* Down to so many. One in use goes too where nothing else is left: more run than was believed. */
+/* Evicts adapters until `count` are left. If all are in use, one of these goes too: the engine has
+ * more slots than believed. */
 static void shrink(struct holder *h, unsigned count)
 {
     while (h->count > count) {
@@ -218,7 +221,7 @@ void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adap
 {
     struct holder *h = holder_of(a, replica);
     unsigned place = place_of(h, adapter);
-    /* Already known, or evicted since. */
+    /* True if this use is already known, or the adapter was evicted since. */
     bool late =
         place < h->count ? h->held[place].used_ms >= at_ms : used_later(h, at_ms) >= slots_of(h);
     if (!late)
@@ -229,7 +232,7 @@ void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t a
 {
     struct holder *h = holder_of(a, replica);
     unsigned at = place_of(h, adapter);
-    if (at < h->count && h->held[at].users > 0) /* may have been forgotten since */
+    if (at < h->count && h->held[at].users > 0) /* the adapter may have been forgotten since */
         h->held[at].users--;
 }
 

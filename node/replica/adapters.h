@@ -1,19 +1,19 @@
-/* LoRA adapters: which engine has which in a slot, the demand for each, and the time of a load
- * (docs/adr/0034).
+/* LoRA adapters: the adapters that each engine has in a slot, the demand for each adapter, and the
+ * time of a load (docs/adr/0034).
  *
  * An engine loads an adapter without a slot before the prompt. It evicts the least recently used
  * adapter that no running request uses. No engine reports its slots, so this table follows each
  * placed request, in the order of last use. Requests of other routers come in with their loads
  * (node/route/adapters.c).
  *
- * An adapter's demand, 0 to 1, is its recent rate of requests, relative to the *marginal*
- * adapter. That is the last one with a slot if the fleet's slots go to the adapters with the most
- * demand. Like goes to like: rare adapters share the slots of few replicas, so that they evict no
- * popular one elsewhere.
+ * An adapter's demand, 0 to 1, is its recent rate of requests, relative to the *marginal* adapter.
+ * That is the last one with a slot if the fleet's slots go to the adapters with the most demand.
+ * Adapters of similar demand share replicas: rare adapters share the slots of few replicas, so that
+ * they evict no popular one elsewhere.
  *
  * The seconds of a load are the extra time of prompts that needed a load of their adapter, compared
  * with prompts that found the adapter in a slot. Both are medians of the last samples, per replica,
- * or of the fleet if the replica has few. They count while they are above zero.
+ * or of the fleet if the replica has few. A result below zero counts as zero.
  *
  * Adapters are named by keyed hashes, never 0. Times are milliseconds of the router's clock. */
 #ifndef NODE_REPLICA_ADAPTERS_H
@@ -26,12 +26,14 @@
 #include "node/replica/limits.h"
 
 enum {
-    NODE_ADAPTER_SLOTS_MAX = 128, /* followed of one replica; an engine with more has that many */
-    /* for an engine that does not report its slots. Rather too many: a request then returns to the
-     * replica where its adapter was used last, and a load there costs at most what a load costs
-     * anywhere. */
+    NODE_ADAPTER_SLOTS_MAX = 128, /* slots followed at one replica; an engine with more counts as
+                                   * having this number */
+    /* Slots assumed of an engine that does not report them. Rather too many: a request then returns
+     * to the replica where its adapter was used last, and a load there costs at most what a load
+     * costs anywhere. */
     NODE_ADAPTER_SLOTS = 32,
-    NODE_ADAPTERS_MAX = 4096, /* with tracked demand; the least wanted make room for new ones */
+    NODE_ADAPTERS_MAX = 4096, /* adapters with tracked demand; the ones with the least demand make
+                               * room for new ones */
 };
 
 struct node_adapters;
@@ -43,12 +45,12 @@ void node_adapters_check(const struct node_adapters *a);
 
 /* --- what a replica holds ------------------------------------------------------------------- */
 
-/* The engine has so many slots. */
+/* Sets the engine's number of slots; 0: no change. */
 void node_adapters_slots(struct node_adapters *a, unsigned replica, unsigned slots);
 unsigned node_adapters_slots_of(const struct node_adapters *a, unsigned replica);
 /* The replica's engine restarted: its slots are empty. */
 void node_adapters_forget(struct node_adapters *a, unsigned replica);
-/* Another replica has this number from now on. */
+/* The number belongs to another replica from now on. */
 void node_adapters_leave(struct node_adapters *a, unsigned replica);
 
 /* A request for the adapter is placed at the replica, or ends there. */
@@ -64,9 +66,10 @@ bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_
 /* The consequences of using an adapter at a replica. */
 struct node_adapter_need {
     bool loads;    /* the adapter has no slot */
-    bool waits;    /* as above, and every slot is in use */
+    bool waits;    /* the adapter has no slot, and all slots are in use */
     double wanted; /* demand for the adapter that would be evicted; 0: a slot is free */
-    double unlike; /* 0..1: distance of its demand from that of the adapters in the slots */
+    double unlike; /* 0..1: distance of the adapter's demand from that of the adapters in the
+                    * slots */
 };
 struct node_adapter_need node_adapters_need(const struct node_adapters *a, unsigned replica,
                                             uint32_t adapter, uint64_t now_ms);
@@ -76,12 +79,13 @@ unsigned node_adapters_held(const struct node_adapters *a, unsigned replica);
 /* --- demand for each adapter ---------------------------------------------------------------- */
 
 void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now_ms);
-/* Once a second. `slots` is the sum over the fleet. */
+/* Called once a second. `slots` is the sum over the fleet. */
 void node_adapters_tick(struct node_adapters *a, uint64_t slots, uint64_t now_ms);
 
 /* --- what loading takes --------------------------------------------------------------------- */
 
-/* The prompt of an adapter took so much longer than its tokens should. */
+/* A prompt with an adapter took `seconds` longer than its tokens should. `loaded`: the adapter had
+ * to be loaded. */
 void node_adapters_took(struct node_adapters *a, unsigned replica, bool loaded, double seconds);
 double node_adapters_load_s(const struct node_adapters *a, unsigned replica);
 

@@ -1,12 +1,11 @@
 /* The tokens of answered prompts, summed up per replica and model since the start: all tokens, and
  * those that came from the cache. Only answers that reported both count, so the share served from
- * cache, one sum over the other, is never above 1.
+ * cache is never above 1.
  *
- * Each pair of replica and model has a row, if a replica has listed the model, to the router or
- * to a client (`listed` in node/replica/model.h). There are at most NODE_ANSWERED_ROWS_MAX rows;
- * they are freed with their replica. All other answers count in the replica's row without a name,
- * which always has room: those beyond the limit, and those for names that only clients have used.
- */
+ * Each pair of replica and model has a row, if a replica has listed the model, to the router or to
+ * a client (`listed` in node/replica/model.h). There are at most NODE_ANSWERED_ROWS_MAX rows; they
+ * are freed with their replica. All other answers count in the replica's row without a name, which
+ * always has room: those beyond the limit, and those for names that only clients have used. */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
 
@@ -33,10 +32,10 @@ void node_answered_destroy(struct node_answered *a);
 void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
                        uint64_t prompt_tokens, uint64_t cached_tokens);
 
-/* Another replica has this number from now on. */
+/* The number belongs to another replica from now on. */
 void node_answered_forget(struct node_answered *a, unsigned replica);
 
-/* All rows that something was added to: call with *at = 0 first; false behind the last one. */
+/* Iterates over all rows with answers: call with *at = 0 first; false after the last row. */
 bool node_answered_next(const struct node_answered *a, unsigned *at, struct node_answered_row *out);
 
 #endif

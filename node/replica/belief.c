@@ -21,7 +21,7 @@ void node_belief_init(struct node_belief *b)
     *b = (struct node_belief){.factor = 1, .stale = true};
 }
 
-/* Blocks of the generation that may be there. */
+/* Blocks of the generation that may be cached: all but void ones. */
 static double count_at(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation)
 {

@@ -3,14 +3,14 @@
  * The index knows in which generation each block was last used at a replica, but not what the
  * engine has evicted since. Engines evict the least recently used blocks first. So the newest
  * generations that fill the cache are present, and older ones are gone. The boundary is the
- * belief's *floor*. A new prompt would push out the oldest present ones.
+ * belief's *floor*. A new prompt would push out the oldest blocks that are present.
  *
- *     gone          | present                              | room
- *     ... g-9 g-8   | g-7   g-6   g-5   ...   g-1   g       |
- *                  floor            <- counted down from the newest until the cache is full
+ *       gone          | present                              | room
+ *       ... g-9 g-8   | g-7   g-6   g-5   ...   g-1   g       |
+ *                    floor            <- counted down from the newest until the cache is full
  *
- * An engine may have tiers behind its own memory (host memory, a disk). The size is then the sum
- * of all tiers. Blocks too old for the engine's own memory have to be loaded from a tier first.
+ * An engine may have tiers beyond its own memory (host memory, a disk). The size is then the sum of
+ * all tiers. Blocks too old for the engine's own memory have to be loaded from a tier first.
  *
  * The cache size is the engine's own or the configured figure, times a learned factor
  * (node/replica/evidence.h). Sizes here are blocks of 256 bytes; the caller converts tokens. */
@@ -26,22 +26,22 @@
  * prompt, or the request ended before the prompt was computed. The index keeps them. */
 enum { NODE_VOIDS_MAX = 8 };
 struct node_void {
-    uint64_t id; /* the prompt's; 0: several prompts */
+    uint64_t id; /* the prompt's id; 0: several prompts */
     uint32_t generation;
     uint32_t blocks;
 };
 
 struct node_belief {
-    double factor;         /* 1 at first */
+    double factor;         /* learned factor of the cache size; 1 at first */
     double size_blocks;    /* believed size, the factor included */
-    double present_blocks; /* believed present */
+    double present_blocks; /* blocks believed present */
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* present share of the floor's generation, 0..1 */
-    uint32_t first;        /* oldest one with anything; the floor, unless all fits */
-    uint32_t near_floor; /* the floor and its share for the engine's own memory, if tiers are behind
-                          * it; else 0 and 1 */
+    uint32_t first;        /* oldest generation with any block; the floor, unless everything fits */
+    uint32_t near_floor; /* the floor of the engine's own memory, if there are tiers beyond that; if
+                          * not, 0 */
     double near_share;
-    bool stale; /* the counters have changed since */
+    bool stale; /* the index's counters have changed since the last count */
     unsigned void_count;
     struct node_void voids[NODE_VOIDS_MAX];
 };
@@ -54,17 +54,18 @@ struct node_decay {
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s);
 
 void node_belief_init(struct node_belief *b);
-/* The counters have changed. */
+/* The index's counters have changed. */
 static inline void node_belief_moved(struct node_belief *b)
 {
     b->stale = true;
 }
 
-/* Counts again. `size_blocks` is without the factor; `near_blocks` is the engine's own memory. */
+/* Counts the contents again. `size_blocks` is without the factor; `near_blocks` is the size of the
+ * engine's own memory. */
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks, double near_blocks);
 
-/* Share of the blocks last used in that generation that are in the engine's own memory, 0..1. */
+/* Share of a generation's blocks that are in the engine's own memory, 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);
 
 /* Number of blocks that `new_blocks` would evict, each weighted with the chance that a request
@@ -78,13 +79,13 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation, double *newer, double *among);
 
-/* Number of blocks used within so many generations. The present generation is the one before the
+/* Number of blocks used within the last `generations`. The present generation is the one before the
  * ring's newest; `begun` is the share of it that has passed. */
 double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
                           double generations, double begun);
 
-/* The prompt is not in the cache; the index recorded it in this generation with so many new blocks.
- * If the prompt was void before, its entry moves to this generation. */
+/* The prompt is not in the cache, but the index recorded `blocks` new blocks of it in this
+ * generation. If the prompt was void before, its entry moves to this generation. */
 void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);
 /* The prompt was computed after all. */
 void node_belief_void_end(struct node_belief *b, uint64_t id);

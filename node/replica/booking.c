@@ -102,7 +102,7 @@ static void line_remove(struct node_bookings *p, struct node_load *l, uint32_t s
     l->prefill_tokens -= e->work.prefill_tokens;
 }
 
-/* Before the line moves on: what is computed then is not the next one's. */
+/* Call before the next booking becomes the head: these tokens were not computed during its time. */
 static void decoding_begin(struct node_load *l, const struct node_booking_entry *e, double now_ms)
 {
     area_advance(l, now_ms);
@@ -110,8 +110,8 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
-/* The load that has begun and not ended. Requests are in proportion: others do not report the
- * number. */
+/* The load in decode. The number of requests is estimated from their share of the tokens, because
+ * other routers do not report that number. */
 static struct node_room_amount running_of(const struct node_load *l)
 {
     struct node_room_amount all = node_load_booked(l);

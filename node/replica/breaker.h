@@ -31,32 +31,35 @@
 struct node_replica;
 
 enum {
-    NODE_BREAKER_TURN_MS = 500,    /* delay between two routers' turns when a trial is due */
-    NODE_BREAKER_TURNS_MAX = 8,    /* no router waits for more than these */
-    NODE_BREAKER_WARNED_MS = 500,  /* another's back-off began: own eyes look again */
-    NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs others' reports for so long, */
-    NODE_BREAKER_CURED_MS = 60000, /* or so long if a success contradicted them */
+    NODE_BREAKER_TURN_MS = 500,    /* delay between the turns of two routers when a trial is due */
+    NODE_BREAKER_TURNS_MAX = 8,    /* longest wait for a turn, in turns */
+    NODE_BREAKER_WARNED_MS = 500,  /* time for this router's own check after another router's
+                                    * back-off began */
+    NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs other routers' reports for this time */
+    NODE_BREAKER_CURED_MS = 60000, /* the same if the success came while others reported trouble */
 };
 
-/* Recent attempts: whole answers, and failures that no request can cause by itself. Those are
- * connections that failed or broke, and errors after which another replica answered well.
- * Attempts of clients that left, at full queues, and errors that may be the request's own count
- * as neither. */
+/* Recent attempts: whole answers, and failures that no request can cause by itself. Such failures
+ * are connections that failed or broke, and errors after which another replica answered well.
+ * Attempts of clients that left, at full queues, and errors that may be the request's own count as
+ * neither. */
 struct node_tally {
-    double attempts; /* fading: NODE_TALLY_RECENT of them, at most */
+    double attempts; /* fading number of attempts, at most NODE_TALLY_RECENT */
     double failures;
 };
 enum {
     NODE_TALLY_RECENT = 32,
-    NODE_TALLY_FAILURES_MIN = 5, /* fewer say nothing, */
-    NODE_TALLY_SHARE = 5,        /* nor does less than one in so many, */
-    NODE_TALLY_OTHERS = 2,       /* nor below so many times the other replicas' share: then the
-                                  * requests, or a common dependency, are to blame */
+    NODE_TALLY_FAILURES_MIN = 5, /* fewer failures than this say nothing */
+    NODE_TALLY_SHARE = 5,        /* nor does a share of failures below one in this number */
+    NODE_TALLY_OTHERS = 2,       /* nor does a share below this multiple of the other replicas'
+                                  * share: then the requests, or a common dependency, are to
+                                  * blame */
 };
 
 enum node_breaker_phase {
     NODE_BREAKER_CLOSED,
-    NODE_BREAKER_DUE, /* in the order of precedence of other routers' reports */
+    NODE_BREAKER_DUE, /* the phases from here on are in the order of precedence among routers'
+                       * reports */
     NODE_BREAKER_TRYING,
     NODE_BREAKER_OPEN,
 };
@@ -64,20 +67,20 @@ enum node_breaker_phase {
 /* Part of struct node_replica. */
 struct node_breaker {
     bool trying;   /* a request of this router is the trial */
-    uint8_t cured; /* own trials that succeeded, modulo 256: reported */
-    /* The others' reports. */
+    uint8_t cured; /* number of own trials that succeeded, modulo 256; reported */
+    /* The other routers' reports. */
     enum node_breaker_phase heard;
-    uint8_t heard_level; /* of the longest back-off: 1: 1 s, 2: 2 s, 3: 4 s, ... */
+    uint8_t heard_level; /* level of the longest reported back-off: 1: 1 s, 2: 2 s, 3: 4 s, ... */
     unsigned ahead;      /* number of routers with an earlier turn */
-    uint32_t cures;      /* sum of the reported cures */
+    uint32_t cures;      /* sum of the cures that other routers reported */
     /* Own observations. */
-    uint64_t due_ms;    /* when a trial became due by the others' reports */
-    uint64_t warned_ms; /* when another's back-off began; 0: never, or checked since */
-    uint64_t worked_ms; /* when an answer began; 0: never */
-    uint64_t proved_ms; /* the same, while others reported trouble */
+    uint64_t due_ms;    /* when a trial became due by other routers' reports */
+    uint64_t warned_ms; /* when another router's back-off began; 0: never, or checked since */
+    uint64_t worked_ms; /* when an answer last began; 0: never */
+    uint64_t proved_ms; /* when an answer last began while others reported trouble; 0: never */
 };
 
-/* The others' reports about one replica, merged. Starts zeroed. */
+/* The other routers' reports about one replica, merged. Starts zeroed. */
 struct node_breaker_heard {
     enum node_breaker_phase phase;
     uint8_t level;
@@ -95,8 +98,8 @@ uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms);
 /* True if another router's back-off has just begun and this router has seen no sign of the replica
  * since. Then the caller checks the replica's health now. */
 bool node_breaker_warned(const struct node_replica *k, uint64_t now_ms);
-/* True if the replica is avoided because of others' reports, or because the trial is another
- * router's. */
+/* True if the replica is avoided because of other routers' reports, or because another router makes
+ * the trial. */
 bool node_breaker_avoids(const struct node_replica *k, uint64_t now_ms);
 
 /* A request is sent to the replica: part of node_replica_sent(). */

@@ -78,7 +78,8 @@ static void size_believe(struct node_replica *k)
     node_replica_size_known(k, &size, &weight);
     double sum = weight * log(size) + k->cache.others.size_log;
     weight += k->cache.others.size_weight;
-    /* Squares: a share of 2 % would still be 12 % of a size that is 300 times off. */
+    /* Squared, because a share of 2 % would still change the size by 12 % if the evidence is 300
+     * times off. */
     double known = weight * weight / (weight * weight + RULE(SIZE_DOUBT) * RULE(SIZE_DOUBT));
     node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
 }
@@ -142,7 +143,7 @@ void node_replica_size_told(struct node_replica *k, double tokens)
     if (tokens <= 0 || (uint64_t)tokens == k->told.cache_tokens)
         return;
     k->told.cache_tokens = (uint64_t)tokens;
-    node_evidence_init(&k->cache.evidence); /* was in units of another size */
+    node_evidence_init(&k->cache.evidence); /* the evidence was in units of the former size */
     k->cache.size_held = (struct node_size_held){0};
     node_belief_init(&k->belief);
 }
@@ -190,8 +191,8 @@ static double rise(uint64_t before, uint64_t now)
     return (double)(int64_t)(now - before);
 }
 
-/* The counters say what came from the cache for all requests together. What these would have had at
- * each size is known of this router's own; others' are taken to be like them. */
+/* The counters show the cached tokens of all routers' requests together. The prediction at each
+ * size is known only for this router's requests; the others' are assumed to be like them. */
 static void window_teach(struct node_replica *k, double actual)
 {
     const struct node_scrape_window *w = &k->cache.window;
@@ -201,7 +202,7 @@ static void window_teach(struct node_replica *k, double actual)
                    number_min(w->own_requests, RULE(WINDOW_PROMPTS)));
 }
 
-/* The engine's own counters against what was predicted for the requests that began there. */
+/* Compares the engine's counters with the predictions for the requests that began there. */
 static void window_compare(struct node_replica *k, uint64_t now_ms)
 {
     struct node_cache *c = &k->cache;
@@ -215,7 +216,7 @@ static void window_compare(struct node_replica *k, uint64_t now_ms)
     }
     if (queries < RULE(WINDOW_TOKENS) ||
         (w->who != 0 && now_ms < w->since_ms + NODE_WINDOW_SHARED_MS))
-        return; /* goes on until the next scrape */
+        return; /* the window goes on until the next scrape */
     struct node_sums all = sums_of_all(c);
     double prompt = rise(w->sums.prompt_tokens, all.prompt_tokens);
     double predicted = rise(w->sums.cached_tokens, all.cached_tokens);

@@ -15,7 +15,7 @@ struct node_replica;
 
 enum { NODE_WINDOW_SHARED_MS = 15000 }; /* least length of a window while there are other routers */
 
-/* Predictions against what turned out, since the start. */
+/* Sums of predictions and of actual figures, since the start. */
 struct node_prediction_sums {
     uint64_t predicted;
     uint64_t actual;
@@ -23,23 +23,23 @@ struct node_prediction_sums {
 };
 void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uint64_t actual);
 
-/* Sums that each router adds up since its start, and reports. */
+/* Sums that each router adds up since its start, and reports to the others. */
 struct node_sums {
-    uint64_t prompt_tokens; /* of requests with begun answers, */
-    uint64_t cached_tokens; /* predicted cached tokens of these */
+    uint64_t prompt_tokens; /* estimated prompt tokens of requests with begun answers */
+    uint64_t cached_tokens; /* predicted cached tokens of these requests */
     uint64_t told;          /* answers that reported their cached tokens */
-    uint64_t void_blocks;   /* of prompts that were never computed */
-    uint32_t work;          /* number of signs of the engine's work that the router saw:
-                             * scraped.h */
+    uint64_t void_blocks;   /* index blocks of prompts that were never computed */
+    uint32_t work;          /* number of times that the router saw the engine work: scraped.h */
 };
 
-/* Sum of the other routers' reports about the cache. Differences mean something while the same
- * routers report in the same lives. */
+/* Sum of the other routers' reports about the cache. Differences mean something only while the same
+ * routers report, without a restart in between (`who`). */
 struct node_others {
     uint64_t who; /* hash of those routers and lives; 0: none */
     unsigned count;
     struct node_sums sums;
-    double size_log, size_weight; /* their evidence; the first is weighted, then summed */
+    double size_log, size_weight; /* the other routers' evidence of the size: size_log is the
+                                   * weighted sum of logarithms */
 };
 
 /* The sums at the scrape that began this window. The engine's counters count the requests of all
@@ -58,38 +58,45 @@ struct node_scrape_window {
 
 /* Part of struct node_replica. */
 struct node_cache {
-    struct node_ratio bytes_per_token; /* of all prompts, of any model and form */
-    uint64_t bytes_samples;            /* taken here or by other routers, each once */
-    bool size_learned;                 /* the belief's factor is of this cache, by any router */
-    struct node_size_held {            /* evidence from before this router's start, or the size */
+    struct node_ratio bytes_per_token; /* ratio over all prompts, of any model and form */
+    uint64_t bytes_samples;            /* samples taken here or by other routers, each counted
+                                        * once */
+    bool size_learned;                 /* the belief's factor was learned for this cache, by any
+                                        * router */
+    struct node_size_held {            /* evidence from before this router's start, or the size that
+                                        * the engine shows; fades */
         double log, weight;            /* that the engine shows; fades */
     } size_held;
-    double evicted_seen, evicted_idle_seen_s; /* already used; -1: nothing */
-    bool tells_cached[2];     /* streamed and whole answers report cached tokens: missing means 0 */
-    unsigned told_block;      /* greatest common divisor of all reported counts; 0: none reported */
+    double evicted_seen, evicted_idle_seen_s; /* eviction counters already used; -1: none */
+    bool tells_cached[2];     /* streamed, and whole, answers report cached tokens: a missing count
+                               * means 0 */
+    unsigned told_block;      /* greatest common divisor of all reported cached tokens; 0: none
+                               * reported */
     unsigned told_block_seen; /* number of reports that differed from the one before, capped */
     uint64_t told_last;
-    struct node_evidence evidence; /* of the cache size, by this router's requests */
+    struct node_evidence evidence; /* evidence of the cache size, by this router's requests */
     uint64_t usage_impossible;     /* answers with impossible usage (node/replica/usage.h) */
-    struct node_sums sums;         /* own */
+    struct node_sums sums;         /* this router's sums */
     struct node_others others;
     struct node_scrape_window window;
     struct node_prediction_sums by_usage, by_scrape;
-    struct node_prediction_sums by_events; /* part of by_usage, while KV events were live */
+    struct node_prediction_sums by_events; /* the part of by_usage while KV-cache events were
+                                            * live */
 };
 
-/* Tokens as the settings say of this replica, by the engine, or `configured` for all; without the
- * learned factor. */
+/* The cache size in tokens, without the learned factor: from this replica's label, from the
+ * engine's report, or `configured`. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
 /* Size of the engine's own memory, as the engine reports it; 0: unknown. */
 double node_replica_near_tokens(const struct node_replica *k);
-/* Tokens in a block of its cache, by the engine or by what its answers say; 0: unknown. */
+/* Tokens per block of the replica's cache, by the engine's report or by its answers; 0: unknown. */
 double node_replica_block_tokens(const struct node_replica *k);
 /* Usable tokens out of `matched`: whole blocks, and never the prompt's last token. */
 double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched);
 
-/* A request began there. Adds its expected cached tokens at each size of the cache; the engine's
- * counters will show the result. `times` -1 takes them back: the counters will not show it. */
+/* A request began there. Adds its expected cached tokens at each size of the cache, for
+ * comparison with the engine's counters. `times` -1 takes them back: the counters will not show
+ * the request. */
 void node_replica_began(struct node_replica *k, const struct node_work *work, int times);
 /* The prompt was not computed: the index blocks that it added are not in the cache. */
 void node_replica_void(struct node_replica *k, const struct node_work *work);
@@ -98,40 +105,44 @@ void node_replica_void(struct node_replica *k, const struct node_work *work);
  * tokens, a missing count means zero, in answers of the same kind that report their tokens. */
 struct node_usage node_replica_usage(struct node_replica *k, const struct node_usage *reported,
                                      bool answer_whole, bool *sane);
-/* An answer reported its cached tokens; `predicted` is for the same prompt. `expected`: the
- * prediction at each size. `counted`: the actual tokens, corrected for the rounding of both. */
+/* An answer reported its cached tokens; `predicted` is the prediction for the same prompt.
+ * `expected`: the prediction at each size. `counted`: the actual tokens, corrected for the rounding
+ * of both. */
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                                   uint64_t actual, double counted,
                                   const float expected[NODE_SIZES]);
-/* A prompt's bytes and tokens. `told`: the answer reported the tokens; else they are estimated. */
+/* A prompt's bytes and tokens. `told`: the answer reported the tokens; if not, they are
+ * estimated. */
 void node_replica_bytes_add(struct node_replica *k, double bytes, double tokens, bool told);
-/* Another router's figure, or a prior, which rests on so many samples. */
+/* Takes over a figure of another router, or a prior, that rests on this number of samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 
-/* The engine reports its size, where > 0. */
+/* The engine reports the size of its own memory; 0 or less: no report. */
 void node_replica_size_told(struct node_replica *k, double tokens);
 /* The engine's metrics were read. `anew`: the counters belong to another process. */
 void node_replica_window(struct node_replica *k, bool anew, uint64_t now_ms);
-/* Once a tick: evidence fades. */
+/* Called once a tick: evidence fades. */
 void node_replica_size_fade(struct node_replica *k, double seconds);
-/* This router's evidence of the size, for sharing: the factor of the reported size, and the number
- * of prompts by which it predicts better. */
+/* This router's evidence of the size, to be shared: the factor of the reported size, and the number
+ * of prompts by which that factor predicts better. */
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
-/* The engine shows for how long blocks had not been used when they gave way, so long ago is what
- * its cache reaches back to. Seconds, once enough of them did since the last answer; else 0. */
+/* The time in seconds for which evicted blocks had not been used, by the engine's counters: the
+ * cache holds what was used within that time. 0 until enough blocks were evicted since the last
+ * result. */
 double node_replica_evicted_after(struct node_replica *k);
 /* Sets the size that node_replica_evicted_after() implies, in units of the reported size. It takes
  * precedence over all other evidence. */
 void node_replica_size_shown(struct node_replica *k, double size);
-/* Another router believes in that factor. Counts where nothing is known here. */
+/* Another router believes in that factor. Counts only if nothing is known here. */
 void node_replica_size_heard(struct node_replica *k, double factor);
 /* Resets the cache: nothing is known of the new one. What was learned of the replica's speed
  * stays. */
 void node_replica_cache_forget(struct node_replica *k);
-/* The same, and the new cache has this key. The engine may be another process. */
+/* Resets the cache, and sets the new cache's key. The engine may be another process. */
 void node_replica_cache_renewed(struct node_replica *k, uint32_t rkey);
-/* The others' present sums. What their answers taught since the last call counts here too, in the
- * present generation; work that they saw is a sign of life here. */
+/* Sets the other routers' present sums, with their evidence of the size. Prompts that they declared
+ * void since the last call are void here too, in the present generation. Work that they saw is a
+ * sign of life here. */
 void node_replica_others(struct node_replica *k, const struct node_others *others,
                          uint32_t generation, uint64_t now_ms);
 

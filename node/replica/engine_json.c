@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "http/json.h"
 
-/* Draws the string that begins at `in`. Returns its whole length; `out` holds what fitted. */
+/* Reads the string that begins at `in`. Returns its whole length; `out` holds the part that
+ * fitted. */
 static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t room)
 {
     char spill[64 + HTTP_JSON_SLACK];
@@ -132,9 +133,9 @@ static bool contains(struct slice text, struct slice word)
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* Checks a text, as far as the reader keeps it; the words follow the model's name. The text must
- * begin with the missing thing: an engine repeats what the client wrote, such as the id of a
- * response. */
+/* True if the text, as far as the reader keeps it, says that a model is unknown. The words follow
+ * the model's name. The text must begin with the missing thing: an engine repeats what the client
+ * wrote, such as the id of a response. */
 static bool says_unknown(struct slice text)
 {
     static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},

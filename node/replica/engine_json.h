@@ -7,22 +7,23 @@
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
-/* A model of a list, or an adapter. Its id and parent are unescaped, and valid for a call only. */
+/* A model of a list, or an adapter. Its id and parent are unescaped, and valid during the call
+ * only. */
 struct node_listed {
     struct slice id;
     struct slice object; /* the model's whole object in the list */
     struct slice parent; /* base model of an adapter; empty: not an adapter, or too long */
     uint32_t
         context_tokens; /* max_model_len of vLLM and SGLang; 0: not listed, as for most adapters */
-    enum node_engine engine; /* by the owned_by field; AUTO: any other */
+    enum node_engine engine; /* by the owned_by field; AUTO for any other owner */
 };
 
 typedef int (*node_listed_each)(void *context, const struct node_listed *model);
 
 /* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model, with the
- * model's whole object, so that the caller can merge several replicas' lists unchanged. Models
- * without an id, or with a longer one, are skipped. ERR_SYNTAX if the text is no such list; else
- * the first non-zero result of `each`, which ends the reading. */
+ * model's whole object, so that the caller can merge several replicas' lists unchanged. Models with
+ * a missing or too long id are skipped. ERR_SYNTAX: the text is no such list. Other results are the
+ * first non-zero result of `each`, which ends the reading. */
 MUST_USE int node_models_parse(struct slice json, node_listed_each each, void *context);
 
 /* An engine's error response. */
@@ -30,8 +31,9 @@ struct node_engine_error {
     unsigned status;                     /* status inside the error; 0: none */
     char message[NODE_MODEL_ID_MAX + 1]; /* truncated; empty: none */
     char type[64];                       /* empty: none */
-    bool too_long;                       /* by its code: the context is too short */
-    bool model_unknown;                  /* a whole one says so, rather than a path or an id */
+    bool too_long;                       /* the error's code says that the context is too short */
+    bool model_unknown;                  /* a member says that the model is unknown, rather than a
+                                          * path or an id; only if the text is complete */
 };
 
 /* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
@@ -41,10 +43,10 @@ struct node_engine_error {
  * elsewhere. */
 void node_error_read(struct slice json, struct node_engine_error *out);
 
-/* SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens (page_size)
- * and ranks (dp_size); all else in `out` is unknown. `context_tokens`: the longest prompt with its
- * answer, which is context_length or the cache size, whichever is smaller; 0: not reported.
- * ERR_SYNTAX; ERR_NOT_FOUND if the first two are missing. */
+/* Reads SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens
+ * (page_size) and ranks (dp_size). All other fields of `out` are unknown. `context_tokens`: the
+ * longest prompt with its answer, which is context_length or the cache size, whichever is smaller;
+ * 0: not reported. ERR_SYNTAX; ERR_NOT_FOUND if the first two are missing. */
 MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out,
                                     uint32_t *context_tokens);
 

@@ -28,13 +28,14 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-/* For all sizes: a size between the depths of a part holds that share of the part. Such loops have
- * no branch and a known end, so a compiler vectorises them. */
+/* For each size, adds the tokens of the part that a cache of this size would hold. Between the
+ * part's depths the share is linear. Such loops have no branch and a known end, so a compiler
+ * vectorises them. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;
     float tokens = times * p->tokens, from = p->from, width = p->to - from;
-    if (!(width > 0)) { /* nor where infinity goes from infinity */
+    if (!(width > 0)) { /* true for infinity minus infinity too */
         for (unsigned i = 0; i < NODE_SIZES; i++)
             sums[i] += size[i] >= from ? tokens : 0;
         return;
@@ -96,8 +97,9 @@ static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_sta
     }
 }
 
-/* The first of the least, or NODE_SIZES_BELOW if that one is least. Finds several minima in
- * parallel, of every LANES-th size, so that each waits only for the one before. */
+/* The first size with the least error, or NODE_SIZES_BELOW if no error is less than its own. Finds
+ * LANES minima in parallel, each over every LANES-th size, so that each comparison waits only for
+ * the one before in its lane. */
 static WIDE_INLINED unsigned least_of(const float *errors)
 {
     enum { LANES = 8, WHOLE = NODE_SIZES / LANES * LANES };

@@ -34,7 +34,7 @@ static struct slice skip_blank(struct slice s)
     return s;
 }
 
-/* Removes and returns the longest front of `s` with bytes of this kind. */
+/* Removes and returns the longest part at the front of `s` with bytes of this kind. */
 static struct slice take_while(struct slice *s, bool (*is)(char))
 {
     size_t n = 0;
@@ -79,7 +79,7 @@ static int take_quoted(struct slice *s, struct slice *value)
     return 0;
 }
 
-/* {name="value",...}, a comma behind the last one allowed. */
+/* Reads {name="value",...}. A comma after the last label is allowed. */
 static int take_labels(struct slice *s, node_exposition_label each, void *context)
 {
     *s = skip_blank(slice_skip(*s, 1));
@@ -111,7 +111,7 @@ static bool is_not_blank(char c)
     return !is_blank(c);
 }
 
-/* The value. A timestamp behind it and an exemplar of OpenMetrics are ignored. */
+/* Reads the value. Ignores a timestamp after it, and an exemplar of OpenMetrics. */
 static int value_parse(struct slice rest, double *value)
 {
     rest = skip_blank(rest);

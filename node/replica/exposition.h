@@ -6,14 +6,14 @@
 #include "base/err.h"
 #include "base/slice.h"
 
-/* The line without leading blanks and the trailing CR; empty: a line without a sample. */
+/* The line without leading blanks and the trailing CR; empty if the line has no sample. */
 struct slice node_exposition_line(struct slice line);
 /* Removes the name from `line` and returns it; empty: the line does not begin with a name. */
 struct slice node_exposition_name(struct slice *line);
 
 typedef void (*node_exposition_label)(void *context, struct slice name, struct slice value);
-/* Reads the rest behind the name. Label values keep their escapes. A timestamp and an exemplar
- * behind the value are skipped. ERR_SYNTAX. */
+/* Reads the labels and the value after the name. Label values keep their escapes. A timestamp and
+ * an exemplar after the value are skipped. ERR_SYNTAX. */
 MUST_USE int node_exposition_sample(struct slice rest, node_exposition_label each, void *context,
                                     double *value);
 

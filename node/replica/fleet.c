@@ -28,13 +28,15 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
     return k->believed.fleet == fleet && !k->absent;
 }
 
-/* A fleet's median, and its best replica. A replica without samples is assumed to be like the best:
- * if most are slow, the median would keep the twin of the fastest idle for ever. */
+/* A fleet's median, and its best replica. A replica without samples is assumed to be like the best.
+ * With the median of a mostly slow fleet, a replica that is as fast as the best would stay idle for
+ * ever. */
 struct fleet_figure {
     double median, best;
 };
 
-/* Paces, or rates. The prior has no vote beside `votes_max` votes of replicas. */
+/* The fleet's figure of paces, or of rates. The prior has no vote if the replicas have `votes_max`
+ * votes. */
 static struct fleet_figure fleet_figure(const struct node_replica *replicas, unsigned count,
                                         uint64_t fleet, bool pace, double prior, double votes_max,
                                         struct node_vote *votes)
@@ -64,7 +66,8 @@ static double alike(unsigned samples)
     return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
 }
 
-/* The variance of the replicas' rates, in logarithms, beyond what chance makes of equal ones. */
+/* The variance of the replicas' rates, in logarithms, beyond the variance that chance causes among
+ * equal ones. */
 static double spread_of(const struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     double seen = 0, sum = 0, squares = 0, noise = 0;
@@ -83,8 +86,8 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
     return number_max((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
 }
 
-/* Few samples count as much as the fleet's replicas differ, against their own noise (shrinkage;
- * James and Stein, 1961). */
+/* A replica's few samples count the more, the more the fleet's replicas differ in relation to the
+ * samples' noise (shrinkage; James and Stein, 1961). */
 static double shrunk(double own, unsigned samples, double fleet, double spread)
 {
     if (LEFT_OUT(SHRUNK))
@@ -92,8 +95,8 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
     return fleet * pow(own / fleet, spread / (spread + RULE(NOISE) * RULE(NOISE) / samples));
 }
 
-/* The fleet's value if the own one is close to it, the own value from twice that distance on, with
- * a steady transition. */
+/* The fleet's value if the replica's own value is close to it, and the own value from twice that
+ * distance on, with a steady transition. */
 static double apart(double own, unsigned samples, double fleet)
 {
     double off = log(own / fleet), step = alike(samples);
@@ -104,9 +107,9 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Speeds for a busy and an idle replica. An idle replica that has shown nothing counts as the best;
- * one that has shown nothing lately counts at least as `tried`. The first samples of a replica that
- * proves as fast do not count against the fleet yet. */
+/* Speeds for a busy and an idle replica. An idle replica without samples counts as the best one. An
+ * idle replica without recent samples counts at least as `tried`. With few samples, an idle replica
+ * counts at least as the fleet. */
 struct belief {
     double busy, idle;
 };
@@ -131,8 +134,10 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
     return (struct belief){own, number_max(own, tried)};
 }
 
-/* An answer that decodes slowly lasts longer than a slow prefill. So a pace holds so long after its
- * last sample, and until so many answers have ended that this router sent to the fleet. */
+/* A replica with slow decode takes longer to be judged again than one with slow prefill, because
+ * answers last longer. So a pace is believed until PACE_HOLDS_MS have passed since its last sample
+ * and PACE_HOLDS_ANSWERS answers have ended. These are the answers to requests that this router
+ * sent to the fleet. */
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
     const struct node_speed *pace = &k->shown.pace;
@@ -178,7 +183,8 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* While load rises for the first time the most that ran is no limit. */
+/* Sets the most that ran at any replica of the fleet. While load rises for the first time, that is
+ * no limit. Returns the number of ended answers. */
 static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_room_amount most = {0};
@@ -207,7 +213,7 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
     return ended;
 }
 
-/* The replicas that serve the same model as replica `first`. */
+/* Sets the believed speeds of the replicas that serve the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
                           uint64_t now_ms)
@@ -226,7 +232,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         const struct node_shown *s = &k->shown;
         if (b->fleet != fleet)
             continue;
-        /* Few whole answers say too little of one replica, and few samples of its pace. */
+        /* A few whole answers say too little about one replica's rate, and a few samples say too
+         * little about its pace. */
         bool timed = s->streamed_ms != 0 || s->told_ms != 0;
         bool fresh = node_speed_fresh(&s->rate, now_ms) > RULE(FEW);
         struct belief own =

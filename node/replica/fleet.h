@@ -28,17 +28,17 @@ struct node_replica_config;
 /* Part of struct node_replica. Speeds are numbers above 0. */
 struct node_believed {
     uint64_t fleet;           /* key of the replica's model, and so of its fleet; 0: unknown */
-    double tokens_per_s;      /* of prefill */
-    double idle_tokens_per_s; /* the same while nothing is under way there */
-    double step_base_s;       /* of a decode step without context */
+    double tokens_per_s;      /* prefill rate */
+    double idle_tokens_per_s; /* prefill rate if nothing is under way there */
+    double step_base_s;       /* time of a decode step without context */
     double idle_step_base_s;
-    struct node_paced { /* the last sample of its pace: */
+    struct node_paced { /* state at the last sample of the pace */
         uint64_t samples;
-        uint32_t ended; /* answers of the whole fleet, sent from here */
+        uint32_t ended; /* number of answers of the whole fleet, to requests of this router */
     } paced;
 };
 
-/* Seconds of a decode step beside so many tokens of context. */
+/* Seconds of a decode step at this number of context tokens. */
 static inline double node_believed_step_s(const struct node_believed *b, double context_tokens)
 {
     return b->step_base_s * (1 + RULE(STEP_GROWTH) * context_tokens);
@@ -46,11 +46,11 @@ static inline double node_believed_step_s(const struct node_believed *b, double 
 
 void node_believed_check(const struct node_believed *b);
 
-/* Sets the replica's fleet by its first model; empty: none. */
+/* Sets the replica's fleet by the replica's first model; empty: none. */
 void node_fleet_join(struct node_replica *k, const struct hash_secret *secret, struct slice model);
 
-/* Sets the speeds that are believed of each replica. `scratch` has room for count + 1 votes. Costs
- * a sort of each fleet. */
+/* Sets the believed speeds of each replica. `scratch` has room for count + 1 votes. Costs a sort of
+ * each fleet. */
 void node_fleet_believe(struct node_replica *replicas, unsigned count,
                         const struct node_replica_config *config, struct node_vote *scratch,
                         uint64_t now_ms);

@@ -14,7 +14,7 @@ static bool rose(double before, double now)
     return before >= 0 && now > before;
 }
 
-/* Some engines leave their gauges as they are for a while when they have nothing to do. */
+/* Some engines do not update their gauges for a while when they have nothing to do. */
 static bool gauges_are_old(const struct node_scrape *before, const struct node_scrape *now)
 {
     return now->waiting <= 0 && before->generation_tokens >= 0 &&

@@ -4,10 +4,10 @@
 #include "base/number.h"
 #include "node/replica/replica.h"
 
-/* The time that a prompt explains: so many times the learned time, because long prompts are slower.
- * A rate without samples counts up to this rate only. */
+/* A prompt explains silence for this multiple of its learned time, because long prompts are slower.
+ * A rate without samples counts only up to prefill_rate_unproven. */
 static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
-/* Decode steps that may pass without a sign. */
+/* Number of decode steps that may pass without a sign. */
 static const double steps_margin = 10;
 /* A stall that nothing ends is tried again after this. */
 static const uint64_t stall_max_ms = 30000;
@@ -85,7 +85,7 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                   now->prefix_queries >= 0 || node_work_tells_steps(&now->work);
     if (before == NULL || !counts)
         return false;
-    /* Routers that report nothing else offer only these. */
+    /* Figures from other routers may have only these counters. */
     works = works || grew(before->generation_tokens, now->generation_tokens) ||
             grew(before->prompt_tokens, now->prompt_tokens) ||
             grew(before->prefix_queries, now->prefix_queries);
@@ -120,8 +120,8 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
     return since_ms != 0 && now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
-/* Time that the engine may work without a sign. Only the sum of other routers' prompts is known,
- * which covers the longest of them. */
+/* Time for which the engine may work without a sign. Only the sum of other routers' prompts is
+ * known, which covers the longest of them. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
     double rate = k->believed.tokens_per_s;
@@ -157,7 +157,7 @@ static unsigned counters_margin(const struct node_replica *k, const struct node_
     return waiting_long > FEW ? (coarse ? SOME : 1) : waiting_long == FEW ? SOME : LONG;
 }
 
-/* The metrics show fewer requests than are waiting, and none in the engine's queue. */
+/* True if the metrics show fewer requests than are waiting, and none in the engine's queue. */
 static bool not_there(const struct node_replica *k, const struct node_watched *w)
 {
     enum { FEW = 2 };
@@ -166,14 +166,14 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
            k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
-/* Not one byte came for so long, though the router could send probes. */
+/* True if not one byte came for `ms`, though the router could send probes. */
 static bool is_silent(const struct node_watched *w, uint64_t ms, uint64_t now_ms)
 {
     return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms) >= ms &&
            passed(w->asked_ms, now_ms) >= ms / 2;
 }
 
-/* No token came or was counted for so long, and `times` as much beyond what is explained. */
+/* True if no token came or was counted for `times` times `ms`, beyond what is explained. */
 static bool is_still(const struct node_replica *k, const struct node_watched *w, uint64_t ms,
                      unsigned times, uint64_t now_ms)
 {
@@ -204,7 +204,7 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     return NODE_STALL_NONE;
 }
 
-/* No sign from the requests under way: a third of the time without a byte, or without a token
+/* True if the requests under way got no byte for a third of watchdog_ms, or no token for that time
  * beyond the explained time. */
 static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
                      uint64_t watchdog_ms, uint64_t now_ms)

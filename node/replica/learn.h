@@ -53,17 +53,17 @@ enum {
 struct node_speed {
     double value;     /* 0 without samples */
     uint64_t samples; /* all samples, own and other routers', each counted once */
-    uint64_t at_ms;   /* of the last sample */
+    uint64_t at_ms;   /* time of the last sample */
     unsigned fresh;   /* number of unfaded samples at that time */
     float recent[NODE_SPEED_RECENT_MAX]; /* the last samples, `fresh` of them, the newest last */
-    float heard;                         /* another router's value, */
-    unsigned heard_fresh;                /* samples behind the reported value */
-    uint64_t heard_ms;                   /* when the report came */
+    float heard;                         /* another router's value */
+    unsigned heard_fresh;                /* number of samples behind that value */
+    uint64_t heard_ms;                   /* time when that value came */
 };
 
 /* `sample` must be > 0; other values are ignored. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
-/* Takes another router's value, which rests on so many samples. */
+/* Takes another router's value, which rests on this number of samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
 /* Number of unfaded samples now: own ones or those behind the reported value, whichever are
  * more. */
@@ -72,7 +72,7 @@ unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);
 double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms);
 
 struct node_fading {
-    double sum;     /* at */
+    double sum;     /* the sum at at_ms */
     uint64_t at_ms; /* this time */
 };
 

@@ -54,9 +54,10 @@ static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, ui
 
 /* Figures with samples. */
 static const struct figure {
-    size_t own;     /* its samples in struct node_replica, uint64_t */
-    size_t samples; /* the same in struct crdt_learned, uint32_t */
-    size_t field;   /* there too, uint32_t: 0 where a router has no figure */
+    size_t own;     /* offset of the samples in struct node_replica, uint64_t */
+    size_t samples; /* offset of the samples in struct crdt_learned, uint32_t */
+    size_t field;   /* offset of the figure in struct crdt_learned, uint32_t; 0 there: the router
+                     * has no figure */
     void (*report)(const struct node_replica *k, struct crdt_learned *out);
     void (*hear)(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms);
 } figures[] = {
@@ -81,7 +82,7 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* Field on the wire, and of struct node_sums. */
+/* Fields of struct crdt_learned, and of struct node_sums. */
 #define SUMS(X)                                                                                    \
     X(prompt_tokens, prompt_tokens)                                                                \
     X(predicted_tokens, cached_tokens)                                                             \
@@ -95,7 +96,7 @@ void node_others_add(struct node_others *sum, const struct crdt_learned *reporte
     SUMS(SUM_ADD)
     sum->count++;
     if (reported->size_ppm == 0 || reported->believed_rkey != rkey)
-        return; /* another cache's */
+        return; /* evidence about another cache */
     double weight = reported->size_weight_milli / 1e3;
     sum->size_log += weight * log(reported->size_ppm / 1e6);
     sum->size_weight += weight;
@@ -155,7 +156,8 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
             figures[i].hear(k, best, now_ms);
     }
-    /* As a start: the routers that learned this may be gone before this router has evidence. */
+    /* Only as a start: the routers that learned this may be gone before this router has
+     * evidence. */
     if (h->belief)
         node_replica_size_heard(k, h->belief->believed_ppm / 1e6);
 }

@@ -1,25 +1,26 @@
 /* Learned figures of a replica that routers share: this router's report, the others' reports, and
  * the output for operators. The tables are in learned.c, one row a figure.
  *
- *   struct node_replica  --node_replica_report()-->  struct crdt_learned, for the others
- *   theirs  --node_heard_add()-->  struct node_heard
- *           --node_replica_hear()-->  struct node_replica
+ *     struct node_replica  --node_replica_report()-->  struct crdt_learned, for the others
+ *     others' reports  --node_heard_add()-->  struct node_heard
+ *             --node_replica_hear()-->  struct node_replica
  *
- * The figure with the most samples counts, own or others' (node/route/share.h says why). */
+ * The figure with the most samples counts, this router's or another's (node/route/share.h says
+ * why). */
 #ifndef NODE_REPLICA_LEARNED_H
 #define NODE_REPLICA_LEARNED_H
 
 #include "node/replica/replica.h"
 
-/* This router's figures, learned here or by others; no defaults. */
+/* This router's figures, learned here or by others. Figures without samples are left out. */
 struct crdt_learned node_replica_report(const struct node_replica *k);
 
 enum { NODE_HEARD_FIGURES_MAX = 8 };
 
-/* The others' reports about one replica, merged. Starts zeroed but for `rkey`. Borrows the
- * reports. */
+/* The other routers' reports about one replica, merged. Starts zeroed except for `rkey`. Borrows
+ * the reports. */
 struct node_heard {
-    uint32_t rkey; /* of the present cache */
+    uint32_t rkey; /* key of the present cache */
     uint64_t cache_tokens;
     uint32_t adapter_slots;
     const struct crdt_learned *figure[NODE_HEARD_FIGURES_MAX]; /* the report with the most samples
@@ -32,7 +33,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
 /* Adds another router's sums, and its evidence about the cache `rkey`. The caller sets `who`. */
 void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey);
 
-/* A line of `/replicas` and a metric, of one value. */
+/* One figure for operators: a member of "learned" in `/replicas`, and a metric. */
 struct node_learned_row {
     const char *key;    /* in the JSON object "learned" */
     double unit;        /* factor from the metric's unit to the JSON's: 1000 for s to ms */

@@ -1,28 +1,29 @@
-/* The limits of what a router knows of engines. What happens at each: docs/limits.md. */
+/* Limits of what a router knows about engines. What happens at each limit: docs/limits.md. */
 #ifndef NODE_REPLICA_LIMITS_H
 #define NODE_REPLICA_LIMITS_H
 
 #include "crdt/limits.h"
 
 enum {
-    NODE_REPLICAS_MAX = 2048,   /* slots */
+    NODE_REPLICAS_MAX = 2048,   /* slots for replicas */
     NODE_NAME_MAX = 256,        /* bytes of a replica's name */
     NODE_RANKS_MAX = 64,        /* data-parallel ranks of one address */
-    NODE_ROUTER_NAME_MAX = 160, /* bytes; of a router that was found in place of an engine */
+    NODE_ROUTER_NAME_MAX = 160, /* bytes of the name of a router found in place of an engine */
     NODE_BOOKINGS_MAX = 65536,  /* requests in flight */
     NODE_MODELS_MAX = 8192,     /* names of models and adapters, listed or learned */
     NODE_MODEL_NAME_MAX = 256,  /* bytes of a requested model's name */
     NODE_MODEL_ID_MAX = 255,    /* bytes of a listed model's name */
     NODE_HEALTH_PATH_MAX = 127, /* bytes of the path that a health check asks for */
-    NODE_MODELS_DENIALS = 4096, /* pairs of replica and model that is not there; 96 KiB */
+    NODE_MODELS_DENIALS = 4096, /* pairs of a replica and a model that it denied; 96 KiB */
     NODE_CONTEXT_TOKENS_MAX = 1000000000, /* a longer context length counts as not reported */
-    NODE_USAGE_TOKENS_MAX = 1 << 28, /* tokens of one answer that an engine may tell: 25 times the
-                                      * longest context of any model; more is no count */
+    NODE_USAGE_TOKENS_MAX = 1 << 28, /* most believable tokens of one answer: 25 times the longest
+                                      * context of any model; a larger count is no count */
     NODE_ANSWERED_ROWS_MAX = 4096,   /* pairs of replica and model with token counts */
     NODE_KINDS_MAX = 64,             /* kinds of clients with a rendering of their own */
     NODE_KIND_AGENT_MAX = 40,        /* bytes of the product that a User-Agent names; more is cut */
-    NODE_PRINTS_MAX = 256,       /* prompts of watched kinds that are remembered, of all kinds */
-    NODE_PRINT_POINTS_MAX = 192, /* checkpoints of one: 300,000 tokens; the rest is not */
+    NODE_PRINTS_MAX = 256,       /* remembered prompts of watched client kinds, over all kinds */
+    NODE_PRINT_POINTS_MAX = 192, /* checkpoints of one remembered prompt: 300,000 tokens; later ones
+                                  * are left out */
 };
 
 _Static_assert((int)NODE_REPLICAS_MAX == (int)CRDT_REPLICAS_MAX,

@@ -11,13 +11,13 @@
 #include "node/replica/limits.h"
 
 struct node_local_name {
-    struct slice address; /* HOST:PORT or https://HOST:PORT; borrowed from the name, as is */
-    struct slice owner;   /* the router; empty: none */
-    struct slice whole;   /* both, without a rank */
+    struct slice address; /* HOST:PORT or https://HOST:PORT; borrowed from the name, unchanged */
+    struct slice owner;   /* the router's name; empty: none */
+    struct slice whole;   /* address and owner, without a rank */
     bool is_rank;
 };
 
-/* Takes a name apart, rank or not. Returns whether its address is local. */
+/* Splits a name, of a rank or not. Returns true if its address is local. */
 bool node_local_name_parse(struct slice name, struct node_local_name *out);
 /* True if the bytes are valid in a router's name. */
 bool node_local_owner_good(struct slice owner);

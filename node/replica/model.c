@@ -16,18 +16,18 @@ enum {
 
 /* Validity of a denial by a replica that lists its models. */
 enum denial_state {
-    DENIAL_HOLDS,  /* until its time is over, whatever the replica lists */
-    DENIAL_FRESH,  /* until the replica lists its models again */
-    DENIAL_LIFTED, /* the list did; another denial holds */
+    DENIAL_HOLDS,  /* valid until its time is over, whatever the replica lists */
+    DENIAL_FRESH,  /* valid until the replica lists its models again */
+    DENIAL_LIFTED, /* ended by a new list; a second denial would hold */
 };
 
 struct denial {
-    uint64_t key; /* of replica and model; 0: none */
+    uint64_t key; /* hash of replica and model; 0: none */
     uint64_t until_ms;
     uint16_t replica;
-    uint16_t row;  /* of the model */
+    uint16_t row;  /* the model's row */
     uint8_t state; /* enum denial_state */
-    bool held;     /* against the replica, which lists the model */
+    bool held;     /* held against the replica, which lists the model */
 };
 
 struct node_models {
@@ -38,7 +38,7 @@ struct node_models {
     uint64_t denied_until_ms;          /* the last of all denials is over then */
     struct denial denials[NODE_MODELS_DENIALS];
     struct node_replica_set holding; /* replicas that may have held denials */
-    unsigned hand;                   /* the next row that was only learned to give way */
+    unsigned hand;                   /* the row learned from clients that gave way last */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
@@ -105,7 +105,7 @@ static unsigned row_find(const struct node_models *m, struct slice name)
     return m->slots[slot_of(m, name)];
 }
 
-/* Known from clients' requests alone. */
+/* True if the model is known from clients' requests alone. */
 static bool is_learned(const struct node_models *m, const struct node_model *row)
 {
     for (unsigned i = 0; i < NODE_REPLICA_WORDS; i++) {
@@ -284,7 +284,7 @@ static uint64_t denial_key(const struct node_models *m, unsigned replica, struct
     return hash_mix(hash64(&m->secret, name.at, name.len) + replica) | 1;
 }
 
-/* The place of that denial, else of the one to be replaced. */
+/* The place of that denial; if there is none, the place of the one to be replaced. */
 static struct denial *place_of(const struct node_models *m, uint64_t key)
 {
     size_t first = (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
@@ -299,7 +299,7 @@ static struct denial *place_of(const struct node_models *m, uint64_t key)
     return place;
 }
 
-/* NULL: none. */
+/* The replica's denial of the model; NULL: none. */
 static struct denial *denial_of(const struct node_models *m, unsigned replica, struct slice name)
 {
     uint64_t key = denial_key(m, replica, name);
@@ -315,7 +315,8 @@ void node_models_learn(struct node_models *m, unsigned replica, struct slice nam
         if (d != NULL)
             *d = (struct denial){0};
         number = row_find_or_make(m, name);
-        if (number != ROW_NONE) /* full of what engines list: learned again with the next answer */
+        if (number != ROW_NONE) /* table full of listed models: learned again with the next
+                                 * answer */
             node_replica_set_add(&m->rows[number].serving, replica);
     }
     if (number != ROW_NONE)
@@ -333,7 +334,8 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
     uint64_t key = denial_key(m, replica, name);
     struct denial *d = place_of(m, key);
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    bool again = d->key == key && d->state != DENIAL_FRESH; /* after the first one was over */
+    bool again = d->key == key && d->state != DENIAL_FRESH; /* a second denial, after the first one
+                                                             * was over */
     bool was_held = d->key == key && d->held, held = was_held || (again && lists(m, replica, row));
     /* An engine that alternates between listing and denying a model is not asked each time. */
     bool by_turns = again && d->until_ms > now_ms;

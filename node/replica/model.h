@@ -42,13 +42,14 @@ enum { NODE_MODELS_DENIED_MS = 60000 };
 
 struct node_model {
     struct node_replica_set serving;
-    struct node_tokens tokens;         /* of prompts, by content */
-    struct node_ratio bytes_per_token; /* of prompts, whatever their content */
-    struct node_ratio output_tokens;   /* per answer */
-    uint64_t bytes_samples;            /* own ones, also of an earlier life */
+    struct node_tokens tokens;         /* tokens of prompts, by content */
+    struct node_ratio bytes_per_token; /* ratio over the model's prompts, whatever their content */
+    struct node_ratio output_tokens;   /* tokens per answer */
+    uint64_t bytes_samples;            /* samples from this router's answers, of an earlier life
+                                        * too */
     bool listed;                       /* a replica has listed the model, so no client made up the
                                         * name */
-    uint16_t name_len;                 /* 0: row 0 */
+    uint16_t name_len;                 /* 0: the row has no name (row 0) */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
     uint16_t parent;                   /* the row of an adapter's base; 0: not known */
     char name[NODE_MODEL_NAME_MAX];
@@ -56,7 +57,7 @@ struct node_model {
 
 struct node_models;
 
-/* Sets a ratio that was not learned from the model's own prompts. Replaces its samples. */
+/* Sets a ratio that was not learned from the model's own prompts, in place of earlier samples. */
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
 /* An answer reported its prompt's tokens (> 0), and those of its media (0 or less: not
  * reported). */
@@ -64,7 +65,7 @@ void node_model_bytes_add(struct node_model *row, uint64_t bytes,
                           const struct chain_content *content, double tokens,
                           const int64_t media_tokens[CHAIN_MEDIA]);
 
-/* ERR_NOMEM. `bytes_per_token` and `output_tokens` are believed until they are learned. */
+/* ERR_NOMEM. The two figures are believed until answers teach others. */
 MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
                                 double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);
@@ -78,12 +79,12 @@ struct node_models_range node_models_range(const struct node_models *m);
 
 void node_models_check(const struct node_models *m);
 
-/* Replaces what the replica serves. Names that are empty or too long are passed over. ERR_FULL if
- * the table has no place for all of them: those that fitted are known. */
+/* Replaces the replica's list of models. Names that are empty or too long are skipped. ERR_FULL:
+ * the table has no place for all of them; those that fitted are known. */
 MUST_USE int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                              unsigned count);
 
-/* Adds one model to the replica's list; as node_models_set(). */
+/* Adds one model to the replica's list. Errors as node_models_set(). */
 MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
 
 /* The model is an adapter of that base, if both are known. */
@@ -118,7 +119,8 @@ void node_models_unlisted_let_go(struct node_models *m, unsigned replica);
 /* The denials that are held against a replica. */
 struct node_denials {
     unsigned held;
-    uint64_t until_ms; /* no requests for a denied model until then; in the past: may be asked */
+    uint64_t until_ms; /* no requests for a denied model until then; a past time: the replica may be
+                        * asked */
 };
 struct node_denials node_models_denials(const struct node_models *m, unsigned replica);
 /* The engine may not be the one that answered for the model, so that answer no longer counts.
@@ -130,8 +132,8 @@ void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t a
 bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
                         uint64_t now_ms);
 
-/* The models that the replica listed or is known to serve: call with *at = 0 first; false behind
- * the last one, and `name` is as before. */
+/* Iterates over the models that the replica listed or is known to serve. Call with *at = 0 first.
+ * False after the last one; `name` is then unchanged. */
 bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
                       struct slice *name);
 
@@ -139,7 +141,7 @@ bool node_models_next(const struct node_models *m, unsigned replica, unsigned *a
  * models, and those that may load the model on demand. All replicas serve an empty name. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
-/* The replicas known to serve the model; valid until a row is made. */
+/* The replicas known to serve the model. Valid until a row is made. */
 const struct node_replica_set *node_models_surely(const struct node_models *m, struct slice name);
 bool node_models_known(const struct node_models *m, struct slice name);
 
@@ -150,8 +152,8 @@ struct slice node_models_base(const struct node_models *m, struct slice name);
 /* The row of a name, of its base (node_models_base), or row 0. The pointer is good until the next
  * node_models_set or node_models_learn. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
-/* The same by number, which a booking keeps. If the row's name has changed meanwhile, a sample goes
- * to the wrong model, which does no harm. */
+/* A row's number, which a booking keeps, and the row of a number. If the row has another name by
+ * then, a sample goes to the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
 /* The row of the name itself, made if missing; row 0 for an empty name. NULL: the name is too long,

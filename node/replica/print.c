@@ -63,7 +63,7 @@ struct node_reading node_print_read(const struct node_print *print, struct rende
     return of;
 }
 
-/* Within a segment of which not all is the same. */
+/* The shared bytes of a segment that differs. */
 static struct node_shared shared_within(const struct node_print *a, const struct node_print *b,
                                         enum http_prompt_segment segment, uint64_t all)
 {
@@ -75,7 +75,7 @@ static struct node_shared shared_within(const struct node_print *a, const struct
     struct node_shared shared = {.to = x->end.bytes};
     if (n > 0)
         shared.from = (uint64_t)points[n - 1].blocks * CHECKPOINT_BLOCK_BYTES;
-    /* All of the other one is its beginning: its answer is in the cache too, maybe. */
+    /* All of `b` is the beginning of `a`: the answer to `b` may be in the cache too. */
     if (segment == HTTP_PROMPT_TEXT && n == y->count)
         shared.to = all;
     else if (n < x->count)
@@ -129,7 +129,7 @@ struct node_shared node_print_shared(const struct node_print *a, const struct no
         if (s == HTTP_PROMPT_TOOLS && rendering.tools_sorted)
             break;
         struct node_shared within = shared_within(a, b, s, of->all);
-        if (most < within.to) { /* of the late messages, those that both have */
+        if (most < within.to) { /* late messages count as far as both prompts have them */
             uint64_t late = least(a->form.late_bytes, b->form.late_bytes);
             within.from = least(within.from, most);
             within.to = most + late + CHECKPOINT_BLOCK_BYTES;

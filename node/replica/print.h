@@ -17,12 +17,13 @@ struct node_print {
     struct chain_point points[NODE_PRINT_POINTS_MAX];
 };
 
-/* `chain` has the points of `form`, not joined. Those beyond NODE_PRINT_POINTS_MAX are left out. */
+/* `chain` has the points of `form`, not joined. Points beyond NODE_PRINT_POINTS_MAX are left
+ * out. */
 void node_print_set(struct node_print *print, const struct http_prompt_form *form,
                     const struct chain *chain);
 void node_print_check(const struct node_print *print);
 
-/* True if everything before the conversation is the same in both, as it was sent. */
+/* True if both prompts have the same bytes before the conversation, as sent. */
 bool node_print_same_head(const struct node_print *a, const struct node_print *b);
 
 /* A prompt in one rendering. */
@@ -30,19 +31,19 @@ struct node_reading {
     struct rendering rendering;
     uint8_t order[HTTP_PROMPT_SEGMENTS];
     unsigned count;
-    uint64_t all;  /* bytes, */
-    uint64_t head; /* of these, those before the conversation and before later system messages */
+    uint64_t all;  /* bytes of the whole prompt */
+    uint64_t head; /* bytes before the conversation and before later system messages */
 };
 
 struct node_reading node_print_read(const struct node_print *print, struct rendering rendering);
 
-/* Bytes that one prompt shares with another: between the last checkpoint that agrees and the next
- * one. */
+/* Bytes that one prompt shares with another: at least `from`, up to the last checkpoint that
+ * agrees; at most `to`, up to the next one. */
 struct node_shared {
     uint64_t from, to;
 };
 
-/* `of` is the reading of `a`. */
+/* `of` is the reading of prompt `a`. */
 struct node_shared node_print_shared(const struct node_print *a, const struct node_print *b,
                                      const struct node_reading *of);
 

@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "node/replica/replica.h"
 
-/* A router's name may precede the rank (node/replica/local.h). The whole name if it has no @. */
+/* The name up to its last '@', or the whole name without one. A router's name may come before the
+ * rank (node/replica/local.h). */
 static struct slice before_last_at(struct slice name)
 {
     for (size_t at = name.len; at > 0; at--)
@@ -80,7 +81,7 @@ bool node_ranks_inherit(struct node_replica *replicas, unsigned count)
         k->said.cache_tokens = server->said.cache_tokens;
         k->believed.fleet = server->believed.fleet;
         k->weight = server->weight;
-        k->turn = server->turn; /* read with its address */
+        k->turn = server->turn; /* the metrics of all ranks are read at the address */
         k->turn_events = server->turn_events;
         k->engine = server->engine;
     }

@@ -20,7 +20,7 @@ struct node_remote_load;
 
 #define NODE_RANK_HEADER "X-Data-Parallel-Rank"
 
-enum { NODE_RANK_NAME_BYTES = NODE_NAME_MAX + 4 }; /* with '@', two digits, NUL */
+enum { NODE_RANK_NAME_BYTES = NODE_NAME_MAX + 4 }; /* with '@', two digits and NUL */
 
 struct node_rank_name {
     struct slice address; /* borrowed from the name */
@@ -38,21 +38,22 @@ struct slice node_rank_name_write(struct slice address, unsigned rank,
 /* Part of struct node_replica: the rank's number, or the ranks of an address. */
 struct node_rank {
     bool is_one;
-    uint8_t number;           /* if is_one */
-    uint8_t ranks;            /* ranks of this address in use; 0: the address itself is chosen */
-    uint16_t server;          /* the row of its address: its own, but for a rank */
-    uint32_t requests;        /* under way at its ranks, of this router, */
-    uint64_t requests_remote; /* of the other routers */
+    uint8_t number;           /* the rank's number, if is_one */
+    uint8_t ranks;            /* number of this address's ranks in use; 0: the address itself is
+                               * chosen */
+    uint16_t server;          /* the row of the address: the replica's own row, except for a rank */
+    uint32_t requests;        /* this router's requests under way at the address's ranks */
+    uint64_t requests_remote; /* other routers' requests under way there */
 };
 
-/* `number` of rank `k`, -1: not a rank. `server` is the row of its address. */
+/* Makes `k` a rank of this number; -1: not a rank. `server` is the row of its address. */
 void node_rank_set(struct node_replica *k, int number, unsigned server);
-/* Counts the ranks in use of each address, and the other routers' requests there. */
+/* Counts each address's ranks in use, and the other routers' requests at them. */
 void node_ranks_count(struct node_replica *replicas, unsigned count);
 /* Copies an address's settings, models and scrapes to its ranks. Returns true if a rank's fleet
  * changed. */
 bool node_ranks_inherit(struct node_replica *replicas, unsigned count);
-/* The other routers' load at `k`, which may be a rank of that process. */
+/* Sets the other routers' load at `k`, which may be a rank of `process`. */
 void node_rank_load_remote(struct node_replica *k, struct node_replica *process,
                            const struct node_remote_load *remote, uint64_t now_ms);
 

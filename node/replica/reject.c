@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/number.h"
 
-/* Being rejected twice costs an engine next to nothing, so 20 times that may be risked for one good
+/* Being rejected twice costs an engine next to nothing, so 20 such tries are worth one good
  * request. */
 static const double worth_own = 0.05;
 
@@ -20,11 +20,12 @@ static const double own_feared = 0.02;
 static const double own_unproven = 0.2;
 /* For a replica with contradicted rejections, until it accepts something. */
 static const double own_caught = 0.5;
-/* Tries elsewhere that are remembered. */
+/* Number of tries at other replicas that are remembered. */
 static const double tries_horizon = 16;
 
-/* An unknown client is believed to be like the clients before it: so many of their requests are
- * remembered. Before there are any, so many are assumed, with this share of bad requests. */
+/* An unknown client is believed to be like earlier clients, of which first_horizon requests are
+ * remembered. Before there are any, first_weight requests are assumed, with the share first_bad of
+ * bad ones. */
 static const double first_horizon = 64, first_weight = 16, first_bad = 0.01;
 /* Number of remembered requests of one client, or with one prompt. The weight of the other clients'
  * requests, or of the client's other prompts, in such requests. */
@@ -35,7 +36,7 @@ static uint64_t bit(unsigned kind)
     return UINT64_C(1) << (kind % NODE_REJECT_KINDS);
 }
 
-/* All of one API, or of any (-1), that have these flags. */
+/* All kinds of one API, or of any API (-1), that have these flags. */
 static uint64_t kinds_with(int api, unsigned flags)
 {
     uint64_t out = 0;
@@ -51,7 +52,7 @@ static bool have(uint64_t kinds, int api, unsigned flags)
     return (kinds & ~kinds_with(api, flags)) == 0;
 }
 
-/* Kinds of the same API that use as much or more: an engine that rejects the one rejects them too.
+/* Kinds of the same API that use as much or more: an engine that rejects `kind` rejects them too.
  * Streaming makes no difference to nearly all rejections. */
 static uint64_t and_more(unsigned kind)
 {
@@ -128,7 +129,7 @@ double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                           const struct node_reject_prior *prior)
 {
     double own = own_fault(j, x, prior);
-    /* A peer that accepts such requests is no new evidence the next time. */
+    /* Next time, a peer that accepts such requests is no new evidence. */
     struct node_reject_prior alone = *prior;
     alone.peers = false;
     j->own = own_fault(j, x, &alone);
@@ -239,7 +240,8 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, u
 void node_reject_sent(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t now_ms)
 {
     if ((own_kinds(j, model) & bit(kind)) != 0 && now_ms >= j->backoff.until_ms) {
-        j->backoff.until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* unless its end says more */
+        j->backoff.until_ms = now_ms + NODE_REJECT_BACKOFF_MS; /* until the trial's result is
+                                                                * known */
         j->tried_ms = now_ms;
     }
     if ((j->heard & bit(kind)) != 0)
@@ -305,8 +307,8 @@ void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, 
         j->accepts &= (j->kinds | j->heard) != 0 ? ~news : 0;
     j->heard = h->kinds;
     j->heard_status = h->status;
-    /* The other router tries the replica for all. The back-off's level is kept: the next one is
-     * longer. */
+    /* A router ordered before this one tries the replica for all. The level of the back-off stays,
+     * so that the next one is longer. */
     if (j->kinds != 0 && (j->kinds & ~h->ahead) == 0) {
         j->kinds = j->told = j->tried_ms = 0;
         j->heard_ms = now_ms;
@@ -460,7 +462,7 @@ void node_reject_client_rejected(struct node_reject_clients *c, struct node_reje
         client->prompt = from.prompt;
         return;
     }
-    /* The prompt is bad, for the second time, not the client. */
+    /* The prompt was rejected for the second time: the prompt is bad, not the client. */
     take_back(&client->share, sort);
     prompt = row_make(c, from.prompt);
     add(&prompt->share, client_horizon, sort, weight);

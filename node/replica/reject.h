@@ -33,13 +33,15 @@
 enum {
     NODE_REJECT_KINDS = 64,
     NODE_REJECT_SORTS = 6,         /* groups of statuses: 400, 401, 403, 404, 422, all others */
-    NODE_REJECT_BACKOFF_MS = 5000, /* first back-off; doubles up to NODE_BACKOFF_MAX_MS: a rejecting
-                                    * replica is set up wrongly, and a person has to fix that. The
-                                    * router that found it has as long again for its trial */
-    NODE_REJECT_HEED_MS = 60000,   /* others' reports are heeded so long without own evidence */
+    NODE_REJECT_BACKOFF_MS = 5000, /* first back-off; doubles up to NODE_BACKOFF_MAX_MS, because a
+                                    * rejecting replica is set up wrongly and a person has to fix
+                                    * that. The router that found it has the same time again for its
+                                    * trial */
+    NODE_REJECT_HEED_MS = 60000,   /* other routers' reports count for this time if there is no own
+                                    * evidence */
 };
 
-/* A kind of request is the number of its API, times NODE_REJECT_API, and these. */
+/* A kind of request is the number of its API, times NODE_REJECT_API, plus these flags. */
 enum { NODE_REJECT_STREAM = 1, NODE_REJECT_MEDIA = 2, NODE_REJECT_TOOLS = 4, NODE_REJECT_API = 8 };
 enum node_reject_api {
     NODE_REJECT_OTHERS,
@@ -48,7 +50,7 @@ enum node_reject_api {
     NODE_REJECT_RESPONSES,
     NODE_REJECT_MESSAGES,
     NODE_REJECT_GENERATE,
-    NODE_REJECT_PROMPT, /* no tokens are answered: embeddings, scores */
+    NODE_REJECT_PROMPT, /* answers without tokens: embeddings, scores */
     NODE_REJECT_MEDIA_API,
 };
 
@@ -60,69 +62,74 @@ struct node_reject_from {
 
 /* A rejection to be judged. */
 struct node_rejection {
-    unsigned replica; /* the rejecting replica: the row of the address */
-    uint8_t kind;     /* of the request, below NODE_REJECT_KINDS */
+    unsigned replica; /* the rejecting replica, by the row of its address */
+    uint8_t kind;     /* kind of the request, below NODE_REJECT_KINDS */
     uint64_t model;   /* hash of the requested model; 0: not known, or irrelevant */
     unsigned status;  /* 4xx */
     struct node_reject_from from;
-    uint64_t sent_ms; /* when the request was sent there */
+    uint64_t sent_ms; /* when the request was sent to the replica */
 };
 
-/* Knowledge about all replicas and clients together, when a rejection is judged. */
+/* Knowledge about all replicas and clients at the time when a rejection is judged. */
 struct node_reject_prior {
-    double bad;  /* the share of such bad requests that is believed of its client */
-    double pays; /* share of the rejections retried elsewhere that were accepted there, 0..1 */
-    bool peers;  /* another replica accepts such a kind of request */
+    double bad;  /* believed share of the client's requests that deserve this status */
+    double pays; /* share of the rejections tried elsewhere that the other replica accepted, 0..1 */
+    bool peers;  /* another replica accepts this kind of request */
 };
 
 /* Part of struct node_replica. Starts by node_reject_init(). */
 struct node_reject {
     /* Read at each decision. */
     uint64_t kinds;  /* avoided for these kinds; bit 1 << kind */
-    uint64_t heard;  /* the same, by some other router */
-    unsigned doubts; /* its rejections with another replica being asked now, */
+    uint64_t heard;  /* kinds for which some other router avoids the replica */
+    unsigned doubts; /* number of its rejections for which another replica is being asked now */
 
-    uint64_t doubt_kinds; /* of these kinds */
+    uint64_t doubt_kinds; /* kinds of the requests in doubt */
     double own;           /* belief that its next rejection is its own fault */
-    bool known;           /* since its start a request was accepted, or a rejection confirmed */
-    bool agreed;       /* its last rejection was confirmed: such a status is the client's fault */
-    uint64_t told;     /* of `kinds`, those with a contradicted rejection */
-    uint64_t about;    /* the only model that `kinds` count for; 0: all */
-    uint64_t accepts;  /* accepted kinds since its start, or since the first contradiction */
-    unsigned status;   /* status of its last contradicted rejection */
-    uint64_t since_ms; /* when the first of these contradictions came */
-    uint64_t last_ms;  /* and the last */
+    bool known;           /* since the engine's start it accepted a request, or a rejection was
+                           * confirmed */
+    bool agreed;          /* its last rejection was confirmed, so such a status is the client's
+                        * fault */
+    uint64_t told;        /* the kinds, of `kinds`, of contradicted rejections */
+    uint64_t about;       /* the only model for which `kinds` count; 0: all models */
+    uint64_t accepts;     /* kinds accepted since the engine's start, or since the first
+                        * contradiction */
+    unsigned status;      /* status of its last contradicted rejection */
+    uint64_t since_ms;    /* when the first contradiction in `told` came */
+    uint64_t last_ms;     /* when the last contradiction in `told` came */
     struct node_backoff backoff; /* until the next trial may be made */
     uint64_t tried_ms;           /* when a trial without a result yet was sent; 0: none */
     unsigned heard_status;       /* status of the rejections that others report; 0: not reported */
-    uint64_t heard_ms;           /* since when, without a break */
-    uint64_t contradicted, confirmed; /* since the start */
+    uint64_t heard_ms;           /* since when others have reported rejections without a break */
+    uint64_t contradicted, confirmed; /* totals since the start */
 };
 
 void node_reject_init(struct node_reject *j);
 /* The replica's engine is another one: clears everything. */
 void node_reject_renew(struct node_reject *j);
 
-/* Guilt for a rejection, by the belief `own`. */
+/* How likely a rejection is the replica's own fault. */
 enum node_reject_guilt {
     NODE_REJECT_UNLIKELY,
-    NODE_REJECT_WORTH,  /* another replica is to be asked, */
-    NODE_REJECT_LIKELY, /* at least as likely its own fault as the request's, */
-    NODE_REJECT_CAUGHT, /* or its rejections were contradicted, here or at another router */
+    NODE_REJECT_WORTH,  /* it is worth asking another replica */
+    NODE_REJECT_LIKELY, /* it is at least as likely the replica's fault as the request's */
+    NODE_REJECT_CAUGHT, /* the replica's rejections were contradicted, here or at another router */
 };
 enum node_reject_guilt node_reject_guilt(const struct node_reject *j,
                                          const struct node_rejection *x,
                                          const struct node_reject_prior *prior);
-/* The rejection goes to the client, and no other replica is asked. Returns the belief `own`. */
+/* The rejection goes to the client, and no other replica is asked. Returns the believed chance that
+ * the replica is at fault. */
 double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                           const struct node_reject_prior *prior);
-/* Another replica is asked (`open`), or has answered. Each call with true is followed by one with
- * false. */
+/* Another replica is asked about the rejection (`open`), or has answered. Each call with true is
+ * followed by one with false. */
 void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bool open);
-/* Returns true if the replica is now avoided for that kind, and was not before. */
+/* Another replica accepted the same request. Returns true if the replica is now avoided for that
+ * kind, and was not before. */
 bool node_reject_contradicted(struct node_reject *j, const struct node_rejection *x,
                               uint64_t now_ms);
-/* Another replica confirmed this one's rejection, or the reverse: both count the same. */
+/* Two replicas rejected the same request. Called for both: they count the same. */
 void node_reject_agreed(struct node_reject *j);
 /* The replica accepted a request. Returns true if nothing counts against the replica any more. */
 bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, uint64_t sent_ms);
@@ -135,8 +142,8 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t mode
                         uint64_t now_ms);
 /* True if the replica accepts requests of that kind, as far as is known. */
 bool node_reject_proven(const struct node_reject *j, uint8_t kind);
-/* The kinds that the replica is avoided for, by own or others' findings; and its status, 0 if
- * unknown. */
+/* The kinds for which the replica is avoided, by this router's findings or others'. And the status
+ * of these rejections; 0: unknown. */
 uint64_t node_reject_kinds(const struct node_reject *j);
 unsigned node_reject_status(const struct node_reject *j);
 /* False if nothing counts against the replica: then the functions above need no call. */
@@ -145,24 +152,24 @@ static inline bool node_reject_any(const struct node_reject *j)
     return (j->kinds | j->heard) != 0 || j->doubts > 0;
 }
 
-/* True if repeatable requests of some kind go elsewhere. */
+/* True if the replica is avoided now for some kind of repeatable requests. */
 bool node_reject_avoids_any(const struct node_reject *j, uint64_t now_ms);
 
-/* The kinds that this router reports: none if they count for one model only, or if its trial is
- * overdue by a back-off's time for lack of a request. */
+/* The kinds that this router reports. None if they count for one model only, or if the trial is
+ * overdue by a back-off's time because no request came for it. */
 uint64_t node_reject_report(const struct node_reject *j, uint64_t now_ms);
 /* The other routers' reports about a replica, merged. Starts zeroed. */
 struct node_reject_heard {
-    uint64_t kinds; /* of all routers */
-    uint64_t ahead; /* of the routers ordered before this one */
+    uint64_t kinds; /* kinds reported by any router */
+    uint64_t ahead; /* kinds reported by routers ordered before this one */
     unsigned status;
 };
 void node_reject_heard_add(struct node_reject_heard *h, uint64_t kinds, unsigned status,
                            bool ahead);
 void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, uint64_t now_ms);
 
-/* Names the requests and the error in words: "answers 401 to chat requests where its peers accept
- * the key". `kinds` as above, not 0; `one_model`: they count for one model alone. */
+/* Describes the requests and the error in words: "answers 401 to chat requests where its peers
+ * accept the key". `kinds` is not 0; `one_model`: they count for one model only. */
 enum { NODE_REJECT_TEXT_BYTES = 160 };
 const char *node_reject_text(unsigned status, uint64_t kinds, bool one_model,
                              char room[NODE_REJECT_TEXT_BYTES]);
@@ -179,15 +186,15 @@ enum { NODE_REJECT_CLIENTS_MAX = 4096 };
  * A row belongs to a client, or to one prompt of a client. A client that loses its row is unknown
  * again. */
 struct node_reject_clients {
-    struct node_reject_share { /* fading */
-        float seen;            /* requests, */
+    struct node_reject_share { /* fading counts */
+        float seen;            /* fading number of requests */
         float rejected[NODE_REJECT_SORTS];
-    } first;                        /* of clients without a row */
-    double contradicted, confirmed; /* fading: of rejections that were tried elsewhere */
+    } first;                        /* clients without a row */
+    double contradicted, confirmed; /* fading numbers of rejections that were tried elsewhere */
     unsigned count;                 /* rows in use */
     struct node_reject_client {
         uint64_t id;
-        uint64_t prompt; /* of its last rejection without a row of its own; 0: none */
+        uint64_t prompt; /* hash of the last rejected prompt that has no row; 0: none */
         struct node_reject_share share;
     } rows[NODE_REJECT_CLIENTS_MAX];
 };
@@ -197,9 +204,9 @@ struct node_reject_prior node_reject_prior_of(const struct node_reject_clients *
 /* Another replica was asked about a rejection, and answered. */
 void node_reject_tried(struct node_reject_clients *c, bool contradicted);
 void node_reject_client_accepted(struct node_reject_clients *c, struct node_reject_from from);
-/* A request was rejected. Either another replica rejected it too (`own` 0), or none was asked. The
- * latter counts for the client only if asking was not worth the cost at that belief. It does not
- * count if no other replica could be asked, or the budget was spent. */
+/* A request was rejected. Either another replica rejected it too (`own` 0), or none was asked. In
+ * the second case the rejection counts for the client only if asking was not worth the cost at the
+ * belief `own`. It does not count if no other replica could be asked, or the budget was spent. */
 void node_reject_client_rejected(struct node_reject_clients *c, struct node_reject_from from,
                                  unsigned status, double own);
 

@@ -12,50 +12,54 @@
 #include "node/replica/print.h"
 
 enum {
-    WATCH = 64,       /* requests; a fleet of six engines has shown itself after 20 or so */
-    QUIET_MAX = 4096, /* answers between two watches in vain, at most */
-    TOKENS_MIN = 256, /* of a prompt: shorter ones show little but the grain of checkpoints */
+    WATCH = 64,       /* requests of a watch; about 20 are enough for a fleet of six engines */
+    QUIET_MAX = 4096, /* most answers between two watches that change nothing */
+    TOKENS_MIN = 256, /* tokens of a prompt; shorter ones show little but the distance of
+                       * checkpoints */
     NO_REPLICA = UINT16_MAX,
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* If a reading leaves less than this of a prompt behind its lead, the checkpoints are too far apart
+/* If a reading leaves less than this of a prompt after its lead, the checkpoints are too far apart
  * to tell what was cached: any amount fits one of them. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
-/* A loss is relative to the difference that the answer shows between renderings. The fading of
- * losses with each such answer. The required advantage of another rendering: at first, when one
- * clear answer is enough (no cache has a prompt that was never sent); after a change; and at
- * most. */
+/* A loss is relative to the difference between renderings that the answer shows. Losses fade by
+ * `fade` with each such answer. The margins are the required advantage of another rendering.
+ * margin_first applies at first, when one clear answer is enough (no cache has a prompt that was
+ * never sent). margin_min applies after a change, margin_max at most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
-/* The same of late system messages at first: two answers that tell of a quarter of the prompt. One
- * may be a conversation that a cache has lost. */
+/* The first margin for late system messages: two answers about a quarter of the prompt. A single
+ * one may be due to a conversation that a cache has lost. */
 static const float margin_late_first = 0.75f;
-/* Smallest difference that counts; and the share of a prompt in which renderings must differ for an
- * answer to count in full. */
+/* The smallest difference that counts, and the share of a prompt in which renderings must differ
+ * for an answer to count in full. */
 static const float told_apart = 0.05f, small_share = 0.3f;
-/* Less cached than could be: caches forget. */
+/* Weight of a loss if less was cached than predicted, because caches forget. */
 static const float forgotten_weight = 0.5f;
-/* Bytes per token differ between the parts of a prompt, and the engine counts whole blocks. */
+/* Tolerances: bytes per token differ between the parts of a prompt, and the engine counts whole
+ * blocks. */
 static const double uneven = 0.15, grain_share = 0.02, grain_blocks = 2;
-/* At odds: so much of a prompt more or less than was predicted; and how often, of the last few. */
+/* An answer contradicts the prediction if this share of the prompt more, or less, was cached. Then
+ * the number of recent answers that must contradict, fading. */
 static const double more_share = 0.1, less_share = 0.25;
 static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
-/* The part of each print that is searched, to find the prints at a replica. */
+/* The part of each print that is searched to find the prints at a replica. */
 struct print_head {
-    uint64_t key;   /* of its kind */
+    uint64_t key;   /* key of the print's kind */
     uint32_t stamp; /* 0: free */
     uint16_t replica;
-    bool is_void; /* ignored for other prompts; its own answer, if any, counts */
+    bool is_void; /* ignored for other prompts; the prompt's own answer, if any, counts */
 };
 
 struct node_renderings {
     const struct hash_secret *secret;
-    uint64_t keys[NODE_KINDS_MAX]; /* of the kinds, in one array: each request searches it */
+    uint64_t keys[NODE_KINDS_MAX]; /* keys of the kinds, in one array, because each request searches
+                                    * it */
     struct node_client_kind kinds[NODE_KINDS_MAX];
     struct node_renderings_stats stats;
-    uint32_t stamp; /* of the last print */
+    uint32_t stamp; /* stamp of the last print */
     struct print_head heads[NODE_PRINTS_MAX];
     struct node_print *prints; /* NODE_PRINTS_MAX */
     struct chain chain;        /* scratch of node_renderings_each() */
@@ -113,13 +117,13 @@ static uint64_t key_of(const struct node_renderings *r, struct slice agent, cons
 {
     char bytes[NODE_KIND_AGENT_MAX + 1 + NODE_MODEL_NAME_MAX];
     size_t len = put(bytes, NODE_KIND_AGENT_MAX, agent);
-    bytes[len++] = form[0]; /* no two begin alike */
+    bytes[len++] = form[0]; /* no two forms begin with the same letter */
     len += put(bytes + len, NODE_MODEL_NAME_MAX, model);
     uint64_t key = hash64(r->secret, bytes, len);
     return key != 0 ? key : 1;
 }
 
-/* A free place, or that of the least recently used kind. */
+/* A free place, or the place of the least recently used kind. */
 static struct node_client_kind *place_for(struct node_renderings *r)
 {
     struct node_client_kind *oldest = &r->kinds[0];
@@ -252,7 +256,7 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
     note_head(r, k, number);
 }
 
-/* NULL: no print, or no longer. */
+/* The prompt's print; NULL: none, or no longer remembered. */
 static struct print_head *head_of(struct node_renderings *r, const struct node_rendered *what)
 {
     struct print_head *head = &r->heads[what->stamp % NODE_PRINTS_MAX];
@@ -290,7 +294,7 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 struct trail {
     const struct node_print *print;
     unsigned count;
-    uint16_t earlier[NODE_PRINTS_MAX]; /* numbers */
+    uint16_t earlier[NODE_PRINTS_MAX]; /* their numbers */
 };
 
 static void trail_find(const struct node_renderings *r, unsigned number, struct trail *out)
@@ -306,7 +310,7 @@ static void trail_find(const struct node_renderings *r, unsigned number, struct 
     }
 }
 
-/* The most that the print shares with any of the earlier ones. */
+/* The most that the print shares with any earlier one. */
 static struct node_shared shared_with(const struct node_renderings *r, const struct trail *trail,
                                       const struct node_reading *of)
 {
@@ -319,7 +323,7 @@ static struct node_shared shared_with(const struct node_renderings *r, const str
     return most;
 }
 
-/* Tokens that any router recorded at the replica: those that must be cached, those that may be. */
+/* Tokens that any router recorded at the replica: `from` of them must be cached, `to` may be. */
 struct witness {
     double from, to;
 };
@@ -372,7 +376,7 @@ static float loss_by(float off)
     return off > 0 ? off : -off * forgotten_weight;
 }
 
-/* The first one does not. */
+/* Lets a margin fade. The first margin does not fade. */
 static float margin_faded(float margin)
 {
     return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
@@ -419,8 +423,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
     if (!is_new(k, form) || leaves_little(trail->print, k->rendering))
         return false;
-    /* An answer that only the index explains had its prefix sent when no prints were kept, or by
-     * another router: other renderings have no such witness. */
+    /* If only the index explains an answer, its prefix was sent while no prints were kept, or by
+     * another router. The index cannot explain answers for other renderings. */
     if (off_by(r, trail, k->rendering, answer, &nobody) > told_apart &&
         off_by(r, trail, k->rendering, answer, &index) <= told_apart)
         return false;

@@ -31,20 +31,20 @@
 #include "http/prompt.h"
 #include "node/replica/limits.h"
 
-/* From where a rendering is believed. */
+/* The source of a believed rendering. */
 enum node_rendering_from {
-    NODE_RENDERING_KNOWN,   /* by the engine's type, or nothing was learned */
-    NODE_RENDERING_ANSWERS, /* this router's */
+    NODE_RENDERING_KNOWN,   /* the engine's type, or nothing was learned */
+    NODE_RENDERING_ANSWERS, /* this router's answers */
     NODE_RENDERING_ROUTER,  /* another router's answers */
 };
 
 /* The decision for one prompt. All zero: there was nothing to decide. */
 struct node_rendered {
     struct rendering rendering;
-    uint64_t key;   /* of its kind */
-    uint32_t stamp; /* of its print; 0: none */
-    uint64_t late;  /* id of its late system messages; 0: none */
-    bool late_new;  /* its replica had not received them before */
+    uint64_t key;   /* key of the prompt's kind */
+    uint32_t stamp; /* stamp of the prompt's print; 0: none */
+    uint64_t late;  /* id of the prompt's late system messages; 0: none */
+    bool late_new;  /* the replica had not received these messages before */
 };
 
 struct node_client_kind {
@@ -52,23 +52,25 @@ struct node_client_kind {
     uint64_t used_ms, looked_ms;
     struct rendering rendering;
     uint8_t from;        /* enum node_rendering_from */
-    uint32_t generation; /* the index's, when the rendering was last shared by or with others */
-    uint16_t replica;    /* its answer taught the rendering */
-    uint32_t answers;    /* informative answers since then, */
-    uint32_t taught;     /* and the answers that it was learned from */
+    uint32_t generation; /* index's generation when the rendering was last shared by or with other
+                          * routers */
+    uint16_t replica;    /* replica with the answer that taught the rendering */
+    uint32_t answers;    /* informative answers since the rendering was set */
+    uint32_t taught;     /* answers from which the rendering was learned */
     float loss[RENDERING_CODES];
     bool had_late;                      /* a prompt had a late system message once */
-    uint32_t heads_changed, heads_kept; /* from turn to turn of a conversation, while watched */
-    uint32_t watch;                     /* requests that are still kept */
+    uint32_t heads_changed, heads_kept; /* numbers of conversation turns that changed, and kept, the
+                                         * head, while watched */
+    uint32_t watch;                     /* number of further requests that will be kept as prints */
     uint32_t quiet;                     /* answers until the next watch may begin */
-    uint32_t patience;                  /* that number after the next watch without a change */
+    uint32_t patience;                  /* value of `quiet` after the next watch without a change */
     float surprise;                     /* fading share of answers that contradicted the
                                          * prediction */
-    float margin, margin_late; /* loss difference required for a change: of anything; of late
-                                * messages alone */
+    float margin, margin_late; /* loss difference required to change anything, or late messages
+                                * alone */
     uint8_t agent_len;
-    char agent[NODE_KIND_AGENT_MAX]; /* cut */
-    uint64_t model;                  /* a hash of its name */
+    char agent[NODE_KIND_AGENT_MAX]; /* product of the User-Agent, cut */
+    uint64_t model;                  /* hash of the model's name */
     const char *form;                /* a literal */
 };
 
@@ -90,12 +92,12 @@ const struct node_client_kind *node_renderings_latest(const struct node_renderin
                                                       struct slice model);
 /* The kind with this key; NULL: replaced by another kind. */
 struct node_client_kind *node_renderings_find(struct node_renderings *r, uint64_t key);
-/* For a prompt of that kind without a print yet. */
+/* The decision for a prompt of that kind that has no print yet. */
 static inline struct node_rendered node_renderings_of(const struct node_client_kind *k)
 {
     return (struct node_rendered){.rendering = k->rendering, .key = k->key};
 }
-/* Another rendering is believed from now on. */
+/* Sets the believed rendering of a kind. */
 void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
                          struct rendering rendering, enum node_rendering_from from);
 
@@ -108,31 +110,31 @@ void node_renderings_sent(struct node_renderings *r, const struct node_rendered 
                           unsigned replica);
 /* The prompt was not computed after all. */
 void node_renderings_void(struct node_renderings *r, const struct node_rendered *what);
-/* The replica lost its cache, or is another one. */
+/* The replica lost its cache, or its number belongs to another replica. */
 void node_renderings_forget(struct node_renderings *r, unsigned replica);
 
 /* An answer to the prompt. */
 struct node_rendered_answer {
     double prompt_tokens, cached_tokens; /* as reported by the engine */
     double predicted_tokens; /* tokens recorded at the replica, all of which could be cached */
-    bool sure;               /* they were used so lately that they are there */
-    double block_tokens;     /* of the engine's cache */
+    bool sure;               /* these tokens were used so lately that they are surely cached */
+    double block_tokens;     /* block size of the engine's cache */
 };
 /* Returns true if the kind has a new rendering. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
                               const struct node_rendered_answer *answer);
 
-/* Calls `each` with the chain of each prompt of the kind that a replica was sent, as its rendering
- * is now; the newest first, at most `max`. */
+/* Calls `each` for the kind's remembered prompts that a replica was sent, with their chains in the
+ * present rendering. The newest come first, at most `max`. */
 void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,
                           void (*each)(void *context, const struct chain *chain, unsigned replica),
                           void *context);
 
 struct node_renderings_stats {
-    uint64_t kinds, watched; /* now */
+    uint64_t kinds, watched; /* present numbers */
     uint64_t learned;        /* renderings that changed by this router's answers */
-    uint64_t adopted;        /* and by another router's */
-    uint64_t displaced;      /* kinds that gave way to new ones */
+    uint64_t adopted;        /* renderings that changed by another router's answers */
+    uint64_t displaced;      /* kinds that were dropped for new ones */
 };
 struct node_renderings_stats node_renderings_stats(const struct node_renderings *r);
 

@@ -204,7 +204,7 @@ void node_replica_found_router(struct node_replica *k, struct slice who)
 {
     k->trouble.probe_failures = 0;
     k->trouble.gone = false;
-    k->server.probes_refused = 0; /* the engine did, which was there before */
+    k->server.probes_refused = 0; /* the former engine's refusals */
     k->health = NODE_HEALTH_ROUTER;
     k->router_len = (uint16_t)(who.len < NODE_ROUTER_NAME_MAX ? who.len : NODE_ROUTER_NAME_MAX);
     memcpy(k->router, who.at, k->router_len);
@@ -246,7 +246,7 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
     switch (outcome) {
     case NODE_OUTCOME_OK:
         t->answer_failures = t->error_answers = 0;
-        t->failing.trial = false; /* keeps the level: the next one is longer */
+        t->failing.trial = false; /* the level stays, so that the next back-off is longer */
         break;
     case NODE_OUTCOME_REJECTED: /* a server that fails may still say no */
         t->answer_failures = 0;
@@ -284,7 +284,7 @@ void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome 
     node_breaker_ended(k, outcome, now_ms);
 }
 
-/* A failure at all replicas is no reason to avoid one of them. */
+/* A replica is not avoided for failures that are as frequent at all others. */
 void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
                         unsigned count, uint64_t now_ms)
 {
@@ -357,7 +357,7 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         return false;
     }
     struct node_scrape now = *s;
-    now.adapters = slice_of(NULL, 0); /* borrowed */
+    now.adapters = slice_of(NULL, 0); /* borrowed from the text */
     if (s->adapter_slots > 0)
         k->told.adapter_slots = (uint32_t)number_min(s->adapter_slots, UINT16_MAX);
     keep_if_missing(&now.cache_tokens, k->scrape.cache_tokens);
@@ -383,7 +383,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
                                    now_ms);
     bool works = node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now,
                                     restarted, now_ms);
-    if (works && k->scraped.source == 0) /* others may tell only what they saw */
+    if (works && k->scraped.source == 0) /* what another router read is no observation of this
+                                          * one */
         k->cache.sums.work++;
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
@@ -394,6 +395,6 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         k->trouble.back_ms = now_ms;
         process_renewed(k);
     }
-    /* An engine that goes to sleep gives its cache away (vLLM, level 1 and 2). */
+    /* An engine that goes to sleep drops its cache (vLLM, levels 1 and 2). */
     return restarted || (k->asleep && !was_asleep);
 }

@@ -46,42 +46,47 @@ enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
-    NODE_BUSY_AVOID_MS = 1000, /* after an answer that its queue is full */
-    NODE_BUSY_AGAIN_MS = 250,  /* the same, if requests would otherwise wait in the router */
+    NODE_BUSY_AVOID_MS = 1000, /* after an answer that the replica's queue is full */
+    NODE_BUSY_AGAIN_MS = 250,  /* after such an answer, if requests would otherwise wait in the
+                                * router */
 };
 
 /* The result of one health check. */
 struct node_check {
     bool ok;
-    bool refused; /* its port refuses connections: the process is gone */
+    bool refused; /* the replica's port refuses connections: the process is gone */
     bool tls_fails;
-    int unresolved;  /* why its name has no address: an ERR_*; 0: resolved */
-    uint16_t status; /* of the answer; 0: no answer */
+    int unresolved;  /* why the replica's name has no address: an ERR_*; 0: resolved */
+    uint16_t status; /* status of the answer; 0: no answer */
 };
 
 /* Sizes that the engine reports, to this router or to another one. 0: not reported. */
 struct node_sizes_told {
     uint64_t cache_tokens, cache_tokens_heard;   /* the engine's own memory */
-    uint32_t adapter_slots, adapter_slots_heard; /* adapters held at a time */
-    uint32_t context_listed;                     /* context by its list of models, and */
-    uint32_t context_info;                       /* and by SGLang's /server_info */
+    uint32_t adapter_slots, adapter_slots_heard; /* adapters that the engine holds at a time */
+    uint32_t context_listed;                     /* context length by the list of models */
+    uint32_t context_info;                       /* context length by SGLang's /server_info */
 };
 
 /* Recent failures, and the back-offs that follow. */
 struct node_trouble {
-    unsigned probe_failures; /* in a row */
+    unsigned probe_failures; /* failed probes in a row */
     unsigned probe_failures_max;
     uint64_t probe_failures_total;
-    unsigned answer_failures;    /* in a row: no connection, or the answer was cut off */
+    unsigned answer_failures;    /* requests in a row without a connection, or with a broken
+                                  * answer */
     unsigned error_answers;      /* 5xx in a row */
-    bool gone;                   /* its port refused, and no probe succeeded since */
-    uint64_t refused_ms;         /* when its port last refused a check */
-    struct node_check check;     /* the last one */
-    struct node_backoff failing; /* answers of 5xx, a share of failures, or, as `broke` says: */
-    bool broke;                  /* connections failed or broke, and the replica went down */
-    struct node_tally tally;     /* of this router's attempts */
-    uint64_t busy_until_ms;      /* the replica answered that its queue is full, */
-    uint64_t busy_requests;      /* with so many of this router's in flight */
+    bool gone;                   /* the replica's port refused, and no probe succeeded since */
+    uint64_t refused_ms;         /* when the replica's port last refused a check */
+    struct node_check check;     /* the last health check */
+    struct node_backoff failing; /* back-off for 5xx answers, for a share of failures, or (`broke`)
+                                  * for lost connections */
+    bool broke;                  /* the back-off is for connections that failed or broke, and the
+                                  * replica went down */
+    struct node_tally tally;     /* this router's recent attempts */
+    uint64_t busy_until_ms;      /* until when it counts as full, after an answer that its queue is
+                                  * full */
+    uint64_t busy_requests;      /* this router's requests in flight there at that answer */
     uint64_t back_ms;            /* start of slow start after the return (standing.h); 0: none */
 };
 
@@ -90,33 +95,36 @@ struct node_server {
     bool no_place;           /* this router cannot open a connection there now */
     bool packs;              /* its answers use a content coding that the router cannot decode */
     bool models_stale;       /* its list of models may be another process's */
-    uint16_t list_status;    /* of its last answer to /v1/models without a list; 0: it lists */
-    unsigned probes_refused; /* bit 1 << enum node_probe: its last answer was 401 or 403 */
+    uint16_t list_status;    /* status of the last answer to /v1/models without a list; 0: the
+                              * replica lists */
+    unsigned probes_refused; /* bits 1 << enum node_probe: the last answer was 401 or 403 */
 };
 
 /* A row of the router's table. Each struct is written by the file with its name, the rest by
  * replica.c. */
 struct node_replica {
-    /* Read at each decision, and so side by side: a cache line holds 64 bytes of them. */
+    /* Read at each decision, and so close together: a cache line holds 64 bytes of them. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
     enum node_health hint;   /* health that most others report, while UNKNOWN here */
     bool absent;             /* a free slot, or a name that no router uses: in no table */
-    bool draining;           /* by an operator, or vanishing and not added by an operator */
-    bool vanishing;          /* removed from its source: no new requests from here */
+    bool draining;           /* drained by an operator, or vanishing without an operator's wish to
+                              * keep the replica */
+    bool vanishing;          /* removed from its source: this router sends no new requests */
     bool asleep;
     enum node_engine engine;
-    unsigned kept; /* number of requests that may be poison (node_router_keep) */
+    unsigned kept; /* number of requests that the replica is kept for, which may be poison
+                    * (node_router_keep) */
     struct node_rank rank;
     struct node_server server;
     uint64_t name_hash; /* keyed; the same at all routers */
     struct node_sizes_told told;
     struct node_trouble trouble;
-    struct node_reject reject;   /* rejections that other replicas contradict; of the process */
+    struct node_reject reject;   /* contradicted rejections of the process */
     struct node_signs signs;     /* signs of life or of a stall: health.c */
     struct node_breaker breaker; /* back-offs shared between routers */
     double weight;               /* share of the work by this router's settings; default 1 */
     struct node_load load;       /* booking.c */
-    struct node_room room;       /* for contexts, by the prompts that waited */
+    struct node_room room;       /* room for contexts, by what was seen to run */
     struct node_foreign foreign; /* foreign load, and limits of room */
     struct node_belief belief;
     struct node_believed believed; /* fleet.c */
@@ -124,22 +132,22 @@ struct node_replica {
 
     struct node_shown shown;      /* speed.c */
     struct node_scrape scrape;    /* the last metrics */
-    uint64_t scraped_ms;          /* 0: never */
-    struct node_turn turn;        /* at reading the metrics for all routers, */
-    struct node_turn turn_events; /* and at reading the KV events */
-    struct node_scraped scraped;  /* the router that read them */
+    uint64_t scraped_ms;          /* when the metrics were read; 0: never */
+    struct node_turn turn;        /* this router's turn to read the metrics for all routers */
+    struct node_turn turn_events; /* this router's turn to read the KV-cache events */
+    struct node_scraped scraped;  /* the source of the metrics in `scrape` */
     uint64_t restarts;
 
     /* Identity. */
     uint16_t era;        /* counts the names that had this slot */
     uint32_t life;       /* counts the engines: a new name, added again, restarted */
-    uint32_t rkey;       /* of the present cache (crdt/registry.h) */
-    uint16_t name_len;   /* 0: a free slot */
+    uint32_t rkey;       /* key of the present cache (crdt/registry.h) */
+    uint16_t name_len;   /* 0: the row is free */
     uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
-    struct node_labels said; /* by this router's settings; slices point to the fields below:
-                              * labels.c */
+    struct node_labels said; /* labels by this router's settings; their slices point to the fields
+                              * below: labels.c */
     char model_said[NODE_MODEL_ID_MAX];
     char health_said[NODE_HEALTH_PATH_MAX];
     char kv_events_said[KV_NAMED_MAX];
@@ -195,19 +203,20 @@ static inline uint32_t node_replica_adapter_slots(const struct node_replica *k)
 /* For operators: a draining replica that is not down, nor a router, is DRAINING. */
 enum node_health node_replica_health(const struct node_replica *k);
 
-/* May get new requests while in this health (UP or UNKNOWN; DOWN as a last resort). */
+/* True if the replica may get new requests while in this health (UP or UNKNOWN; DOWN as a last
+ * resort). */
 static inline bool node_replica_usable(const struct node_replica *k, enum node_health health)
 {
     enum node_health seen = k->health != NODE_HEALTH_UNKNOWN ? k->health : k->hint;
     return seen == health && !k->absent && !k->draining && !k->asleep;
 }
 
-/* This router's requests in flight there, ranks included. */
+/* This router's requests in flight at the replica and its ranks. */
 static inline uint32_t node_replica_own_requests(const struct node_replica *k)
 {
     return k->load.requests + k->rank.requests;
 }
-/* All routers' requests in flight there. */
+/* All routers' requests in flight at the replica and its ranks. */
 static inline uint64_t node_replica_requests(const struct node_replica *k)
 {
     return node_replica_own_requests(k) + k->load.remote.requests + k->rank.requests_remote;
@@ -233,7 +242,7 @@ void node_replica_leaves(struct node_replica *k);
 /* A router answered an active probe. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
 
-/* A request is sent to this process, or to a rank of it. */
+/* A request is sent to this process, or (`to_rank`) to a rank of it. */
 void node_replica_sent(struct node_replica *k, bool to_rank, uint64_t now_ms);
 /* An answer has begun, to a request sent at `chosen_ms`. Ends a trial, and takes the replica up if
  * it went down before that time. */
@@ -246,13 +255,13 @@ void node_replica_answered(struct node_replica *k, enum node_outcome outcome, ui
 /* The engine is dead, or its requests fail: begins a back-off unless one is running. */
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
 /* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with
- * those of all `count` replicas, begin a back-off and a slow start after it. */
+ * those of all `count` replicas, begin a back-off, and a slow start after it. */
 void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
                         unsigned count, uint64_t now_ms);
 
 /* True if the last metrics lacked ranks that earlier metrics had. The ranks may come back. */
 bool node_replica_misses_ranks(const struct node_replica *k);
-/* New metrics. Returns true if the engine has lost its cache since the last ones. */
+/* The metrics were read. Returns true if the engine has lost its cache since the last reading. */
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms);
 
 #endif

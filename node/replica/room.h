@@ -18,21 +18,22 @@ struct node_room_amount {
 
 /* Part of struct node_replica. Zeroed: nothing was seen. */
 struct node_room {
-    struct node_room_amount ran;          /* the most that was seen to run here, */
-    struct node_room_amount ran_anywhere; /* and at any replica of its model; 0: too little was
-                                           * seen */
-    uint32_t ended;                       /* answers that came to their end */
+    struct node_room_amount ran;          /* the most that was seen to run here */
+    struct node_room_amount ran_anywhere; /* the most that was seen to run at any replica of its
+                                           * model; 0: too little was seen */
+    uint32_t ended;                       /* number of complete answers */
 };
 
 /* Returns true if a request that took `took_s` must have waited. Without waiting it takes
  * `takes_s`, and a decode step `step_s`. */
 bool node_room_waited(double took_s, double takes_s, double step_s);
 
-/* So much was seen to run at once, other routers' work included as far as known. Returns true if it
- * is more than before at any replica of its model. */
+/* This load was seen to run at once, other routers' work included as far as known. Returns true if
+ * it is more than before at any replica of its model. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
-/* Seconds added to `more` beside `booked`, for work beyond the most that ever ran. Before the most
- * is known, the limit is twice the average of the replicas (requests_typical), or eight. */
+/* Seconds that `more` has to wait in addition to `booked`, for work beyond the most that ever ran.
+ * Before the most is known, the limit is twice the average of the replicas (requests_typical), or
+ * eight. */
 double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
                           struct node_room_amount more, double requests_typical,
                           double residence_s);

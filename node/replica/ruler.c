@@ -10,7 +10,7 @@
 
 struct place {
     struct node_ruler_mark mark[NODE_RULER_WAYS];
-    uint32_t next; /* to be replaced */
+    uint32_t next; /* index of the mark to be replaced next */
 };
 
 struct node_ruler {
@@ -61,8 +61,8 @@ const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t
 
 enum { MARK_KEPT = 8 + 3 * 4 };
 
-/* First the ratio of repeated answers, 16 bytes; then the marks. In each place the oldest mark
- * comes first, and is replaced first. */
+/* Writes first the ratio of repeated answers, 16 bytes; then the marks. In each place the oldest
+ * mark comes first, and is replaced first. */
 int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct buf *out)
 {
     uint8_t bytes[16 + MARK_KEPT * NODE_RULER_KEPT];
@@ -115,7 +115,7 @@ void node_ruler_found(struct node_ruler *r, const struct node_ruler_mark *mark, 
                       double block)
 {
     if (mark->answer < 2 || tokens + block <= mark->tokens)
-        return; /* more was lost than the answer */
+        return; /* the cache lost more than the answer */
     double answer = mark->answer - 1;
     double found = number_max(tokens + block / 2 - mark->tokens, 0);
     node_ratio_add(&r->repeated, number_min(found, answer), answer);

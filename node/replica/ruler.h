@@ -6,10 +6,10 @@
  * the cached tokens of a new prompt are mostly known exactly: by the last checkpoint that the
  * prompt shares with the cache.
  *
- *   end of a prompt   the tokens of the prompt and its answer: the extent that the engine
- *                     computed. The router learns if the next prompt repeats an answer (most
- *                     templates leave reasoning out).
- *   a fork            cached tokens of a prompt that left the cached path there
+ *     end of a prompt   the tokens of the prompt and its answer, all of which the engine computed.
+ *                       The router learns whether the next prompt repeats the answer (most
+ *                       templates leave reasoning out).
+ *     a fork            cached tokens of a prompt that left the cached path there
  *
  * Memory is bounded: each place has NODE_RULER_WAYS marks, and a new one replaces the oldest. The
  * model is part of a checkpoint's id (base/chain.h). */
@@ -25,10 +25,10 @@
 enum { NODE_RULER_PLACES = 8192, NODE_RULER_WAYS = 4 };
 
 struct node_ruler_mark {
-    uint64_t id;         /* of the checkpoint; 0: none */
-    uint32_t tail_bytes; /* of text behind the checkpoint, */
-    uint32_t tokens;     /* up to there, from the prompt's beginning */
-    uint32_t answer;     /* of the answer, behind the text; 0 for a fork */
+    uint64_t id;         /* id of the checkpoint; 0: none */
+    uint32_t tail_bytes; /* bytes of text between the checkpoint and the mark */
+    uint32_t tokens;     /* tokens from the prompt's beginning to the mark */
+    uint32_t answer;     /* tokens of the answer after the mark; 0 for a fork */
 };
 
 struct node_ruler;
@@ -42,15 +42,16 @@ void node_ruler_note(struct node_ruler *r, const struct node_ruler_mark *mark);
 const struct node_ruler_mark *node_ruler_at(const struct node_ruler *r, uint64_t id);
 
 /* Appends the next marks, at most NODE_RULER_KEPT, as bytes for the next life of this process.
- * Begin with *at = 0. 1, or 0 and nothing: there are no more. ERR_NOMEM. */
+ * Begin with *at = 0. Returns 1; or 0, with nothing appended, if there are no more. ERR_NOMEM. */
 enum { NODE_RULER_KEPT = 1024 };
 MUST_USE int node_ruler_keep(const struct node_ruler *r, unsigned *at, struct buf *out);
-/* Notes what one such call appended. */
+/* Notes the marks that one call of node_ruler_keep() appended. */
 void node_ruler_recall(struct node_ruler *r, struct slice kept);
 
-/* Cached tokens for a prompt that continues behind the mark, if all of it is cached. */
+/* Cached tokens of a prompt that continues after the mark, if everything up to there is cached. */
 double node_ruler_tokens(const struct node_ruler *r, const struct node_ruler_mark *mark);
-/* Such a prompt found so many of them, in blocks of `block` tokens (0: not known). */
+/* A prompt that continues after the mark had this number of cached tokens, in blocks of `block`
+ * tokens (0: not known). */
 void node_ruler_found(struct node_ruler *r, const struct node_ruler_mark *mark, double tokens,
                       double block);
 

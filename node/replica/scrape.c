@@ -55,7 +55,7 @@ struct tally {
 
 struct scraper {
     struct tally tallies[NODE_SCRAPE_ROWS];
-    double adapters_at_s; /* timestamp of the series in use */
+    double adapters_at_s; /* timestamp of the series in `adapters` */
     struct slice adapters;
     bool vllm;
     bool sglang;
@@ -63,7 +63,7 @@ struct scraper {
 };
 
 /* Labels of one series, as in the text. */
-enum { LABELS_MAX = 64 }; /* vLLM's cache_config_info has some 30; more are passed over */
+enum { LABELS_MAX = 64 }; /* vLLM's cache_config_info has some 30; more are ignored */
 struct labels {
     unsigned count;
     struct {
@@ -80,7 +80,7 @@ static void label_keep(void *context, struct slice name, struct slice value)
     labels->each[labels->count++].value = value;
 }
 
-/* at is NULL if missing. */
+/* The label's value; `at` is NULL if the label is missing. */
 static struct slice label_of(const struct labels *labels, struct slice name)
 {
     for (unsigned i = 0; i < labels->count; i++)
@@ -89,7 +89,7 @@ static struct slice label_of(const struct labels *labels, struct slice name)
     return slice_of(NULL, 0);
 }
 
-/* Doubles hold whole numbers up to here. A larger value, or one that is no number, is no figure. So
+/* Doubles hold whole numbers up to here. A larger value, or one that is no number, is ignored. So
  * all results computed from figures are numbers, and sizes fit into 64 bits. */
 static const double figure_max = 0x1p53;
 
@@ -98,7 +98,7 @@ static bool is_figure(double value)
     return value >= 0 && value <= figure_max;
 }
 
-/* A whole number; `None` and the like are -1. */
+/* The label's whole number; -1 for `None` and the like. */
 static double label_number(struct slice label)
 {
     uint64_t value = 0;
@@ -133,7 +133,7 @@ static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, 
            (shared && slot->engine == unlabelled);
 }
 
-/* Value of all engines together, or of one. */
+/* The value of all engines together, or of one. */
 static double tally_told(const struct tally *t, enum node_scrape_how how, double engine,
                          unsigned *count)
 {
@@ -180,7 +180,7 @@ static void sample_keep(struct scraper *s, unsigned row, const struct labels *la
     tally_add(&s->tallies[row], wanted->how, engine, rank, value);
 }
 
-/* Each set of adapters that ever ran has a series; its value is when that was last so. */
+/* Each set of adapters that ever ran has a series; its value is the time when the set last ran. */
 static void adapters_keep(struct scraper *s, const struct labels *labels, double at_s)
 {
     struct slice adapters = label_of(labels, SLICE("running_lora_adapters"));
@@ -203,7 +203,7 @@ static int line_parse(struct scraper *s, struct slice line)
     s->sglang |= slice_starts_with(name, SLICE("sglang:"));
     unsigned row = row_find(0, name);
     if (row == NODE_SCRAPE_ROWS)
-        return 0; /* most of the text */
+        return 0; /* most lines of the text */
 
     struct labels labels = {.count = 0};
     double value = 0;
@@ -239,9 +239,9 @@ static int text_parse(struct scraper *s, struct slice text)
 
 /* --- figures ------------------------------------------------------------------------------- */
 
-/* Cache tokens of one out of so many ranks. vLLM never hands out the first block of a pool. A
- * hybrid model spends blocks on several layers' groups, so the reported tokens may be less than
- * their product. */
+/* Cache tokens of one of `ranks` ranks. vLLM never hands out the first block of a pool. A hybrid
+ * model spends blocks on several layers' groups, so the reported tokens may be less than blocks
+ * times block size. */
 static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks)
 {
     if (f->told.block_tokens < 0 || f->blocks < 0)
@@ -252,7 +252,7 @@ static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks
 
 static double cache_tokens(const struct node_scrape_figures *f, double configs)
 {
-    if (f->configs > 0) { /* of all ranks, or of one of them */
+    if (f->configs > 0) { /* number of ranks in these figures: all, or one */
         double tokens = vllm_rank_tokens(f, configs);
         return tokens < 0 ? -1 : tokens * f->configs;
     }
@@ -286,8 +286,8 @@ static double *figure_at(struct node_scrape_figures *f, unsigned row)
     return (double *)((char *)f + node_scrape_rows[row].figure);
 }
 
-/* Figures of all engines together, or of one. A sign of work without a rank is no sign of any one
- * rank. */
+/* Reads the figures of all engines together, or of one. A sign of work without a rank is no sign of
+ * any one rank. */
 static void figures_read(const struct scraper *s, double engine, struct node_scrape_figures *f)
 {
     unsigned count;
@@ -302,14 +302,14 @@ static void figures_read(const struct scraper *s, double engine, struct node_scr
         double told = tally_told(&s->tallies[i], how, engine, &count);
         if (*figure_at(f, i) < 0)
             *figure_at(f, i) = told;
-        series += how == COUNTER ? count : 0; /* a name may be missing of one rank alone */
+        series += how == COUNTER ? count : 0; /* a name may be missing for one rank only */
         if (i < NODE_WORK_TOLD)
             f->told.work.value[i] = tally_told(&s->tallies[i], ADD, engine, &count);
     }
     f->told.series = series > 0 ? series : -1;
 }
 
-/* Derives the other figures; `configs` is that of all ranks. */
+/* Derives the other figures; `configs` is the number of all ranks with a known cache. */
 static void figures_finish(struct node_scrape_figures *f, double configs, bool one_rank)
 {
     struct node_scrape *told = &f->told;
@@ -320,7 +320,8 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
     if (one_rank)
         sglang_rank_counts(f);
     double cache = cache_tokens(f, configs);
-    told->cache_tokens = is_figure(cache) ? cache : -1; /* a product */
+    told->cache_tokens = is_figure(cache) ? cache : -1; /* a product of figures may be out of
+                                                         * range */
     told->prefill_tokens = prefill_tokens(f);
     told->sleeping = f->awake < 0 ? -1 : f->awake < 1;
 }

@@ -18,50 +18,52 @@
 struct node_scrape {
     double running;           /* requests being computed; -1: unknown, as for all below */
     double waiting;           /* requests in the engine's queue */
-    double cache_usage;       /* 0..1 of the KV cache in use by running requests */
+    double cache_usage;       /* share of the KV cache in use by running requests, 0..1 */
     double cache_tokens;      /* size of the KV cache in tokens */
     double block_tokens;      /* tokens per block or page */
     double prefix_queries;    /* counter, tokens looked up in the prefix cache */
-    double prefix_hits;       /* counter, tokens found there, */
-    double tier_hits;         /* of these, hits in a tier behind the engine's own memory (vLLM) */
+    double prefix_hits;       /* counter, tokens found in the prefix cache */
+    double tier_hits;         /* part of prefix_hits found in a tier beyond the engine's own memory
+                               * (vLLM) */
     double prompt_tokens;     /* counter */
     double generation_tokens; /* counter */
-    double prefill_s;         /* sum, of the time in which each prompt was computed */
-    double prefill_tokens;    /* sum, of their tokens that no cache had */
-    double steps;             /* sum, of times between two tokens of an answer; */
-    double steps_s;           /* duration of these */
-    double preemptions;       /* counter, requests that gave their memory back to others */
-    double evicted;           /* counter, blocks of the cache that gave way (a sample of them), */
-    double evicted_idle_s;    /* sum of the times since their last use */
+    double prefill_s;         /* sum of the prompts' prefill times */
+    double prefill_tokens;    /* sum of the prompts' tokens that no cache had */
+    double steps;             /* number of intervals between two tokens of an answer */
+    double steps_s;           /* sum of these intervals */
+    double preemptions;       /* counter, requests that lost their memory to others */
+    double evicted;           /* counter, evicted blocks of the cache (a sample of them) */
+    double evicted_idle_s;    /* sum of the times since the last use of these blocks */
     double start_time_s;      /* process_start_time_seconds, Unix */
-    double adapter_slots;     /* adapters at a time; as for others, or 0, if unknown */
-    struct slice adapters;    /* running ones, separated by commas; borrowed from the text */
+    double adapter_slots;     /* adapters held at a time; -1 or 0: unknown */
+    struct slice adapters;    /* running adapters, separated by commas; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double series;            /* number of series in the sums of the counters: of all names and
-                               * ranks */
-    struct node_work_reading work; /* signs that move while the engine computes */
+    double series;            /* number of series, of all names and ranks, that the counters add
+                               * up */
+    struct node_work_reading work; /* signs of work, which move while the engine computes */
     unsigned ranks;                /* data-parallel ranks that have labels; 1 may mean no ranks */
-    bool vllm;                     /* names of vLLM were seen */
+    bool vllm;                     /* metrics with vLLM's names were seen */
     bool sglang;
 };
 
-/* Every field unknown: what to start from. */
+/* A scrape with every field unknown. */
 extern const struct node_scrape node_scrape_unknown;
 
-/* Sizes and nothing else: server information, which is asked for beside the metrics. */
+/* True if the scrape has sizes and nothing else: it is from the server information. */
 bool node_scrape_sizes_only(const struct node_scrape *s);
 
-/* Start times nearer than this, in seconds, are the same one: they are computed from a clock that
+/* Start times that differ by less, in seconds, are the same: they are computed from a clock that
  * may be adjusted. */
 enum { NODE_START_GRAIN_S = 2 };
-/* True if both may belong to one process. True if a start time is missing. */
+/* True if both scrapes may belong to one process. A missing start time is no evidence against
+ * that. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
-/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (`out` is then
- * unchanged), ERR_NOT_FOUND if the text has no known name. Lines with other names are not parsed:
- * they are most of the text. At most 64 engines or data-parallel ranks count.
+/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (`out` is then unchanged),
+ * ERR_NOT_FOUND if the text has no known name. Lines with other names are not parsed: they are most
+ * of the text. At most 64 engines or data-parallel ranks count.
  *
- * Unless `ranks` is NULL, `ranks[n]` gets the same for the one rank that the header value n pins
+ * Unless `ranks` is NULL, `ranks[n]` gets the figures of the rank that the header value n pins
  * (node/replica/rank.h). That holds for all n below out->ranks, in the order of the labels. Figures
  * that the process reports only for all ranks together are unknown for each rank, unless they are
  * equal for all. */

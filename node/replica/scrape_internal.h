@@ -11,23 +11,24 @@
 struct node_scrape_figures {
     struct node_scrape told;
     double awake;       /* below 1: one of vLLM's ranks sleeps */
-    double prompts;     /* vLLM, tokens of the prompts that prefill_s is of */
-    double configs;     /* vLLM, ranks that tell the size of their cache: */
-    double blocks;      /* of all ranks together: the server adds up their values */
-    double rank_tokens; /* of one rank */
-    double pages;       /* SGLang, of `block_tokens` each */
-    double computed;    /* SGLang's schedulers, tokens of prompts, */
-    double reused;      /* cached tokens of these, missing until the first one, */
-    double decoded;     /* and tokens of answers */
+    double prompts;     /* vLLM: tokens of the prompts that prefill_s covers */
+    double configs;     /* vLLM: number of ranks that report the size of their cache */
+    double blocks;      /* vLLM: cache blocks of all ranks; the server adds up their values */
+    double rank_tokens; /* SGLang: cache tokens of one rank */
+    double pages;       /* SGLang: cache pages of `block_tokens` each */
+    double computed;    /* SGLang's schedulers: tokens of prompts */
+    double reused;      /* SGLang's schedulers: cached tokens of these prompts; missing until the
+                         * first one */
+    double decoded;     /* SGLang's schedulers: tokens of answers */
     double nothing;     /* for rows that are only signs of work */
 };
 
 /* How a figure is combined from several ranks' values, and its value for each rank. */
 enum node_scrape_how {
     ADD,
-    COUNTER, /* added; a restart is seen by its going back */
+    COUNTER, /* added; a value that goes down shows a restart */
     MEAN,
-    RATIO, /* added; a value of the process for all its ranks holds for each rank */
+    RATIO, /* added; if the process has one value for all ranks, that value holds for each */
     MOST,  /* all ranks report the same, so the value holds for each rank */
 };
 
@@ -36,16 +37,17 @@ enum { STEP = 1, GAUGE = 2 };
 
 struct node_scrape_row {
     struct slice name;
-    size_t figure; /* offset in struct node_scrape_figures; the first row that has a value counts */
+    size_t figure; /* offset in struct node_scrape_figures; if several rows fill one figure, the
+                    * first with a value counts */
     enum node_scrape_how how;
     unsigned sign;
-    struct slice label; /* of series that have this label: */
-    struct slice is;    /* with this value; empty: the label's value is the figure */
+    struct slice label; /* only series with this label count; empty: all series */
+    struct slice is;    /* the label's value; empty: the label's value is the figure */
 };
 
 enum { NODE_SCRAPE_ROWS = 48 };
 
-/* The first NODE_WORK_SIGNS of them are the signs of work; the rest are not. */
+/* The first NODE_WORK_SIGNS rows are the signs of work. */
 extern const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS];
 
 #endif

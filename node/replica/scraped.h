@@ -23,18 +23,18 @@ struct node_replica;
 struct node_scrape;
 
 enum {
-    NODE_SCRAPERS = 2,           /* one may die without a gap */
-    NODE_SCRAPE_STALE_MS = 3500, /* three of the usual intervals, and a report on its way */
+    NODE_SCRAPERS = 2,           /* with two scrapers, one may die without a gap */
+    NODE_SCRAPE_STALE_MS = 3500, /* three of the usual intervals, and the delay of a report */
 };
 
 /* Part of struct node_replica. */
 struct node_scraped {
-    uint32_t count;         /* of own scrapes */
+    uint32_t count;         /* number of own scrapes */
     uint64_t own_ms;        /* time of the last own scrape; 0: never */
-    uint64_t told_by;       /* router with a known count of work; 0: none */
-    uint64_t source;        /* router that measured these figures; 0: own */
-    uint32_t counted;       /* that router's count */
-    bool earlier;           /* the last answer was passed over: node_scraped_is_late() */
+    uint64_t told_by;       /* source of the count of work that was read last; 0: none */
+    uint64_t source;        /* router that measured the present figures; 0: this one */
+    uint32_t counted;       /* number of scrapes that `source` reported last */
+    bool earlier;           /* the last answer was ignored: node_scraped_is_late() */
     unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 
@@ -46,9 +46,10 @@ bool node_scraped_due(const struct node_replica *k, uint64_t interval_ms, uint64
 bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, double known_s);
 /* This router scraped; the caller then calls node_replica_scraped() with the updated `s`. */
 void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t now_ms);
-/* Adds this router's figures, if any other router uses them. */
+/* Adds this router's figures to its report, if other routers use them. */
 void node_scraped_report(const struct node_replica *k, uint64_t now_ms, struct crdt_learned *out);
-/* The figures that `source` reported, and its view of the engine's sleep. False: nothing new. */
+/* Takes in the figures that `source` reported, and its view of the engine's sleep. False: nothing
+ * new. */
 bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crdt_learned *in,
                        bool asleep, uint64_t now_ms);
 

@@ -78,8 +78,8 @@ static double risen(double before, double now)
     return before >= 0 && now >= before ? now - before : -1;
 }
 
-/* Prompts that are computed together are timed each for itself: all of them took no longer than the
- * interval. */
+/* The engine times each of the prompts that are computed together by itself. All of them together
+ * took no longer than the interval. */
 void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape *before,
                                 const struct node_scrape *now, double seconds, uint64_t now_ms)
 {

@@ -23,30 +23,31 @@ struct node_scrape;
 /* Part of struct node_replica: the speed that the replica has shown. */
 struct node_shown {
     struct node_speed rate;        /* tokens of prefill per second */
-    struct node_speed pace;        /* decode steps per second, were there no context */
-    struct node_whole whole;       /* whole answers, if there is nothing better */
+    struct node_speed pace;        /* decode steps per second, extrapolated to no context */
+    struct node_whole whole;       /* whole answers, used if there is no better evidence */
     double short_tokens, short_s;  /* prefills too short to be timed one by one, added up */
-    uint64_t streamed_ms, told_ms; /* when streams, and the metrics, last taught; 0: never */
+    uint64_t streamed_ms, told_ms; /* times when streams, and when the metrics, last taught; 0:
+                                    * never */
 };
 
 /* Resets to the settings: nothing was seen yet. */
 void node_replica_speed_begin(struct node_replica *k, const struct node_replica_config *config);
 
-/* A prefill of so many tokens took so long, >= 0: the clock has milliseconds. Small ones are added
- * up. Whether that was news. */
+/* A prefill of `tokens` took `seconds`, >= 0: the clock has milliseconds. Short prefills are added
+ * up. Returns true if the speed was updated. */
 bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds, uint64_t now_ms);
-/* A step of a stream took so long while so many tokens of context were decoding. False: no step
- * does. */
+/* A step of a stream took step_s at this number of decoding context tokens. Returns false if the
+ * sample did not count. */
 bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms);
 
-/* An answer in one piece arrived so long after its request was sent. `prefill_tokens`: of the
- * prompt and of the queue before it; `context_tokens`: of the requests decoding beside it and its
- * own. Returns true if the answer counted. */
+/* An answer in one piece arrived `seconds` after its request was sent. `prefill_tokens`: of the
+ * prompt and of the queue before it; `context_tokens`: of the requests decoding at the same time
+ * and its own. Returns true if the answer counted. */
 bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
                             double completion_tokens, double context_tokens, uint64_t now_ms);
 
-/* New metrics, and the metrics of so many seconds before. */
+/* The metrics were read: `now`, and `seconds` before that `before`. */
 void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape *before,
                                 const struct node_scrape *now, double seconds, uint64_t now_ms);
 

@@ -3,48 +3,49 @@
  * reasons, and operators see the weightiest in a word.
  *
  * One reason is slow start. The engine of a returning replica is cold (memory to map, kernels to
- * compile, an empty cache), and its empty queue would attract everything at once. For some
- * seconds its requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as
- * many each second. The bound does not change the believed speed, which is only ever learned from
- * answers. */
+ * compile, an empty cache), and its empty queue would attract everything at once. For some seconds
+ * its requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as many each
+ * second. The bound does not change the believed speed, which is only ever learned from answers. */
 #ifndef NODE_REPLICA_STANDING_H
 #define NODE_REPLICA_STANDING_H
 
 #include "node/replica/replica.h"
 
 enum {
-    NODE_WARM_REQUESTS = 4, /* in flight at first */
-    NODE_WARM_MS = 8000,    /* until there is no bound: 512 in flight by then */
+    NODE_WARM_REQUESTS = 4, /* requests in flight at first */
+    NODE_WARM_MS = 8000,    /* time until there is no bound: 512 requests in flight by then */
 };
 
-/* In the order of their weight. */
+/* In the order of their weight, the weightiest first. */
 enum node_standing_why {
     NODE_STANDING_WELL,
-    /* No requests, */
-    NODE_STANDING_ROUTER,         /* a router answers there */
-    NODE_STANDING_NO_ADDRESS,     /* its name has no address; */
-    NODE_STANDING_DNS_SILENT,     /* no DNS server answers for it; */
-    NODE_STANDING_DNS_FAILS,      /* its look-up fails otherwise */
-    NODE_STANDING_REFUSES,        /* down: its port refuses connections; */
-    NODE_STANDING_TLS,            /* TLS with it fails; */
-    NODE_STANDING_FAILS_CHECKS,   /* its health checks fail; */
-    NODE_STANDING_FAILS_REQUESTS, /* requests could not connect, or broke */
-    NODE_STANDING_DRAINED,        /* by an operator */
+    /* The replica gets no requests: */
+    NODE_STANDING_ROUTER,         /* a router answers at its address */
+    NODE_STANDING_NO_ADDRESS,     /* the replica's name has no address */
+    NODE_STANDING_DNS_SILENT,     /* no DNS server answers for the replica's name */
+    NODE_STANDING_DNS_FAILS,      /* the look-up of the replica's name fails in another way */
+    NODE_STANDING_REFUSES,        /* down: the replica's port refuses connections */
+    NODE_STANDING_TLS,            /* down: TLS with the replica fails */
+    NODE_STANDING_FAILS_CHECKS,   /* down: health checks fail */
+    NODE_STANDING_FAILS_REQUESTS, /* down: requests could not connect, or broke */
+    NODE_STANDING_DRAINED,        /* drained by an operator */
     NODE_STANDING_VANISHES,       /* its source removed it */
     NODE_STANDING_ASLEEP,
-    /* avoided, */
-    NODE_STANDING_LEAVING,  /* its health check says no */
-    NODE_STANDING_STALLED,  /* it stands still with requests; the sign: struct node_signs */
-    NODE_STANDING_QUIET,    /* longer without a sign of life than usual */
+    /* The replica is avoided: */
+    NODE_STANDING_LEAVING,  /* the replica's health check says no */
+    NODE_STANDING_STALLED,  /* the replica stands still with requests; the sign is in struct
+                             * node_signs */
+    NODE_STANDING_QUIET,    /* the replica has shown no sign of life for longer than usual */
     NODE_STANDING_FOUND,    /* another router found it standing still */
     NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
     NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
-    NODE_STANDING_TRIED,    /* it stood still, and one request is the trial */
-    NODE_STANDING_TRIAL,    /* the back-off is over, one request tries it */
-    NODE_STANDING_REPORTED, /* another router has it in a back-off, or on trial */
-    NODE_STANDING_REJECTS,  /* it rejects all or some requests that others accept. If too many
-                             * replicas of its model are avoided already, it still gets requests */
-    NODE_STANDING_FULL,     /* it answered that its queue is full */
+    NODE_STANDING_TRIED,    /* the replica stood still, and one request is the trial */
+    NODE_STANDING_TRIAL,    /* the back-off is over, and one request is the trial */
+    NODE_STANDING_REPORTED, /* another router has the replica in a back-off, or on trial */
+    NODE_STANDING_REJECTS,  /* the replica rejects all or some requests that others accept. If too
+                             * many replicas of its model are avoided already, this one still gets
+                             * requests */
+    NODE_STANDING_FULL,     /* the replica answered that its queue is full */
     NODE_STANDING_KEPT,     /* kept for a request that may be poison */
     NODE_STANDING_SLOW_START,
     NODE_STANDINGS,
@@ -52,7 +53,7 @@ enum node_standing_why {
 
 /* Sets of reasons: bit 1 << enum node_standing_why. */
 enum {
-    /* By its signs of life; each data-parallel rank has its own. */
+    /* Signs of life; each data-parallel rank has its own. */
     NODE_STANDS_STILL = 1U << NODE_STANDING_LEAVING | 1U << NODE_STANDING_STALLED |
                         1U << NODE_STANDING_QUIET | 1U << NODE_STANDING_FOUND |
                         1U << NODE_STANDING_TRIED,
@@ -61,7 +62,7 @@ enum {
     NODE_IN_TROUBLE = NODE_STANDS_STILL | NODE_BACKS_OFF | 1U << NODE_STANDING_REPORTED,
 };
 
-/* The reasons to choose an UP replica only if no other will do, for any request; 0: none. */
+/* The reasons to choose an UP replica only if no other can be chosen, for any request; 0: none. */
 unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms);
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
@@ -72,8 +73,8 @@ static inline bool node_replica_on_trial(const struct node_replica *k)
 {
     return k->trouble.failing.trial || k->signs.stalls.trial;
 }
-/* True in a back-off or a stall by its own failures, or on trial after one. Other routers' reports
- * and rejections do not count. */
+/* True in a back-off or a stall by the replica's own failures, or on trial after one. Other
+ * routers' reports and rejections do not count. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
     return node_replica_on_trial(k) ||
@@ -82,20 +83,22 @@ static inline bool node_replica_backing_off(const struct node_replica *k, uint64
 
 struct node_standing {
     enum node_standing_why why;
-    bool drained;      /* out for another reason, and drained by an operator too */
-    bool avoided;      /* true: up, but avoided; false: in full use, or in slow start with room */
-    uint64_t until_ms; /* when time alone ends this; 0: not known */
-    unsigned status;   /* REJECTS: node_reject_status(), */
-    uint64_t kinds;    /* node_reject_kinds(), */
-    bool one_model;    /* true if those are for one of its models alone, */
-    unsigned denied;   /* or number of listed models that it denies, if there is no other reason, */
-    bool beyond;       /* and true if half of a model's replicas are avoided already, so it is still
-                        * used */
+    bool drained;      /* gets no requests for another reason, and is drained by an operator too */
+    bool avoided;      /* up, but avoided; false: in full use, or in slow start with room */
+    uint64_t until_ms; /* when the reason ends by time alone; 0: not known */
+    unsigned status;   /* REJECTS: node_reject_status() */
+    uint64_t kinds;    /* REJECTS: node_reject_kinds() */
+    bool one_model;    /* REJECTS: the kinds count for one of its models only */
+    unsigned denied;   /* REJECTS: number of listed models that it denies, if there is no other
+                        * reason */
+    bool beyond;       /* REJECTS: half of a model's replicas are avoided already, so this one is
+                        * still used */
 };
 /* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
-/* One word: "errors", "stalled", ...; "" for none. And a phrase, which may be in `room`. */
+/* The reason in one word: "errors", "stalled", ...; "" for none. And in a phrase, which may be
+ * written to `room`. */
 enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };
 const char *node_standing_word(enum node_standing_why why);
 const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES]);

@@ -38,7 +38,7 @@ static inline bool node_replica_set_any(const struct node_replica_set *s)
     return any != 0;
 }
 
-/* The first member of the set from `from` on; `count`: there is none below that. */
+/* The first member of the set at or after `from`; `count` if there is none below `count`. */
 static inline unsigned node_replica_set_next(const struct node_replica_set *s, unsigned from,
                                              unsigned count)
 {
@@ -59,7 +59,7 @@ enum node_engine {
 };
 
 enum node_health {
-    NODE_HEALTH_UNKNOWN, /* not probed yet: used only when nothing better is there */
+    NODE_HEALTH_UNKNOWN, /* not probed yet: used only if no better replica can be chosen */
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
     NODE_HEALTH_DRAINING, /* finishes its requests, gets no new ones */
@@ -73,14 +73,14 @@ enum node_probe {
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
-    NODE_PROBE_PING,   /* of SGLang: its health check is slow */
-    NODE_PROBE_EVENTS, /* of vLLM: the address of its KV events */
+    NODE_PROBE_PING,   /* SGLang only, because its health check is slow */
+    NODE_PROBE_EVENTS, /* vLLM only: the address of its KV-cache events */
     NODE_PROBES,
 };
 
-/* Under which name engines are asked by the requests of clients: their Host. */
+/* The Host header of clients' requests to an engine. */
 enum node_host_header {
-    NODE_HOST_NOT_SAID, /* by a label: the setting counts */
+    NODE_HOST_NOT_SAID, /* no label says: the setting counts */
     NODE_HOST_REPLICA,  /* the authority of the replica's URL */
     NODE_HOST_CLIENT,   /* as the client wrote it */
 };
@@ -92,20 +92,21 @@ struct node_booking {
 };
 
 enum node_outcome {
-    NODE_OUTCOME_OK,             /* the engine answered, by a status below 400 */
+    NODE_OUTCOME_OK,             /* the engine answered with a status below 400 */
     NODE_OUTCOME_CLIENT_GONE,    /* the client disconnected first: says nothing of the replica */
-    NODE_OUTCOME_ENGINE_BUSY,    /* 429, 503 of a healthy engine: retry elsewhere */
-    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, several make it avoided */
+    NODE_OUTCOME_ENGINE_BUSY,    /* 429 or 503 of a healthy engine: the router retries elsewhere */
+    NODE_OUTCOME_ENGINE_ERROR,   /* 5xx: never takes a replica down, but several make it avoided */
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after the request was
                                   * sent */
     NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
-    NODE_OUTCOME_SLOW,     /* time was up while its engine worked: not its failure */
+    NODE_OUTCOME_SLOW,     /* a time limit passed while the engine worked: not the replica's
+                            * failure */
     NODE_OUTCOME_STALLED,  /* moved away from a stalled replica: says nothing more */
     NODE_OUTCOME_NOT_SENT, /* chosen, but a router limit or a better replica intervened: says
                             * nothing of the replica */
-    NODE_OUTCOME_REJECTED, /* 4xx, but for a full queue: the client's fault, unless another replica
-                            * accepts the same (node/replica/reject.h) */
+    NODE_OUTCOME_REJECTED, /* 4xx other than for a full queue: the client's fault, unless another
+                            * replica accepts the same request (node/replica/reject.h) */
 };
 enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
@@ -114,11 +115,11 @@ enum node_error {
     NODE_ERROR_CONNECT,     /* refused, unreachable or connect timeout */
     NODE_ERROR_TIMEOUT,     /* silent beyond its limit */
     NODE_ERROR_BROKEN,      /* closed or reset in the middle */
-    NODE_ERROR_MALFORMED,   /* no HTTP that can be trusted */
+    NODE_ERROR_MALFORMED,   /* the answer is no HTTP that can be trusted */
     NODE_ERROR_STATUS,      /* 5xx */
-    NODE_ERROR_EVENT,       /* 200, and an error in the stream or in place of the answer */
-    NODE_ERROR_ABORTED,     /* 200, and an end that the engine made (finish reason "abort") */
-    NODE_ERROR_NO_TERMINAL, /* 200, and an end without the terminal event of its API */
+    NODE_ERROR_EVENT,       /* 200, but with an error in the stream or in place of the answer */
+    NODE_ERROR_ABORTED,     /* 200, but the engine ended the answer (finish reason "abort") */
+    NODE_ERROR_NO_TERMINAL, /* 200, but the stream ended without its API's terminal event */
     NODE_ERRORS,
 };
 
@@ -134,7 +135,7 @@ struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;
     int64_t completion_tokens;
-    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt's media; 0: also not reported */
+    int64_t media_tokens[CHAIN_MEDIA]; /* tokens of the prompt's media; 0 or less: not reported */
 };
 
 #endif

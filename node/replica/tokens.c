@@ -8,10 +8,10 @@
 #include "node/replica/constants.h"
 
 /* Initial values. Tokens of a byte, relative to a byte of English, which is the unit of
- * bytes_per_token; and the standard deviation of that. By least squares over texts of 17 languages
- * and formats and five tokenizers of 32,000 to 200,000 tokens (docs/adr/0032). A digit is more than
- * a token: hexadecimal and base64 are read as letters and digits. Media: an image has 256 (a
- * thumbnail) to 2,500 tokens (a page), speech about 25 a second, a film 100 to 300. */
+ * bytes_per_token; and the standard deviation of these. By least squares over texts of 17 languages
+ * and formats and five tokenizers of 32,000 to 200,000 tokens (docs/adr/0032). A digit counts for
+ * more than a token, because hexadecimal and base64 are read as letters and digits. Media: an image
+ * has 256 (a thumbnail) to 2,500 tokens (a page), speech about 25 a second, a film 100 to 300. */
 static const struct {
     double tokens;
     double spread;
@@ -73,7 +73,7 @@ double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
     return sums[false] + sums[true];
 }
 
-/* Deviations grow, up to those at first. */
+/* Widens the deviations, up to the initial ones. */
 static void widen(struct node_tokens *t)
 {
     double grows[NODE_KINDS];
@@ -115,7 +115,7 @@ double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
     return sum > 0 ? sqrt(variance_of(t, amount, sum, moves)) : 0;
 }
 
-/* One step of the filter: these amounts had so many tokens. */
+/* One step of the filter: `amount` had `tokens` tokens. */
 static void step(struct node_tokens *t, const double amount[NODE_KINDS], double tokens)
 {
     double moves[NODE_KINDS], sum = 0;
@@ -166,8 +166,8 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
 
 /* --- for the next life ----------------------------------------------------------------------- */
 
-/* Tokens of a byte of English, the unit of the others. Of each kind its factor, and its variances
- * with itself and the later kinds. */
+/* Writes the tokens of a byte of English, the unit of the others. Then, for each kind, its factor,
+ * and its variances with itself and the later kinds. */
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w)
 {
     wire_write_double(w, t->first[NODE_KIND_LETTER]);
@@ -178,7 +178,7 @@ void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w)
     }
 }
 
-/* Cholesky's: what is a matrix of variances has one. */
+/* True if the matrix has a Cholesky root, as every covariance matrix has. */
 static bool has_root(double v[NODE_KINDS][NODE_KINDS])
 {
     double root[NODE_KINDS][NODE_KINDS];

@@ -1,5 +1,5 @@
-/* Estimates a prompt's tokens from its content (struct chain_content), for one model's tokenizer:
- * so many tokens for each byte of a kind, and for each image, sound and film. Spaces count with
+/* Estimates a prompt's tokens from its content (struct chain_content), for one model's tokenizer: a
+ * number of tokens for each byte of a kind, and for each image, sound and film. Spaces count with
  * the word that they precede.
  *
  * The filter learns a factor for each kind, on the initial value: least squares over fading
@@ -17,36 +17,39 @@ enum node_kind {
     NODE_KIND_LETTER,
     NODE_KIND_DIGIT,
     NODE_KIND_MARK,
-    NODE_KIND_TWO,   /* bytes of characters of two bytes */
-    NODE_KIND_THREE, /* of three or four */
-    NODE_KIND_OTHER, /* strings of tool definitions, roles; and bytes of unknown kind */
-    NODE_KIND_IMAGE, /* of unknown size; this and the next two as enum chain_medium */
+    NODE_KIND_TWO,   /* bytes of two-byte characters */
+    NODE_KIND_THREE, /* bytes of characters of three or four bytes */
+    NODE_KIND_OTHER, /* bytes of strings of tool definitions, of roles, and of unknown kind */
+    NODE_KIND_IMAGE, /* image of unknown size; this and the next two in the order of enum
+                      * chain_medium */
     NODE_KIND_SOUND,
     NODE_KIND_FILM,
-    NODE_KIND_SIZED,     /* an image of a known size, and */
-    NODE_KIND_MEGAPIXEL, /* number of megapixels */
+    NODE_KIND_SIZED,     /* image of a known size, apart from its pixels */
+    NODE_KIND_MEGAPIXEL, /* million pixels of such images */
     NODE_KINDS
 };
 
 struct node_tokens {
-    double first[NODE_KINDS];                /* tokens of a byte, or of a medium */
-    double factor[NODE_KINDS];               /* of each kind */
-    double variance[NODE_KINDS][NODE_KINDS]; /* of the factors */
+    double first[NODE_KINDS];                /* initially believed tokens of a byte, or of a
+                                              * medium */
+    double factor[NODE_KINDS];               /* learned factor on `first` */
+    double variance[NODE_KINDS][NODE_KINDS]; /* covariance of the factors */
 };
 
-/* At first a prompt of mostly English is believed to have `bytes_per_token`. */
+/* Initially, a prompt of mostly English is believed to have `bytes_per_token`. */
 void node_tokens_init(struct node_tokens *t, double bytes_per_token);
 
-/* Tokens of a prompt of so many bytes in all, as the chain counts them. `media`, unless NULL, gets
- * the tokens of its images, sounds and films. */
+/* Tokens of a prompt of `bytes` in all, as the chain counts them. `media`, unless NULL, gets the
+ * tokens of its images, sounds and films. */
 double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
                       const struct chain_content *content, double *media);
 
-/* Relative standard deviation of that estimate; its logarithm is normal. */
+/* Relative standard deviation of node_tokens_of(); the logarithm of the error is normal. */
 double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
                              const struct chain_content *content);
 
-/* An engine counted so many tokens (> 0) in the prompt; its media had so many, if above 0. */
+/* An engine counted `tokens` (> 0) in the prompt, and `media_tokens` of its media if these are
+ * above 0. */
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,
                      double tokens, const int64_t media_tokens[CHAIN_MEDIA]);
 
@@ -56,7 +59,7 @@ enum { NODE_TOKENS_KEPT = 8 * (1 + NODE_KINDS + NODE_KINDS * (NODE_KINDS + 1) / 
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w);
 bool node_tokens_recall(struct node_tokens *t, struct wire_reader *in);
 
-/* Tokens of a byte of that kind, of a medium, of a million pixels. */
+/* Tokens of a byte of that kind, of a medium, or of a million pixels. */
 static inline double node_tokens_each(const struct node_tokens *t, enum node_kind kind)
 {
     return t->first[kind] * t->factor[kind];

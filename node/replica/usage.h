@@ -1,6 +1,6 @@
 /* Checks the usage of an answer before the router believes it: impossible figures are corrected,
- * and teach nothing. Engines do report such figures: an engine that recomputes a request may count
- * its cached tokens each time, so more of the prompt was cached than there is. */
+ * and teach nothing. Engines do report such figures. For example, an engine that recomputes a
+ * request may count its cached tokens each time, so that they exceed the prompt. */
 #ifndef NODE_REPLICA_USAGE_H
 #define NODE_REPLICA_USAGE_H
 

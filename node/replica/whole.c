@@ -18,7 +18,7 @@ void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per
     w->d = w->d * keep + steps_per_s;
 }
 
-/* The sums if both are measured in times of `base`. */
+/* The sums with both times measured in units of `base`. */
 static struct node_whole relative(const struct node_whole *w, struct node_whole_base base)
 {
     struct node_whole r = *w;
@@ -30,8 +30,8 @@ static struct node_whole relative(const struct node_whole *w, struct node_whole_
     return r;
 }
 
-/* Times of the base that explain the answers best, with so much weight on both being the same:
- * alike * (p - d)^2. False: no times above zero do. */
+/* Times, in units of the base, that explain the answers best. `alike` is the weight of a penalty on
+ * different times: alike * (p - d)^2. False: the best times are not above zero. */
 static bool fit(const struct node_whole *r, double alike, double *p, double *d)
 {
     double det = (r->pp + alike) * (r->dd + alike) - (r->pd - alike) * (r->pd - alike);
@@ -40,7 +40,7 @@ static bool fit(const struct node_whole *r, double alike, double *p, double *d)
     return *p > 0 && *d > 0;
 }
 
-/* The one factor for both. */
+/* The best common factor for both times. */
 static double fit_one(const struct node_whole *r)
 {
     return (r->p + r->d) / (r->pp + 2 * r->pd + r->dd);

@@ -1,22 +1,24 @@
 /* Whole answers give one time for two unknowns, the times of a prefill token and of a decode step
- * (docs/adr/0036). With least squares of relative errors a stall has next to no weight,
+ * (docs/adr/0036). Fitted by least squares of relative errors, so that a stall has next to no
+ * weight:
  *
- *     sum over answers of (1 - (prefill * p + steps * d) / seconds)^2   is least.
+ *       sum over answers of (1 - (prefill * p + steps * d) / seconds)^2   is least.
  *
  * One replica's few, similar answers do not separate the two; the fleet's answers do. So the
- * fleet's times are fitted first. A replica with few answers differs by one factor for both
- * times, and with more answers by one factor for each. */
+ * fleet's times are fitted first. A replica with few answers differs by one factor for both times,
+ * and with more answers by one factor for each. */
 #ifndef NODE_REPLICA_WHOLE_H
 #define NODE_REPLICA_WHOLE_H
 
-/* Seconds of a token of prefill, and of a decode step. 0: unknown. */
+/* Seconds of a prefill token, and of a decode step. 0: unknown. */
 struct node_whole_base {
     double prefill_s, decode_s;
 };
 
 /* Part of struct node_replica. Zeroed: no answers. */
 struct node_whole {
-    double count, pp, pd, dd, p, d; /* sums, of prefill tokens and steps per second of an answer */
+    double count, pp, pd, dd, p, d; /* sums over the answers, of their prefill tokens (p) and steps
+                                     * (d) per second */
     struct node_whole_base base;    /* the fit to the fleet's answers */
 };
 
@@ -29,7 +31,7 @@ struct node_whole_base node_whole_explain(const struct node_whole *w);
 /* The replica's speed relative to `base`, overall. Needs an answer. */
 double node_whole_factor(const struct node_whole *w, struct node_whole_base base);
 
-/* Adds one replica's answers to the fleet's, scaled to a replica that is so many times slower. */
+/* Adds one replica's answers to the fleet's, scaled for a replica that is slower by `factor`. */
 void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor);
 
 /* The best fit to the fleet's answers, starting at `fleet->base`. */

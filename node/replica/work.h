@@ -21,11 +21,11 @@
 #include "base/slice.h"
 
 enum {
-    NODE_WORK_SIGNS = 19,     /* rows of the table */
+    NODE_WORK_SIGNS = 19,     /* number of signs, the first rows of the table */
     NODE_WORK_TOLD = 18,      /* the last sign that other routers report (scraped.h) */
     NODE_WORK_LOWER_MAX = 3,  /* consecutive readings below the greatest before the count begins
                                * anew */
-    NODE_WORK_TELL_MS = 3000, /* tokens of ours are reported at most so often */
+    NODE_WORK_TELL_MS = 3000, /* shortest interval between reports of this router's own tokens */
 };
 
 /* One reading, by the rows of the table; -1: the series is missing. */
@@ -42,9 +42,10 @@ struct node_work_seen {
 
 /* Adds a reading. Returns true if it shows work since the earlier ones; the first does not. */
 bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now);
-/* The count of another router is about to come, and goes on from nothing that was read before. */
+/* The next count of other routers' work comes from another router: it does not continue the count
+ * read before. */
 void node_work_told_anew(struct node_work_seen *seen);
-/* True if a reading has single steps, so that no movement means a stall. */
+/* True if the reading has a series of single steps, so that no movement means a stall. */
 bool node_work_tells_steps(const struct node_work_reading *w);
 
 #endif
