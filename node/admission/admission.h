@@ -1,7 +1,7 @@
 /* Decides if a request may go to a replica now.
  *
  *   GO      a replica is booked for the request
- *   WAIT    the request is queued: for room, or for the company that it may have
+ *   WAIT    the request is queued: for room, or for a replica with the company that it may have
  *   REFUSE  with the reason, and when to retry
  *
  *   admission_ask()     before each attempt, and for each request that a look at the queue
@@ -12,15 +12,15 @@
  *
  * The checks, in this order:
  *
- *   1. The limits of the tenant (a client's key: node/access), once per request.
- *   2. The caller's objection: the request is poison.
- *   3. requests-max, and requests that wait for the same: those go first.
- *   4. The replicas (node_router_place()).
- *   5. If none will do now: may the request wait, and has the queue a place?
+ * 1. The limits of the tenant (a client's key: node/access), once per request.
+ * 2. The caller's objection: the request is poison.
+ * 3. requests-max; and requests that already wait for the same replicas go first.
+ * 4. The replicas (node_router_place()).
+ * 5. If no replica can be chosen now: may the request wait, and has the queue a place?
  *
  * The class is what the request waits for (enum queue_class). Its deadline is the limit of the
  * class, less the time that it has waited. A suspect (node/proxy/exchange/suspect.h) waits for a
- * replica to itself: the quietest replica is kept for it until the requests there have ended.
+ * replica to itself: the replica with the fewest requests is kept for it until those have ended.
  * Meanwhile other requests go elsewhere, or wait too if there is no other replica.
  *
  * The caller sends the answer, and arms the deadline. This module knows neither HTTP nor
@@ -38,12 +38,13 @@
 #include "node/settings/options.h"
 
 enum {
-    ADMISSION_ALONE_MS = 4000,  /* a suspect waits, for a replica to itself */
-    ADMISSION_OPEN_MS = 9500,   /* since the suspect came, at most: its client has waited for the
-                                  death too */
-    ADMISSION_APART_MS = 3000,  /* a request waits that finds only kept replicas */
-    ADMISSION_KEEP_MS = 5000,   /* others wait for a placed suspect that has no token yet */
-    ADMISSION_PAUSE_MS = 30000, /* no replica is kept after one was kept in vain */
+    ADMISSION_ALONE_MS = 4000,  /* longest wait of a suspect for a replica to itself */
+    ADMISSION_OPEN_MS = 9500,   /* longest wait since the suspect came: its client has waited for
+                                 * the engine's death, too */
+    ADMISSION_APART_MS = 3000,  /* longest wait of a request that finds only kept replicas */
+    ADMISSION_KEEP_MS = 5000,   /* longest wait of others for a placed suspect that has no token
+                                 * yet */
+    ADMISSION_PAUSE_MS = 30000, /* time without kept replicas after one was kept in vain */
 };
 
 struct admission {
@@ -53,23 +54,25 @@ struct admission {
     struct hash_secret secret;
     struct queue queue;
     bool due;                 /* a queued request may go now */
-    struct budget budget;     /* of retries */
+    struct budget budget;     /* budget of retries */
     unsigned kept;            /* the replica that is kept for waiting suspects, + 1; 0: none */
     uint64_t pause_until_ms;  /* no replica is kept until then */
-    unsigned placed;          /* requests that have a replica to themselves, and no token yet */
-    uint64_t placed_until_ms; /* others wait until then */
+    unsigned placed;          /* requests that have a replica to themselves and no token yet */
+    uint64_t placed_until_ms; /* other requests wait for these until then */
 };
 
 /* The state of a request until it has ended; all 0 at first. */
 struct admission_request {
     uint64_t came_ms;
-    bool asked;                /* and not refused at once: the budget has counted it */
-    bool counted;              /* for the tenant: access_end() is due */
-    enum node_company company; /* that the request may have: ALONE is a suspect */
-    enum node_company kept;    /* the company for which a replica is kept for it; ANY: none is */
+    bool asked;                /* not refused at once, so the retry budget has counted the
+                                * request */
+    bool counted;              /* counted for the tenant: access_end() is due */
+    enum node_company company; /* company that the request may have; ALONE: it is a suspect */
+    enum node_company kept;    /* company for which a replica is kept for this request; ANY: none is
+                                * kept */
     struct queue_waiter waiter;
-    struct deadline deadline;          /* of waiting, if the caller arms it */
-    uint64_t waited_ms[QUEUE_CLASSES]; /* in earlier waits */
+    struct deadline deadline;          /* deadline of the wait, if the caller arms it */
+    uint64_t waited_ms[QUEUE_CLASSES]; /* time spent in earlier waits, by class */
 };
 
 struct admission_question {
@@ -77,9 +80,11 @@ struct admission_question {
     enum refusal against;         /* the caller's objection; REFUSED_NONE: none */
     struct node_request *request; /* NULL: the request goes to no particular replica, and does not
                                      wait */
-    const struct node_replica_set *excluded; /* replicas (node_router_place()) */
-    bool by_load;                            /* node_router_place_by_load() */
-    bool prompt;                             /* the request may wait for other company */
+    const struct node_replica_set *excluded; /* replicas that must not be chosen
+                                              * (node_router_place()) */
+    bool by_load;                            /* place by node_router_place_by_load() */
+    bool prompt;                             /* the request may wait for a replica with other
+                                              * company */
 };
 
 enum admission_verdict { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_REFUSE };
@@ -87,13 +92,13 @@ enum admission_verdict { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_REFUSE };
 struct admission_answer {
     enum admission_verdict verdict;
     struct node_decision decision; /* GO: the booking */
-    enum queue_class class;        /* WAIT: for what, */
-    uint64_t waited_ms;            /* and how much of its time there has passed */
+    enum queue_class class;        /* WAIT: what the request waits for */
+    uint64_t waited_ms;            /* WAIT: time already spent in that class */
     /* REFUSE: */
-    int err; /* of the choice, if no replica will do; else 0, and: */
+    int err; /* error of the choice if no replica can be chosen; 0: `why` says the reason */
     enum refusal why;
     enum access_verdict over; /* REFUSED_KEY_LIMIT: which limit */
-    const char *text;         /* for the client; NULL: the caller knows */
+    const char *text;         /* text for the client; NULL: the caller makes it */
     unsigned retry_after_s;   /* 0: unknown */
 };
 
@@ -103,13 +108,13 @@ void admission_ask(struct admission *a, struct admission_request *r,
                    const struct admission_question *question, uint64_t now_ms,
                    struct admission_answer *out);
 void admission_leave(struct admission *a, struct admission_request *r, uint64_t now_ms);
-/* The request's first token came from there, or its booking ended. */
+/* The request's first token came from that server, or its booking ended. */
 void admission_alone(struct admission *a, struct admission_request *r, unsigned server);
-/* True: a waiting request may go now. */
+/* Returns true if a waiting request may go now. */
 bool admission_settle(struct admission *a);
-/* The next request to ask about; NULL: none. */
+/* The next waiting request to ask about; NULL: none. */
 struct admission_request *admission_next(const struct admission *a, const struct queue_look *look);
-/* True if as many requests are in flight as may be. */
+/* True if requests-max requests are in flight. */
 bool admission_is_full(const struct admission *a);
 
 #endif

@@ -16,7 +16,7 @@ enum {
 };
 
 struct budget {
-    double share; /* of requests; 0: no retries */
+    double share; /* share of requests that may be retried; 0: no retries */
     double level;
     double burst; /* this router's part of BUDGET_BURST */
 };
@@ -56,7 +56,8 @@ static inline bool budget_has(const struct budget *b)
     return b->level >= 1;
 }
 
-/* True if retries of doubtful worth take nothing from those of failing replicas. */
+/* True if the budget is at least half full. Only then are retries of doubtful worth made, so that
+ * they take nothing from retries for failing replicas. */
 static inline bool budget_has_half(const struct budget *b)
 {
     return budget_has(b) && b->level >= b->burst / 2;

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/number.h"
 
-static const double fade_ms = 10000; /* of the rate at which the queue empties */
+static const double fade_ms = 10000; /* time constant of the rate at which the queue empties */
 
 void queue_init(struct queue *q, uint64_t length_max)
 {
@@ -141,7 +141,7 @@ unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t n
     struct queue_line *line = &q->lines[class];
     fade(line, now_ms);
     double age_ms = (double)(now_ms - line->served_since_ms);
-    double seconds = age_ms / 1000; /* none was served in all that time */
+    double seconds = age_ms / 1000; /* used if none was served in all that time */
     if (line->length == 0)
         return 1;
     if (line->served_lately > 0) {

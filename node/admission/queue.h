@@ -58,8 +58,8 @@ struct queue_line {
     struct queue_lane lanes[QUEUE_LANES];
     uint64_t used; /* a bit for each lane with waiters */
     uint64_t length;
-    uint64_t served;          /* calls of queue_take() */
-    struct histogram waited;  /* by the served requests, seconds */
+    uint64_t served;          /* number of calls of queue_take() */
+    struct histogram waited;  /* waiting times of the served requests, in seconds */
     double served_lately;     /* decays; for queue_retry_after_s() */
     uint64_t served_at_ms;    /* when served_lately was updated */
     uint64_t served_since_ms; /* when served_lately began: the line was empty before */
@@ -69,7 +69,7 @@ struct queue {
     struct queue_line lines[QUEUE_CLASSES];
     uint64_t arrivals;
     uint64_t length;     /* of all lines together */
-    uint64_t length_max; /* may change: if it falls below the length, all stay */
+    uint64_t length_max; /* may change: if it falls below the length, all waiting requests stay */
 };
 
 _Static_assert(QUEUE_LANES == 64, "a look has a bit for each lane");
@@ -91,7 +91,7 @@ static inline bool queue_waits(const struct queue_waiter *w)
     return w->waits;
 }
 
-/* True if the request waits, or queue_push() of it would not be ERR_FULL. */
+/* True if the request waits, or queue_push() would accept it. */
 static inline bool queue_has_place(const struct queue *q, const struct queue_waiter *w)
 {
     return q->length - w->waits < q->length_max;
@@ -99,9 +99,9 @@ static inline bool queue_has_place(const struct queue *q, const struct queue_wai
 
 /* One look at the queue, all 0 at first. Requests that are neither taken nor passed come again. */
 struct queue_look {
-    uint64_t passed[QUEUE_CLASSES]; /* lanes */
+    uint64_t passed[QUEUE_CLASSES]; /* bits of the lanes to skip */
 };
-/* NULL: no request is left. */
+/* The next request to try; NULL: none is left. */
 struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look);
 static inline void queue_pass(struct queue_look *look, const struct queue_waiter *w)
 {

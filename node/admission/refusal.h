@@ -21,15 +21,15 @@
     X(UPGRADE, "upgrade", 426, NULL, NULL)     /* a WebSocket handshake */                         \
     X(ORIGIN, "origin", 403, "cors-allow-origin",                                                  \
       "Pages of this origin may not call this router. Its operator can add the origin to "         \
-      "cors-allow-origin.") /* of a preflight */                                                   \
+      "cors-allow-origin.") /* answer to a preflight */                                            \
     X(MODEL, "model", 404, NULL, NULL)                                                             \
     X(API_KEY, "api_key", 401, NULL, NULL)       /* of the engines, for the list of models */      \
-    X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* an unknown client key (client-keys-file), */   \
+    X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* an unknown client key (client-keys-file) */    \
     X(KEY_MODEL, "key_model", 403, "models",                                                       \
       "This API key is for certain models only, and which one a request to this path is for "      \
-      "cannot be told.") /* or a key not for that model (404), */                                  \
-    X(KEY_RESPONSE, "key_response", 403, NULL,                                                     \
-      "The list of videos holds those of other API keys: ask for yours by id.") /* or response */  \
+      "cannot be told.")                       /* or the model is not among them (404) */          \
+    X(KEY_RESPONSE, "key_response", 403, NULL, /* the response is another key's */                 \
+      "The list of videos holds those of other API keys: ask for yours by id.")                    \
     /* From here on the router is the cause: its limits, its replicas. */                          \
     X(BODY_LIMIT, "body_limit", 413, "body-bytes-max", "The request body is too large.")           \
     X(KEY_LIMIT, "key_limit", 429, NULL, NULL) /* a client's key exceeds its limit; also 403 */    \
@@ -45,7 +45,7 @@
     X(BY_ENGINE, "engine", 502, NULL, NULL) /* the engine's, in a stream or to a control path */   \
     X(POISON, "poison", 502, NULL, "Engines died after this request. It is not sent to another.")  \
     X(SUSPECT, "suspect", 502, NULL, NULL) /* an engine died of the request */                     \
-    X(LOOP, "loop", 508, NULL, NULL)       /* passed this router before, or too many */            \
+    X(LOOP, "loop", 508, NULL, NULL)       /* passed this router before, or too many routers */    \
     X(INTERNAL, "internal", 500, NULL, NULL)                                                       \
     X(CONNECTIONS, "connections", 503, "connections-max", "Too many connections.")                 \
     X(CLIENT_CONNECTIONS, "client_connections", 429, "connections-per-client-max",                 \
@@ -66,7 +66,8 @@
 enum refusal {
     REFUSED_NONE,
     REFUSALS_EACH(REFUSAL_ENUM) REFUSALS,
-    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* the reasons before that */
+    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* the reasons before that one are clients'
+                                               * mistakes */
 };
 #undef REFUSAL_ENUM
 
