@@ -9,7 +9,7 @@
 
 enum {
     SPAN_ROOM = 3072, /* bytes of a span without the strings in it */
-    EVENT_ROOM = 128, /* of an event without its name */
+    EVENT_ROOM = 128, /* bytes of an event without its name */
     ESCAPED = 6,      /* bytes that a byte of a string may become */
     KIND_SERVER = 2,
     KIND_CLIENT = 3,
@@ -17,10 +17,10 @@ enum {
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-/* There is room: span_room(). */
+/* span_room() has reserved the room. */
 static inline void put(struct buf *b, const char *at, size_t len)
 {
-    if (len > 0) /* nothing may be nowhere */
+    if (len > 0) /* an empty text may be NULL */
         memcpy(b->at + b->len, at, len);
     b->len += len;
 }
@@ -72,7 +72,7 @@ static void put_string(struct buf *b, struct slice s)
         PUT(b, ",");                                                                               \
         TEXT_FIRST(b, name, text);                                                                 \
     } while (0)
-/* If there is one. */
+/* Puts the attribute unless the text is empty. */
 #define TEXT_IF(b, name, text)                                                                     \
     do {                                                                                           \
         if ((text).len > 0)                                                                        \
@@ -138,7 +138,7 @@ static void put_first_token(struct buf *b, const struct trace_request *r, uint64
     PUT(b, ",\"name\":\"first_token\"}");
 }
 
-/* error.type: a word, or else the status. */
+/* error.type: the word; if there is none, the status. */
 static void put_error(struct buf *b, const char *word, unsigned status)
 {
     PUT(b, "," KEY("error.type") "\"stringValue\":\"");
@@ -186,7 +186,7 @@ void trace_attempt_sent(struct trace_request *r, const struct buf *head, uint64_
         http_traceparent_aim(buf_slice(head), r->self.trace, r->attempt);
 }
 
-/* "[::1]:8000": host and port. A name without a port has none. */
+/* Puts host and port of a name such as "[::1]:8000". A name without a port gets no port. */
 static void put_server(struct buf *b, struct slice server)
 {
     size_t end = server.len, host = server.len;

@@ -112,7 +112,7 @@ void trace_traceparent(const struct trace_request *r, struct http_traceparent *o
 
 /* --- batches --------------------------------------------------------------------------------- */
 
-/* One's memory serves the next: so much is not asked of the system for each. */
+/* Keeps the batch's memory for the next one, which saves a large allocation for each. */
 static void batch_free(struct trace *t, struct trace_batch *b)
 {
     t->bytes -= b->text.len;
@@ -193,7 +193,7 @@ static bool may_pass(unsigned status)
     return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-/* The batch waits; each router for another time. */
+/* Delays the batch, each router by a different time. */
 static void back_off(struct trace *t, unsigned tries, uint64_t retry_after_s, uint64_t now_ms)
 {
     uint64_t wait = (uint64_t)TRACE_BACK_OFF_MS << (tries - 1);
@@ -224,7 +224,7 @@ enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *an
         t->exported += b->spans;
     else
         t->dropped[passes ? TRACE_DROPPED_TRIES : TRACE_DROPPED_REFUSED] += b->spans;
-    if (!good && passes) /* the next one is no sooner than this one would be */
+    if (!good && passes) /* the next batch is not sent sooner than this one would be */
         back_off(t, b->tries, answer->retry_after_s, now_ms);
     t->first = b->next;
     if (t->first == NULL)

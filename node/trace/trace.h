@@ -21,17 +21,17 @@
 #include "node/trace/limits.h"
 
 struct trace;
-struct trace_request; /* one sampled request's */
+struct trace_request; /* the record of one sampled request */
 
 struct trace_config {
-    const char *router; /* its name in the cluster, copied; NULL: it runs alone */
-    uint64_t seed[2];   /* of ids: random */
+    const char *router; /* the router's name in the cluster, copied; NULL: it runs alone */
+    uint64_t seed[2];   /* random seed of ids */
 };
 
 /* ERR_NOMEM. */
 MUST_USE int trace_create(struct trace **out, const struct trace_config *config);
 void trace_destroy(struct trace *t);
-/* The time of the wall, every second. */
+/* Sets the wall-clock time. Called every second. */
 void trace_wall(struct trace *t, uint64_t wall_ms, uint64_t now_ms);
 void trace_check(const struct trace *t);
 
@@ -44,51 +44,54 @@ void trace_unsampled(struct trace *t, struct http_traceparent *out);
 /* Begins a span: a child of `parent`, or of a new trace (NULL). NULL: there is no memory. */
 struct trace_request *trace_begin(struct trace *t, const struct http_traceparent *parent,
                                   uint64_t now_ms);
-/* The request's head for its engine, before trace_attempt_sent() names a span. */
+/* The traceparent for the head that is sent to the engine. trace_attempt_sent() then writes the
+ * attempt's span into the head. */
 void trace_traceparent(const struct trace_request *r, struct http_traceparent *out);
 
-/* An event of the request's own span, by a plain word. */
+/* Adds an event to the request's own span; `name` is a plain word. */
 void trace_event(struct trace_request *r, struct slice name, uint64_t now_ms);
 
-/* The request is given to a connection, on which `head` goes out; NULL: it names no trace. Called
- * again before the attempt has ended: the same attempt. */
+/* The request is given to a connection, which sends `head`; NULL: the head has no traceparent. A
+ * second call before the attempt has ended belongs to the same attempt. */
 void trace_attempt_sent(struct trace_request *r, const struct buf *head, uint64_t now_ms);
 
 struct trace_attempt {
     const char *method;
     struct slice replica;
-    struct slice server; /* its HOST[:PORT] */
-    const char *reason;  /* of the choice */
+    struct slice server; /* HOST[:PORT] of the replica */
+    const char *reason;  /* why the replica was chosen */
     uint64_t cached_predicted;
     int64_t cached_told;     /* -1: unknown */
-    unsigned number;         /* of the attempt, from 1 on */
+    unsigned number;         /* number of the attempt, from 1 on */
     unsigned status;         /* 0: no answer */
-    const char *error;       /* in a word; NULL: none, or the status says it */
+    const char *error;       /* the error in a word; NULL: none, or the status says it */
     uint64_t first_token_ms; /* 0: there was none */
 };
-/* Nothing happens if none was sent. */
+/* Does nothing if no attempt was sent. */
 void trace_attempt_ended(struct trace_request *r, const struct trace_attempt *a, uint64_t now_ms);
 
 struct trace_usage {
-    int64_t prompt_tokens, cached_tokens, completion_tokens; /* as the engine told; -1: unknown */
+    int64_t prompt_tokens, cached_tokens, completion_tokens; /* as reported by the engine; -1:
+                                                              * unknown */
 };
 
 struct trace_end {
     const char *method;
-    struct slice path, route;      /* the latter is empty where the path is not known */
-    struct slice operation, model; /* of GenAI; empty: none */
-    struct slice client, key, id;  /* address, name of its key, X-Request-Id */
-    struct slice replica;          /* of the last attempt; empty: there was none */
+    struct slice path, route;      /* route is empty if the path is not known */
+    struct slice operation, model; /* operation and model by the conventions for GenAI; empty:
+                                    * none */
+    struct slice client, key, id;  /* the client's address, the name of its key, X-Request-Id */
+    struct slice replica;          /* replica of the last attempt; empty: there was no attempt */
     struct trace_usage told;
     unsigned attempts;
     bool stream;
-    unsigned status;         /* 0: none was sent */
-    const char *reason;      /* why it was refused or cut; empty: neither */
-    const char *how;         /* it ended: "done", "client_gone", ... */
-    bool failed;             /* by the router or an engine, not by its client */
+    unsigned status;         /* status sent to the client; 0: none */
+    const char *reason;      /* why the request was refused or cut; empty: neither */
+    const char *how;         /* how the request ended: "done", "client_gone", ... */
+    bool failed;             /* because of the router or an engine, not of its client */
     uint64_t first_token_ms; /* 0: there was none */
 };
-/* Frees it. */
+/* Ends the request's span, queues its spans for export, and frees `r`. */
 void trace_end(struct trace_request *r, const struct trace_end *e, uint64_t now_ms);
 
 /* Frees the request without a record. */
@@ -98,7 +101,7 @@ void trace_drop(struct trace_request *r);
 
 /* The outcome of a batch. */
 struct trace_answer {
-    unsigned status;        /* of HTTP; 0: no answer */
+    unsigned status;        /* HTTP status; 0: no answer */
     uint64_t retry_after_s; /* 0: none was asked for */
 };
 
@@ -107,10 +110,10 @@ enum trace_news { TRACE_SAME, TRACE_FAILS, TRACE_WORKS };
 /* The next batch to POST, whole; empty: there is none now. It stays until trace_batch_ended(). */
 struct slice trace_batch(struct trace *t, uint64_t now_ms);
 /* A failure that may pass (no answer, 429, 502, 503, 504) is tried again; another drops the batch.
- * Tells when the export begins to fail and when it works again. */
+ * Returns whether the export began to fail or works again. */
 enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *answer,
                                   uint64_t now_ms);
-/* The router stops: batches wait for nothing more, and none is tried twice. */
+/* The router stops: batches are sent without delay, and each only once. */
 void trace_flush(struct trace *t);
 /* True if no span waits. */
 bool trace_is_empty(const struct trace *t);

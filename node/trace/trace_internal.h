@@ -6,14 +6,14 @@
 #include "node/trace/trace.h"
 
 enum trace_dropped {
-    TRACE_DROPPED_FULL,    /* of the queue, or of one request's spans */
-    TRACE_DROPPED_REFUSED, /* by the collector */
-    TRACE_DROPPED_TRIES,   /* it could not be reached */
+    TRACE_DROPPED_FULL,    /* the queue, or the room for one request's spans, is full */
+    TRACE_DROPPED_REFUSED, /* the collector refused the spans */
+    TRACE_DROPPED_TRIES,   /* the collector could not be reached */
     TRACE_DROPPED_MEMORY,
     TRACE_DROPS
 };
 
-/* POSTed as one. The text lacks its last brackets until the batch is sealed. */
+/* Spans that are POSTed together. The text lacks its last brackets until the batch is sealed. */
 struct trace_batch {
     struct trace_batch *next;
     struct buf text;
@@ -25,13 +25,13 @@ struct trace_batch {
 
 struct trace {
     struct prng random;
-    uint64_t wall_ahead_ms; /* of the router's clock */
-    struct buf front;       /* of each batch: the resource */
+    uint64_t wall_ahead_ms; /* wall-clock time minus the router's clock */
+    struct buf front;       /* beginning of each batch: the resource */
     struct trace_batch *first, *last;
-    struct buf spare; /* empty; of a batch that is done */
-    size_t bytes;     /* of all of them */
+    struct buf spare; /* memory of a finished batch, for the next one; empty */
+    size_t bytes;     /* bytes of all batches */
     bool under_way, failing, flushing;
-    uint64_t again_ms; /* the first is not tried before */
+    uint64_t again_ms; /* the first batch is not sent before this time */
     uint64_t exported, failures, dropped[TRACE_DROPS];
     struct trace_request *free;
     unsigned free_count;
@@ -40,21 +40,22 @@ struct trace {
 struct trace_request {
     struct trace *owner;
     struct trace_request *next_free;
-    struct http_traceparent self; /* its own span */
+    struct http_traceparent self; /* the request's own span */
     char parent[HTTP_SPAN_ID_HEX];
     bool has_parent;
     bool open; /* an attempt is under way */
     char attempt[HTTP_SPAN_ID_HEX];
     uint64_t began_ms, attempt_began_ms;
-    uint64_t wall_ahead_ms; /* as it was at the start: so times are in order */
+    uint64_t wall_ahead_ms; /* wall_ahead_ms at the request's start, so that its times are in
+                             * order */
     unsigned spans, dropped_spans, dropped_events;
     struct buf attempts, events; /* as JSON, separated by commas */
 };
 
-/* Makes one of the free ones, or a new one. */
+/* Takes a free record, or makes a new one. */
 struct trace_request *trace_request_new(struct trace *t);
 void trace_span_id(struct trace *t, char out[HTTP_SPAN_ID_HEX]);
-/* Finished spans of one request. */
+/* Adds the finished spans of one request to a batch. */
 void trace_put(struct trace *t, struct slice spans, unsigned count, uint64_t now_ms);
 
 #endif
