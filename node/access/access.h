@@ -34,12 +34,13 @@ void access_check(const struct access *a);
 
 /* Replaces the table and owns it. The use of names that both tables have stays counted. */
 void access_take(struct access *a, struct access_table *table);
-/* The file is unusable; or (false) usable again. For metrics alone. */
+/* Notes that the file is unusable, or (false) usable again. Only for metrics. */
 void access_refused(struct access *a, bool refused);
 /* NULL: unknown key. Hold the key to use it after the call. */
 struct access_key *access_find(const struct access *a, struct slice secret);
 
-/* Counts the request if it may go on (ACCESS_GOOD), else the refusal; `wait_s`: when to retry. */
+/* Counts the request if it may go on (ACCESS_GOOD). If not, counts the refusal and sets `wait_s`:
+ * when to retry. */
 enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_t now_ms,
                                  unsigned *wait_s);
 /* Counts a refusal without access_begin(): e.g. the key may not use the model. */

@@ -7,12 +7,12 @@
 struct access {
     struct access_table *table; /* NULL: no key yet */
     int64_t ahead_ms;
-    bool refused;      /* the current file is unusable, and so not this table */
+    bool refused;      /* the present file is unusable; the table is of an earlier one */
     unsigned shown;    /* names that were ever shown in metrics */
-    unsigned rows;     /* of other routers */
+    unsigned rows;     /* number of rows of other routers' counts */
     bool news;         /* some key has news */
     unsigned cursor;   /* where the next scan for news begins */
-    uint64_t again_ms; /* when all active keys are news again */
+    uint64_t again_ms; /* when all active keys are published again */
 };
 
 static inline uint64_t access_cluster_ms(const struct access *a, uint64_t now_ms)

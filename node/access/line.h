@@ -17,7 +17,7 @@
 #include "node/access/limits.h"
 
 struct access_limits {
-    uint64_t requests; /* per minute; 0: no limit, also for the next two */
+    uint64_t requests; /* per minute; 0 in any of the three: no limit */
     uint64_t tokens;   /* per minute */
     uint64_t in_flight;
 };
@@ -33,7 +33,7 @@ struct access_line {
 /* 1: a key; 0: a line without a key. ERR_SYNTAX with `*wrong`, which says the mistake and the
  * remedy. This text never quotes the line, which may hold a key. Borrows from `text`. */
 MUST_USE int access_line_parse(struct slice text, struct access_line *out, const char **wrong);
-/* NULL, or what is wrong with such a name, or such models. */
+/* NULL, or the mistake in a key's name, or in a key's models. */
 const char *access_name_wrong(struct slice name);
 const char *access_models_wrong(struct slice models);
 /* Appends the line and a newline. */

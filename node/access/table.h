@@ -30,11 +30,11 @@ struct access_key {
 };
 
 struct access_table {
-    unsigned count; /* secrets */
+    unsigned count; /* number of secrets */
     unsigned keys_count;
     struct access_key **keys; /* by name, in the order of the file; the table is a holder */
     struct access_digest *digests;
-    uint32_t *owners;              /* of each secret: its key's index */
+    uint32_t *owners;              /* per secret: the index of its key */
     uint32_t *by_digest, *by_name; /* open addressing: index + 1 */
     uint32_t mask;
 };
@@ -46,9 +46,9 @@ MUST_USE int access_table_create(struct access_table **out, struct slice text, c
 void access_table_destroy(struct access_table *t);
 /* NULL: unknown secret. Borrowed from the table. */
 struct access_key *access_table_find(const struct access_table *t, struct slice secret);
-/* By name. */
+/* The key of that name; NULL: none. */
 struct access_key *access_table_named(const struct access_table *t, struct slice name);
-/* By use->id, with which other routers name a key. */
+/* The key with that use->id, by which other routers name a key; NULL: none. */
 struct access_key *access_table_of_id(const struct access_table *t, uint64_t id);
 
 void access_key_hold(struct access_key *k);

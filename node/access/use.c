@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* The latest that another router published. */
+/* The use that another router published last. */
 struct access_row {
     struct access_row *next;
     uint64_t router;

@@ -14,8 +14,8 @@
 
 enum {
     ACCESS_SUM_MS = 250,     /* summing interval: the other routers publish as often */
-    ACCESS_SILENT_MS = 6000, /* a router that is silent for so long counts as having nothing in
-                                flight */
+    ACCESS_SILENT_MS = 6000, /* a router that is silent for this time counts as having nothing in
+                              * flight */
 };
 
 /* Why a key's request is refused. */
@@ -42,14 +42,14 @@ struct access_total {
 /* The members that each request reads come first. */
 struct access_use {
     unsigned holders;
-    bool limited; /* has a limit that other routers must count for */
+    bool limited; /* has a limit, so its use is published to the other routers */
     bool shown;   /* its name is in metrics */
     bool news;    /* changed since the last publication */
     uint64_t in_flight;
     struct access_window window;
-    struct access_total others; /* sum over the other routers; */
-    uint64_t others_until_ms;   /* valid until then */
-    struct access_row *rows;    /* the terms of that sum */
+    struct access_total others; /* sum over the other routers */
+    uint64_t others_until_ms;   /* `others` is valid until then */
+    struct access_row *rows;    /* the terms of `others` */
     /* Since the key's first table. */
     uint64_t requests;
     uint64_t prompt_tokens, cached_tokens, completion_tokens;
@@ -70,8 +70,8 @@ void access_use_begin(struct access_use *u, uint64_t now_ms);
 void access_use_tokens(struct access_use *u, uint64_t tokens, uint64_t now_ms);
 void access_use_end(struct access_use *u);
 
-/* Takes another router's published use; `rows` counts the rows of all uses. ERR_FULL: not taken,
- * too many rows; ERR_NOMEM. */
+/* Takes another router's published use; `rows` counts the rows of all uses. ERR_FULL: too many
+ * rows, so not taken; ERR_NOMEM. */
 MUST_USE int access_use_hear(struct access_use *u, uint64_t router,
                              const struct access_window *window, uint64_t in_flight,
                              uint64_t now_ms, unsigned *rows);

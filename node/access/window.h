@@ -33,9 +33,9 @@ void access_window_join(struct access_window *w, const struct access_window *oth
 /* True if nothing of the window counts any more. */
 bool access_window_is_past(const struct access_window *w, uint64_t now_ms);
 
-/* The last sixty seconds, from such sums. */
+/* The use in the last sixty seconds, from sums by access_window_add(). */
 uint64_t access_window_recent(uint64_t now, uint64_t before, uint64_t now_ms);
-/* Seconds until that is at most `limit` if nothing is added: 1 .. 120. */
+/* Seconds, 1 to 120, until access_window_recent() is at most `limit` if nothing is added. */
 unsigned access_window_wait_s(uint64_t now, uint64_t before, uint64_t limit, uint64_t now_ms);
 
 #endif
