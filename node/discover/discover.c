@@ -125,7 +125,7 @@ static void drain(struct discover *d, struct discover_row *row)
     d->host.drain(d->host.context, discover_item_name(&row->said));
 }
 
-/* False: delete the row. */
+/* Returns false if the row is to be deleted. */
 static bool row_settle(struct discover *d, struct discover_row *row, uint64_t now_ms)
 {
     struct discover_item said;

@@ -79,7 +79,7 @@ struct discover_host {
     /* Use this name from now on, or again, or with other labels. An error (ERR_FULL, ERR_NOMEM,
      * ERR_RANGE) is logged once. Each tick then repeats the call, until the name is forgotten. */
     int (*use)(void *context, struct slice name, const struct node_labels *labels);
-    /* Send no new requests. */
+    /* Send the replica no new requests. */
     void (*drain)(void *context, struct slice name);
     /* This router no longer lists the name. */
     void (*forget)(void *context, struct slice name);
@@ -115,11 +115,11 @@ MUST_USE int discover_source_labels(struct discover *d, unsigned source,
  * counts as failing. This function logs the failure; the caller need do nothing. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
-/* The reason if the next list is empty: for logs and tables, cut to DISCOVER_WHY_MAX. Valid until
- * the next hint; "": unknown. */
+/* Sets the reason that is shown if the next list is empty: for logs and tables, cut to
+ * DISCOVER_WHY_MAX. Valid until the next hint; "": unknown. */
 void discover_hint(struct discover *d, unsigned source, const char *why);
-/* Sets what the next list lacks although it counts; "": nothing. Logged when the text changes, cut
- * to DISCOVER_WHY_MAX. */
+/* Sets what is missing in the next list, which counts nevertheless; "": nothing. Logged when the
+ * text changes, cut to DISCOVER_WHY_MAX. */
 void discover_lacks(struct discover *d, unsigned source, const char *what);
 /* The source works, and its last list is still current. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);

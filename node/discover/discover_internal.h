@@ -52,13 +52,13 @@ struct discover_origin {
     const char *kind;
     char *name;              /* owned */
     char *model;             /* from its setting's label; owned; NULL: no model */
-    bool adapters_on_demand; /* from the same labels */
+    bool adapters_on_demand; /* from the labels in its setting */
     struct discover_items list;
     bool listed, failing;
     bool said_empty;   /* its last list was empty, whether applied or not */
     uint64_t failures; /* since the start */
     uint64_t success_ms;
-    uint64_t empty_ms; /* since when its list is empty and not applied; 0: not */
+    uint64_t empty_ms; /* since when its list is empty and not applied; 0: no such list */
     char why[DISCOVER_WHY_MAX];
     char lacks[DISCOVER_WHY_MAX]; /* what its list may lack; empty: nothing */
     char hint[DISCOVER_WHY_MAX];  /* why it lists nothing, if known */
@@ -74,7 +74,7 @@ enum discover_use {
 struct discover_row {
     struct discover_item said; /* as in the last call to the host */
     enum discover_use use;
-    bool refused;         /* by the host: logged, and tried again */
+    bool refused;         /* refused by the host: logged, and tried again */
     uint64_t vanished_ms; /* since when no source lists the name; 0: listed */
 };
 
@@ -95,7 +95,7 @@ struct slice discover_title(const struct discover_origin *s, char *out);
 
 /* True if the source's last list was empty, even if that does not count yet. */
 bool discover_says_empty(const struct discover_origin *s);
-/* The reason, for people. */
+/* Why the source lists no replica, for people. */
 const char *discover_why_empty(const struct discover_origin *s);
 
 #endif

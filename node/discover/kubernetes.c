@@ -15,33 +15,33 @@ struct discover_kubernetes {
     struct prng prng;
 
     /* The next request, or the one in flight. */
-    bool watching;   /* a watch from `version`; else a page of the list, from `next` on */
+    bool watching;   /* a watch from `version`; if false, a page of the list, from `next` on */
     bool asking;     /* the request is in flight */
-    uint64_t due_ms; /* not asking: when to send the request */
+    uint64_t due_ms; /* when to send the request, if none is in flight */
     char version[DISCOVER_VERSION_MAX + 1];
     char next[DISCOVER_CONTINUE_MAX + 1];
     struct buf target;
 
-    /* The answer of the request in flight. */
+    /* The answer to the request in flight. */
     unsigned status; /* 0: none yet */
     uint64_t retry_after_s;
-    uint64_t since_ms, heard_ms; /* of its head, of its last byte */
+    uint64_t since_ms, heard_ms; /* time of the answer's head, and of its last byte */
     size_t error_bytes;
-    bool settled; /* the watch is good */
+    bool settled; /* the watch has proved good */
     bool paged;   /* the page is complete */
 
-    unsigned failures; /* in a row */
+    unsigned failures; /* failures in a row */
     bool expired;      /* a 410 came, and no good watch since then */
     bool unusable;     /* the slices make no valid list: the previous list stays */
 
     struct discover_slices slices;
-    struct discover_slices fresh; /* of a list that is not complete yet */
+    struct discover_slices fresh; /* slices of a list that is not complete yet */
     struct discover_endpoint_list list;
-    struct discover_entry *entries; /* of `list` */
+    struct discover_entry *entries; /* entries made from `list` */
     struct discover_reader reader;
     char hint[DISCOVER_WHY_MAX];
 
-    /* For the host. */
+    /* Actions for the host. */
     bool cancel, listed, same, failed;
     char why[DISCOVER_WHY_MAX];
 };
@@ -103,7 +103,7 @@ static void list_anew(struct discover_kubernetes *k)
     discover_slices_clear(&k->fresh);
 }
 
-/* Ends the request, for the host too. */
+/* Ends the request. Unless `host_knows` that, the host is to cancel it. */
 static void stop_asking(struct discover_kubernetes *k, bool host_knows)
 {
     if (k->asking && !host_knows)

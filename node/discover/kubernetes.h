@@ -39,7 +39,7 @@
 enum {
     DISCOVER_ANSWER_MS = 15000,
     DISCOVER_SILENCE_MS = 90000,
-    DISCOVER_SETTLED_MS = 1000, /* a watch that lasts so long, or brings an event, is good */
+    DISCOVER_SETTLED_MS = 1000, /* a watch that lasts for this time, or brings an event, is good */
     DISCOVER_BACKOFF_MS = 1000,
     DISCOVER_BACKOFF_MAX_MS = 30000,
     DISCOVER_RETRY_AFTER_MAX_MS = 120000, /* limit of the Retry-After of an API server */
@@ -54,10 +54,10 @@ enum {
 struct discover_service {
     char namespace[DISCOVER_NAMESPACE_MAX + 1]; /* "": the router's own */
     char name[DISCOVER_SERVICE_MAX + 1];
-    char port[DISCOVER_PORT_NAME_MAX + 1]; /* a number, a name, or "": the only one */
+    char port[DISCOVER_PORT_NAME_MAX + 1]; /* number or name of a port; "": the only one */
     bool tls;                              /* the setting began with https://: its replicas speak
                                               TLS */
-    struct node_labels labels;             /* of all its replicas; borrows from the text */
+    struct node_labels labels;             /* labels of all its replicas; borrow from the text */
 };
 
 /* NULL, or a literal that says what is wrong with the text and what would be right. */
@@ -91,9 +91,9 @@ const char *discover_kubernetes_target(const struct discover_kubernetes *k);
 /* Valid until the next event. */
 const struct discover_entry *discover_kubernetes_entries(const struct discover_kubernetes *k,
                                                          unsigned *count);
-/* Why the list is empty, if it is. Valid until the next event. */
+/* Why the list is empty, in case it is. Valid until the next event. */
 const char *discover_kubernetes_hint(struct discover_kubernetes *k);
-/* The list was refused: it is requested anew, after a delay. */
+/* discover_list() refused the list, so the list is requested again after a delay. */
 void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms);
 const char *discover_kubernetes_why(const struct discover_kubernetes *k);
 

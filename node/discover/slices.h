@@ -7,13 +7,12 @@
  *   the pod is             conditions                       is listed as
  *   ---------------------  -------------------------------  ------------------------------
  *   starting               ready false, never seen ready    not at all
- *   ready                  ready true, or missing      serving
- *   not ready any more     ready false, was listed before   as it was: probes judge
+ *   ready                  ready true, or missing           serving
+ *   not ready any more     ready false, was listed before   as before: probes judge
  *   being deleted          terminating true                 draining, if it was listed
  *
  * If a pod has an IPv4 and an IPv6 address, only the IPv4 address counts: IPv6 slices are used if
- * no IPv4 slice has an endpoint. Slices of names (addressType FQDN) are ignored.
- */
+ * no IPv4 slice has an endpoint. Slices of names (addressType FQDN) are ignored. */
 #ifndef NODE_DISCOVER_SLICES_H
 #define NODE_DISCOVER_SLICES_H
 
@@ -24,10 +23,10 @@
 #include "base/slice.h"
 
 enum {
-    DISCOVER_SLICES_MAX = 256,           /* of one service */
-    DISCOVER_ENDPOINTS_MAX = 8192,       /* of all slices together, of both families */
-    DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* of one slice; the API allows no more */
-    DISCOVER_SLICE_PORTS_MAX = 100,      /* of one slice; the API allows no more */
+    DISCOVER_SLICES_MAX = 256,           /* slices of one service */
+    DISCOVER_ENDPOINTS_MAX = 8192,       /* endpoints of all slices together, of both families */
+    DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* endpoints of one slice; the API allows no more */
+    DISCOVER_SLICE_PORTS_MAX = 100,      /* ports of one slice; the API allows no more */
     DISCOVER_SLICE_NAME_MAX = 253,       /* bytes */
     DISCOVER_PORT_NAME_MAX = 63,         /* bytes */
     DISCOVER_IP_MAX = 45,                /* bytes of an IP address as text */
@@ -40,19 +39,19 @@ enum discover_family { DISCOVER_FAMILY_OTHER, DISCOVER_FAMILY_IPV4, DISCOVER_FAM
 struct discover_endpoint {
     char ip[DISCOVER_IP_MAX + 1];
     bool unready;     /* ready is false */
-    bool terminating; /* it is being deleted */
+    bool terminating; /* the pod is being deleted */
 };
 
 struct discover_port {
-    char name[DISCOVER_PORT_NAME_MAX + 1]; /* "": it has none */
-    uint16_t number;                       /* 0: none was given */
+    char name[DISCOVER_PORT_NAME_MAX + 1]; /* "": the port has no name */
+    uint16_t number;                       /* 0: no number was given */
 };
 
 /* One slice, as read and as stored. A stored slice has no more memory than it needs. */
 struct discover_slice {
     char name[DISCOVER_SLICE_NAME_MAX + 1];
     enum discover_family family;
-    unsigned port_count; /* of TCP */
+    unsigned port_count; /* number of TCP ports */
     unsigned endpoint_count;
     struct discover_port *ports;
     struct discover_endpoint *endpoints;
@@ -62,7 +61,7 @@ struct discover_slice {
 struct discover_slices {
     struct discover_slice *at[DISCOVER_SLICES_MAX]; /* owned */
     unsigned count;
-    unsigned endpoint_count; /* in all */
+    unsigned endpoint_count; /* endpoints of all slices */
     bool tls;                /* its replicas are listed as https:// */
 };
 
@@ -73,7 +72,7 @@ void discover_slices_remove(struct discover_slices *s, struct slice name);
 void discover_slices_clear(struct discover_slices *s);
 void discover_slices_check(const struct discover_slices *s);
 
-/* The previous list: sorted by name, each name once. */
+/* A list of endpoints: sorted by name, each name once. */
 struct discover_endpoint_list {
     struct discover_listed {
         char name[DISCOVER_ENDPOINT_BYTES]; /* "10.0.0.1:8000", "[fd00::1]:8000" */

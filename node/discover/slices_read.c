@@ -246,7 +246,7 @@ static void take_bool(struct discover_reader *r, enum role in, bool value)
 
 /* --- tokens --------------------------------------------------------------------------------- */
 
-/* Draws the part of a text that has arrived; bytes beyond the room are counted and dropped. */
+/* Reads the part of a text that has arrived; bytes beyond the room are counted and dropped. */
 static void draw(struct discover_reader *r, struct slice *in)
 {
     char *out = r->is_key ? r->key : r->text;
@@ -293,7 +293,7 @@ static enum discover_read_what take_token(struct discover_reader *r, enum http_j
     return r->depth == 0 && r->skipped == 0 ? fail(r, "it is no JSON object") : DISCOVER_READ_MORE;
 }
 
-/* The next complete token; MORE if it has not arrived yet. Text of an unused key is drawn and
+/* The next complete token; MORE if it has not arrived yet. Text of an unused key is read and
  * dropped. */
 static enum http_json_token next_token(struct discover_reader *r, struct slice *in)
 {

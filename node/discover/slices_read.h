@@ -19,7 +19,7 @@
 #include "node/discover/slices.h"
 
 enum {
-    DISCOVER_OBJECT_BYTES_MAX = 4 << 20, /* of one slice or event as JSON */
+    DISCOVER_OBJECT_BYTES_MAX = 4 << 20, /* bytes of one slice or event as JSON */
     DISCOVER_VERSION_MAX = 127,          /* bytes of a resource version */
     DISCOVER_CONTINUE_MAX = 2047,        /* bytes of the token that fetches the next page */
     DISCOVER_MESSAGE_MAX = 255,          /* bytes of an error's text; the rest is cut */
@@ -39,24 +39,24 @@ enum discover_read_what {
 struct discover_reader {
     /* The results; valid until the next call. */
     struct discover_slice slice;
-    char version[DISCOVER_VERSION_MAX + 1]; /* of the object */
+    char version[DISCOVER_VERSION_MAX + 1]; /* version of the object */
     char list_version[DISCOVER_VERSION_MAX + 1];
     char next[DISCOVER_CONTINUE_MAX + 1]; /* "": this is the last page */
     char type[16];
     char message[DISCOVER_MESSAGE_MAX + 1];
-    unsigned code;     /* of a status; 0: none */
+    unsigned code;     /* code of a status; 0: none */
     const char *error; /* a literal */
 
     /* Private to the reader. */
     enum discover_read_kind kind;
     struct http_json json;
-    uint8_t roles[8]; /* of the open containers that are read */
+    uint8_t roles[8]; /* roles of the open containers that are read */
     unsigned depth;
     unsigned skipped; /* open containers that are not read */
-    bool is_key;      /* the text being drawn is a key */
+    bool is_key;      /* the text being read is a key */
     bool drawing;
     bool done;
-    size_t bytes; /* of this object */
+    size_t bytes; /* bytes of this object so far */
     size_t key_len, text_len;
     struct discover_endpoint endpoint;
     struct discover_port port;
