@@ -16,14 +16,15 @@
 
 enum { NAMES_FULL_MS = 60000 };
 
-/* Without a connection for it a request can only wait. */
+/* The limit of requests at a replica. Without a connection a request could only wait. */
 static uint32_t replica_requests_max(const struct node_options *o)
 {
     uint64_t max = o->replica_requests_max, connections = o->upstream_connections_max;
     return (uint32_t)(max == 0 || max > connections ? connections : max);
 }
 
-/* For the other routers: those in shadow mode share caches that others do not. */
+/* The policy's name for the other routers. Routers in shadow mode share caches that other routers
+ * do not. */
 static const char *policy_told(const struct node_options *o)
 {
     return o->shadow ? "shadow" : node_policy_names[o->policy];
@@ -96,7 +97,7 @@ static int state_create(struct node *n, const struct node_config *config,
     struct node_state_config c = config->state;
     c.now_ms = now_us / 1000;
     if (config->keyring) {
-        /* Routers must mean the same by a hash. */
+        /* All routers must compute the same hashes. */
         gossip_keyring_hash_secret(config->keyring, &c.secret);
         c.replicated = true;
         c.self = gossip_node_id(config->replication.gossip.name);
@@ -164,7 +165,7 @@ static void access_share(struct node *n, struct access *access)
 
 /* --- KV-cache events ------------------------------------------------------------------------- */
 
-/* Without room for a mark, the other routers infer as before. */
+/* If there is no room for a mark, the other routers infer the cache's contents as before. */
 static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     struct node *n = context;
@@ -183,8 +184,9 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
-/* Unless that is known: the cache is another one already. Metrics that tell the start of a process
- * show the same restart, and are logged. */
+/* The engine's KV-cache events began anew, so its cache is lost, unless the router knows that
+ * already (`rkey` is not the present one). If metrics report the process's start time, they show
+ * the same restart, and log the event. */
 static void on_began(void *context, unsigned slot, uint32_t rkey)
 {
     struct node *n = context;
@@ -205,7 +207,7 @@ static void on_path(void *context, const struct kv_path *path)
     kv_readers_path(n->kv_readers, path);
 }
 
-/* Readers know the time of this router. */
+/* Converts cluster time to this router's time, which readers use. */
 static void on_told(void *context, const struct kv_told *told)
 {
     struct node *n = context;
@@ -255,7 +257,7 @@ static int trace_start(struct node *n, const struct node_config *config, const c
     return err;
 }
 
-/* The side of the clients: the proxy, and the admin port behind it. */
+/* Creates the parts that serve clients: the proxy, the admin port and what both need. */
 static int front_create(struct node *n, const struct node_config *config,
                         const struct node_replication_io *io, uint64_t now_us)
 {

@@ -30,10 +30,10 @@
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
 
-/* The index is read and written at random: huge pages halve the cost of a look-up, and memory that
- * is there before the first request does not make the first ones slow. Both are hints: a kernel
- * that cannot do it (populating needs Linux 5.14) changes nothing but speed. Gigabytes are left to
- * come as they are used. */
+/* The index is read and written at random, so huge pages halve the cost of a look-up. Memory that
+ * is populated before the first request keeps the first requests fast. Both are hints: a kernel
+ * without them (populating requires Linux 5.14) changes nothing but speed. An index of over
+ * POPULATE_BYTES_MAX is populated as it is used. */
 static void prepare_memory(const struct node *node)
 {
     enum { HUGE_PAGE = 2 << 20 };
@@ -50,9 +50,9 @@ static void prepare_memory(const struct node *node)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
-/* A core would hold prompts and keys, and so does the memory that a debugger, or /proc, shows to
- * others of the same user. The limit of a core's size alone is none where cores go to a program
- * (core_pattern). Also before the settings are read, which may hold secrets. */
+/* A core dump would hold prompts and keys. So does the memory that a debugger, or /proc, shows to
+ * other processes of the same user. RLIMIT_CORE alone has no effect if cores go to a program
+ * (core_pattern). Called before the settings are read, too, because these may hold secrets. */
 static void allow_core_dumps(bool allow)
 {
     struct rlimit limit;
@@ -69,7 +69,7 @@ static void on_random(void *context, void *out, size_t len)
     io_random_bytes(out, len);
 }
 
-/* 0, or the exit status after telling why not. */
+/* Returns 0, or the exit status after it has printed the reason. */
 static int create_node(struct shell *shell, struct node **out)
 {
     const struct node_options *options = shell->options;
@@ -107,7 +107,7 @@ static int create_node(struct shell *shell, struct node **out)
     return EXIT_CONFIG;
 }
 
-/* All of this process. The shell has what the files of secrets say. */
+/* The whole process. Contents of files with secrets are in `shell`. */
 struct process {
     struct node_options options;
     struct io_files files;
@@ -133,7 +133,7 @@ static bool open_key(struct key_file **out, const struct key_file_kind *kind, co
     return path[0] == '\0' || key_file_open(out, kind, path, all, message) == 0;
 }
 
-/* 0, or the exit status after telling why not. */
+/* Returns 0, or the exit status after it has printed the reason. */
 static int read_secrets(struct process *p)
 {
     const struct node_options *o = &p->options;
@@ -159,7 +159,7 @@ static int read_secrets(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* As read_secrets(). */
+/* Returns 0, or the exit status after it has printed the reason. */
 static int open_state(struct process *p)
 {
     char message[IO_FILE_MESSAGE];
@@ -170,7 +170,8 @@ static int open_state(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* The default folder is there in a pod alone, and settings may be checked elsewhere. */
+/* The default folder exists only in a pod, and settings may be checked elsewhere. So only a folder
+ * that the operator set must exist. */
 static bool account_good(const struct node_options *options)
 {
     char message[REPLICA_KUBERNETES_MESSAGE];
@@ -199,7 +200,7 @@ static bool files_good(const struct node_options *options)
     return account_good(options);
 }
 
-/* --check-config: the files that settings name must be there too. */
+/* --check-config: the files that settings name must exist, too. */
 static int check_config(struct process *p)
 {
     int status = read_secrets(p);
@@ -271,7 +272,7 @@ static int run(struct process *p, int argc, char *const *argv)
     return status;
 }
 
-/* A line for each. */
+/* Prints each mistake on a line of its own. */
 static void print_mistakes(const struct node_options_notes *notes)
 {
     struct slice rest = buf_slice(&notes->text);
@@ -286,7 +287,7 @@ static void print_mistakes(const struct node_options_notes *notes)
 int main(int argc, char **argv)
 {
     standard_open();
-    /* A peer that has gone is an error of write(), not the end of the process. */
+    /* If a peer has gone, write() returns an error; the process does not end. */
     (void)signal(SIGPIPE, SIG_IGN);
     allow_core_dumps(false);
     io_random_init();
