@@ -97,7 +97,7 @@ struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, u
                     (size->adapter_held ? 1 : 0);
     cost.load_s = node_adapters_load_s(r->adapters, k);
     cost.unloaded_s = weight * cost.load_s;
-    if (need.waits) /* until a running request with another adapter is done */
+    if (need.waits) /* waits until a running request with another adapter is done */
         cost.load_s += r->replicas[k].believed.step_base_s * size->output_tokens / 2;
     return cost;
 }

@@ -10,7 +10,7 @@ struct entry {
     uint64_t key;   /* 0: empty */
     uint32_t stamp; /* order of insertion */
     uint16_t replica;
-    uint16_t era; /* of the replica's number, which another replica may have later */
+    uint16_t era; /* era of the replica's number, which another replica may have later */
 };
 _Static_assert(NODE_REPLICAS_MAX <= UINT16_MAX, "a replica fits");
 

@@ -215,7 +215,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 }
 
 enum {
-    TOKEN_ID_BYTES = 4,  /* as the chain counts a token id */
+    TOKEN_ID_BYTES = 4,  /* bytes of a token id, as the chain counts them */
     FLEET_EVERY_MS = 10, /* shortest interval between two computations of the believed speeds */
 };
 

@@ -31,7 +31,7 @@
 struct node_cost_input {
     double queue_s;
     double prompt_tokens;
-    double cached_tokens;   /* at most prompt_tokens */
+    double cached_tokens;   /* expected cached tokens, at most prompt_tokens */
     double restored_tokens; /* tokens that could be computed while a tier loads its part of the
                              * cached ones */
     double output_tokens;

@@ -45,7 +45,7 @@ struct entry {
 
 struct node_decisions {
     uint64_t made, newest, change;
-    double tokens; /* of a token bucket: the number of entries that may be kept now */
+    double tokens; /* token bucket: number of entries that may be kept now */
     uint64_t filled_ms;
     struct entry ring[NODE_DECISIONS_MAX];
 };

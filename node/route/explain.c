@@ -203,8 +203,9 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_put_slice(&w, "model", request->model);
     json_put_slice(&w, "alias", request->alias); /* empty if another router asks */
     json_put_bool(&w, "fallback", request->fell_back);
-    json_put_u64(&w, "tokens_least", need.least); /* with its answer; 0: fits all contexts, or */
-    json_put_u64(&w, "tokens_most", need.most);   /* no context is known */
+    json_put_u64(&w, "tokens_least", need.least); /* fewest tokens, with the answer */
+    json_put_u64(&w, "tokens_most", need.most);   /* most tokens; both 0: fits each context, or none
+                                                   * is known */
     json_put_double(&w, "displaced_weight", r->config.displaced_weight);
     json_put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
@@ -335,7 +336,7 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
     json_object_end(w);
 }
 
-/* True if the replica is chosen like others; else the reason and the remaining time. */
+/* Writes whether the replica is chosen like others; if not, the reason and the remaining time. */
 static void replica_standing(struct json_writer *w, const struct node_router *r,
                              const struct node_replica *rank, uint64_t now_ms)
 {

@@ -42,7 +42,8 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash)
     return level_of(crdt_poison_find(table(r), hash));
 }
 
-/* Without room for a row (256 were poison within the hour) the request is not remembered. */
+/* If there is no room for a row (256 requests were poison within the hour), the request is not
+ * remembered. */
 static void set(struct node_router *r, uint64_t hash, enum crdt_poison_level level, int replica)
 {
     uint32_t ttl = level == CRDT_POISON_SURE ? CRDT_POISON_TTL_S : CRDT_SUSPECT_TTL_S;

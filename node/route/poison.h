@@ -22,7 +22,7 @@ enum node_poison {
 
 /* Number of requests that are poison. */
 unsigned node_poison_count(const struct node_router *r);
-/* True if any request is a suspect or poison: else there is no need to hash. */
+/* True if any request is a suspect or poison. If not, no request need be hashed. */
 bool node_poison_any(const struct node_router *r);
 enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
 

@@ -26,7 +26,7 @@ static void ranks_name(struct node_router *r, unsigned server)
     char text[NODE_RANK_NAME_BYTES];
     for (unsigned rank = 0; rank < ranks_wanted(r, &r->replicas[server]); rank++) {
         struct slice name = node_rank_name_write(node_router_replica_name(r, server), rank, text);
-        if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name)) /* or it failed before */
+        if (!crdt_registry_is_ours(crdt_state_registry(r->crdt), name))
             DISCARD(node_router_name(r, name, r->replicas[server].engine));
     }
 }

@@ -135,8 +135,8 @@ void node_router_late_sent(struct node_router *r, struct node_rendered *what, un
         return;
     what->late_new =
         crdt_index_get(r->index, what->late, k, CHECKPOINT_CODE_BINDING, &generation) != ERR_OK;
-    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* without room the message will be new
-                                                       * again */
+    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* if the index is full, the message will be
+                                                       * new again */
 }
 
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,

@@ -37,7 +37,7 @@ static void model_label_take(struct node_router *r, unsigned replica)
     bool listed = node_models_listed(r->models, replica);
     if (!listed)
         node_fleet_join(k, &r->common->secret, model);
-    /* Without room in the table the replica counts as one that has not listed its models. */
+    /* If the table is full, the replica counts as one that has not listed its models. */
     if (model.len == 0)
         node_models_unlist(r->models, replica);
     else if (node_models_listed(r->models, replica))
@@ -330,7 +330,7 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 {
     if (!node_router_row(r, replica))
         return;
-    DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* the same state as before is fine */
+    DISCARD(crdt_state_drain(r->crdt, replica, draining)); /* no change is fine */
     node_router_registry_take(r);
 }
 

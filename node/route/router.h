@@ -44,7 +44,7 @@ struct node_router_config {
     const char *plain_policy;  /* a name of node_policy_plain_names, for shadow mode and control */
     bool shadow;               /* the plain policy routes; `policy` is only counted (shadow.h) */
     double control_share;      /* share of the conversations that the plain policy routes */
-    uint64_t seed;             /* for drawing among near-equal choices */
+    uint64_t seed;             /* for random choices among near-equal candidates */
     double displaced_weight;   /* W */
     double decode_weight;      /* V */
     uint32_t reuse_horizon_ms; /* R */
@@ -101,7 +101,8 @@ struct node_request {
                             * lists the model can be chosen */
     bool answer_whole;     /* not streamed: the first byte comes with the end, so the end of prefill
                             * is not visible */
-    uint8_t kind;          /* of the request (node/replica/reject.h), below NODE_REJECT_KINDS */
+    uint8_t kind;          /* kind of the request (node/replica/reject.h), below
+                            * NODE_REJECT_KINDS */
     bool again;            /* can be sent again if a replica rejects it */
     bool rejected;         /* was rejected: the router asks whether another replica accepts this
                             * request */
@@ -223,7 +224,7 @@ void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t no
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
 /* True if the replica is in use. Others are never chosen and appear in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
-/* The only router that uses the replica, if that is not this one; else empty. */
+/* The only router that uses the replica, if that is another router. If not, empty. */
 struct slice node_router_only_at(const struct node_router *r, unsigned slot);
 /* The index by name, present or not, or -1. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);

@@ -100,7 +100,7 @@ struct node_slot {
         } floor;
     } events;
 
-    struct { /* as last reported: share.c */
+    struct { /* figures as last reported to the other routers: share.c */
         uint8_t breaker, still;
         uint64_t rejects;
         struct crdt_learned learned;
@@ -199,24 +199,24 @@ struct node_router {
     struct node_recalled { /* figures of an earlier life for a replica, until it is in use */
         bool any;
         struct crdt_learned learned;
-    } * recalled; /* by slot; NULL: none */
+    } * recalled; /* rows by slot; NULL: none */
 
     struct node_reject_clients clients; /* clients with rejected requests */
 
     /* Scratch of one decision. */
     struct node_deepest {
-        uint64_t id;   /* of the prompt's last checkpoint that some candidate has; 0: none */
+        uint64_t id;   /* id of the prompt's last checkpoint that some candidate has; 0: none */
         double blocks; /* blocks of the prompt up to that checkpoint */
     } deepest;
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* the load at each candidate */
     unsigned candidate_count;
     bool has_costs;                   /* the inputs of costs are known */
-    struct node_servers servers;      /* of the request's model */
+    struct node_servers servers;      /* the replicas that serve the request's model */
     struct node_replica_set guesses;  /* candidates that would be a guess */
     bool rejected_any;                /* some replica is avoided for this request because of
                                        * rejections */
-    struct node_replica_set rejected; /* these replicas, if any */
+    struct node_replica_set rejected; /* the replicas that are avoided for rejections */
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];     /* matching points of the prompt's start; 0 for
                                               * chunks */
@@ -225,8 +225,9 @@ struct node_router {
     uint32_t generations[NODE_REPLICAS_MAX];
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
     struct chain shadow_chain;
-    const struct chain *shadow_of; /* the prompt as it is, between node_router_shadow_enter() and
-                                    * _leave(); else NULL */
+    const struct chain *shadow_of; /* the prompt with its real ids, between
+                                    * node_router_shadow_enter() and node_router_shadow_leave();
+                                    * NULL at other times */
 };
 
 /* The size of a request in tokens, by what was learned of its model. */

@@ -88,7 +88,7 @@ static struct slice own_name(const struct node_router *r)
     return slice_of_cstr(r->config.name ? r->config.name : "");
 }
 
-/* True if the name has this router's name behind its address. */
+/* True if the name has this router's name after its address. */
 static bool is_own(const struct node_router *r, const struct node_local_name *local)
 {
     char text[NODE_NAME_MAX];

@@ -13,7 +13,7 @@
 struct node_shade {
     struct node_bookings *bookings;
     struct node_load loads[NODE_REPLICAS_MAX];
-    struct node_room rooms[NODE_REPLICAS_MAX]; /* with `ran` from these loads */
+    struct node_room rooms[NODE_REPLICAS_MAX]; /* what these loads showed to run at once */
     struct node_belief beliefs[NODE_REPLICAS_MAX];
     struct node_shade_seen { /* the index's counters at the last count of that belief */
         uint32_t newest;
@@ -36,8 +36,8 @@ void node_router_shadow_leave(struct node_router *r);
  * policy. */
 void node_router_shadow_place(struct node_router *r, const struct node_request *request,
                               uint64_t now_ms, const struct node_decision *placed);
-/* As node_router_first_byte(), node_router_used() and node_router_finish(). `usage`: as reported,
- * or NULL. */
+/* Do for the shadow's booking what node_router_first_byte(), node_router_used() and
+ * node_router_finish() do for the real one. `usage`: as reported, or NULL. */
 void node_router_shadow_began(struct node_router *r, const struct node_work *work, uint64_t now_ms);
 void node_router_shadow_used(struct node_router *r, const struct node_booking_entry *e,
                              const struct chain *chain);

@@ -38,11 +38,11 @@ struct node_shadow_sums {
 
 struct node_shadow {
     enum node_shadow_mode mode;
-    struct node_shadow_sums totals[NODE_SHADOW_MODES]; /* since the start */
+    struct node_shadow_sums totals[NODE_SHADOW_MODES]; /* sums since the start */
     struct node_shadow_minute {
         uint64_t number; /* the minute's number, from 1; 0: unused */
         struct node_shadow_sums sums;
-    } minutes[NODE_SHADOW_MINUTES]; /* of the present mode */
+    } minutes[NODE_SHADOW_MINUTES]; /* the last hour, in the present mode */
 };
 
 /* One finished request of a side. */

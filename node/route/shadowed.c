@@ -41,7 +41,7 @@ void node_router_shadow_used(struct node_router *r, const struct node_booking_en
     node_belief_moved(&r->shade->beliefs[e->work.replica]);
 }
 
-/* As node_router_recorded_end(). */
+/* Does for the shadow's booking what node_router_recorded_end() does for the real one. */
 static void recorded_end(struct node_router *r, const struct node_booking_entry *e, bool computed)
 {
     struct node_belief *b = &r->shade->beliefs[e->work.replica];

@@ -34,7 +34,7 @@ static void record(struct node_router *r, const struct chain *chain, struct node
 {
     unsigned k = work->replica;
     uint64_t before = crdt_index_blocks_total(r->index, k);
-    DISCARD(crdt_state_observe(r->crdt, chain, k)); /* without room the index knows less */
+    DISCARD(crdt_state_observe(r->crdt, chain, k)); /* if the index is full, it knows less */
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;

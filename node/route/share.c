@@ -382,7 +382,7 @@ static uint64_t bind_key(const struct node_router *r, struct slice id)
 void node_router_bind(struct node_router *r, struct slice id, unsigned replica)
 {
     CHECK(replica < r->replica_count);
-    /* Without room the other routers ask the replicas in turn. */
+    /* If the index is full, the other routers ask the replicas in turn. */
     DISCARD(crdt_state_bind(r->crdt, bind_key(r, id), replica));
 }
 
