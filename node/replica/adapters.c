@@ -16,7 +16,7 @@ enum {
 };
 
 struct samples {
-    unsigned count; /* since the start */
+    unsigned count; /* number of samples since the start */
     float took_s[SAMPLES];
 };
 

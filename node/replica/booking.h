@@ -106,7 +106,7 @@ struct node_work {
     bool by_time;             /* leaves the line after its estimated time, and is not timed */
     struct node_work_shadow { /* shadow mode (node/route/shadow.h): the choice of the router's own
                                * policy */
-        struct node_booking booking; /* at that choice; none if shadow mode is off */
+        struct node_booking booking; /* the booking at that choice; none if shadow mode is off */
         uint32_t cached_tokens;      /* predicted cached tokens there */
         double ttft_s;               /* predicted time to the first token there; 0: unknown */
     } shadow;

@@ -36,7 +36,8 @@ enum {
     NODE_BREAKER_WARNED_MS = 500,  /* time for this router's own check after another router's
                                     * back-off began */
     NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs other routers' reports for this time */
-    NODE_BREAKER_CURED_MS = 60000, /* the same if the success came while others reported trouble */
+    NODE_BREAKER_CURED_MS = 60000, /* a success outweighs other routers' reports for this time if it
+                                    * came while they reported trouble */
 };
 
 /* Recent attempts: whole answers, and failures that no request can cause by itself. Such failures

@@ -78,7 +78,7 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
         s->moved_ms = s->worked_ms = now_ms;
     }
     bool works = node_work_take(&s->work, &now->work);
-    s->proven |= now->generation_tokens > 0; /* for any client */
+    s->proven |= now->generation_tokens > 0; /* a token was counted, for any client */
     if (restarted)
         return true;
     bool counts = now->generation_tokens >= 0 || now->prompt_tokens >= 0 ||

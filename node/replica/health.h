@@ -35,62 +35,67 @@
 enum {
     NODE_BACKOFF_MIN_MS = 1000,
     NODE_BACKOFF_MAX_MS = 30000,
-    NODE_BACKOFF_FORGET_MS = 60000, /* after this the next back-off begins at the minimum again */
-    NODE_BACKOFF_LEVELS = 6,        /* from the first to the longest */
-    /* Each trial may cost a request watchdog_ms. The router that found a stall makes the first
-     * trial, and has as long again for it before the others may. A stall that is found again
-     * without a trial is no news for the others. */
+    NODE_BACKOFF_FORGET_MS = 60000, /* after this time the next back-off begins at the minimum
+                                     * again */
+    NODE_BACKOFF_LEVELS = 6,        /* levels from the first back-off to the longest */
+    /* First back-off of a stall, because each trial may cost a request watchdog_ms. The router that
+     * found the stall makes the first trial, and has the same time again for it before others may.
+     * A stall that is found again without a trial is no news for the others. */
     NODE_STALL_BACKOFF_MS = 5000,
-    NODE_MOVES_MS = 5000, /* an engine that moved so lately is at work */
+    NODE_MOVES_MS = 5000, /* an engine that moved within this time is at work */
 };
 
 /* The first back-off has the caller's length, each next level is twice as long. */
 struct node_backoff {
     uint64_t until_ms;
-    uint8_t level; /* of the last back-off, up to NODE_BACKOFF_LEVELS; 0: none yet */
-    bool trial;    /* no answer has begun since */
+    uint8_t level; /* level of the last back-off, up to NODE_BACKOFF_LEVELS; 0: none yet */
+    bool trial;    /* no answer has begun since the last back-off */
 };
 
 /* Begins a back-off, one level higher if the last one was recent. */
 void node_backoff_again(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
-/* The same, unless a back-off is running: requests sent before do not extend it by failing. */
+/* Begins a back-off unless one is running: requests sent before do not extend it by failing. */
 void node_backoff_begin(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
 /* Begins a back-off of that level, or of the highest. */
 void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms);
 
-/* A router's report about waiting requests: up to NODE_STILL_WAITS requests without a token after
- * watchdog_ms, and a bit if its counters showed that the engine stands still. */
+/* A router's report about waiting requests: their number after watchdog_ms without a token, up to
+ * NODE_STILL_WAITS. And a bit if the engine's counters showed that it stands still. */
 enum { NODE_STILL_WAITS = 3, NODE_STILL_FOUND = 4 };
 
 enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_STALL_STARVED };
 
 struct node_signs {
-    bool leaving;               /* its health check says no */
-    bool quiet;                 /* not stalled yet, but avoided: longer without a sign than usual */
-    bool proven;                /* a token came since its start, for any client */
-    bool starved;               /* the last stall was STARVED, which no token of others ends */
-    bool warned;                /* another router says so, and nothing moved here since then */
+    bool leaving;               /* the replica's health check says no */
+    bool quiet;                 /* avoided, but not stalled yet: no sign for longer than usual */
+    bool proven;                /* a token came since the engine's start, for any client */
+    bool starved;               /* the last stall was STARVED, which tokens of other requests do not
+                                 * end */
+    bool warned;                /* another router found the engine still, and nothing moved here
+                                 * since */
     enum node_stall stall;      /* reason for the stall */
-    struct node_backoff stalls; /* until the next trial */
-    uint64_t stalled_ms;        /* since when */
+    struct node_backoff stalls; /* back-off until the next trial */
+    uint64_t stalled_ms;        /* time since which the replica is stalled */
     uint64_t stalls_total;
-    uint64_t moved_ms;     /* a token of ours, or of its counters */
-    uint64_t worked_ms;    /* moved_ms, or another router's sign: seconds late */
-    uint64_t told_ms;      /* the last token of ours that was reported */
-    uint64_t explained_ms; /* the longest prompt may take so long without a sign */
+    uint64_t moved_ms;     /* last token that was received here, or counted by the engine */
+    uint64_t worked_ms;    /* moved_ms, or another router's sign of work, which comes seconds
+                            * late */
+    uint64_t told_ms;      /* last token received here that was reported to the others */
+    uint64_t explained_ms; /* time without a sign that the longest prompt explains */
     struct node_work_seen work;
-    uint8_t waits, heard_waits; /* requests without a token: of this router, of the others */
-    bool found;                 /* its counters stood still, and no movement was seen since */
-    bool heard_found;           /* another router says so */
-    uint64_t first_ms;          /* a first token of ours */
+    uint8_t waits, heard_waits; /* requests without a token: this router's, the others' */
+    bool found;                 /* the engine's counters stood still, and no movement was seen
+                                 * since */
+    bool heard_found;           /* another router reports `found` */
+    uint64_t first_ms;          /* last time when an answer to this router began */
     uint64_t still_ms;          /* last scrape without progress since moved_ms; 0: none */
     uint64_t down_ms;           /* when the replica last went down */
     uint64_t tried_ms;          /* when a request was last sent to it */
 };
 
-/* A token came, or was counted. */
+/* A token came, or was counted by the engine. */
 void node_signs_moved(struct node_signs *s, uint64_t now_ms);
-/* The first token of an answer of ours came. */
+/* The first token of an answer to this router came. */
 void node_signs_answering(struct node_signs *s, uint64_t now_ms);
 /* Another router saw the engine work lately. */
 void node_signs_worked(struct node_signs *s, uint64_t now_ms);
@@ -101,27 +106,28 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
 /* Requests that this router has at the replica, and signs that it receives. Only requests that wait
  * for tokens count, once they are sent. Times are 0 if the event never happened. */
 struct node_watched {
-    unsigned waiting;            /* have no token yet, */
-    unsigned waiting_long;       /* watchdog_ms after they were sent */
-    unsigned plain_long;         /* of those: requests that the counters would show */
-    unsigned streaming;          /* have some, and want more */
-    uint64_t prefill_tokens_max; /* the longest prompt of those that wait, less what is cached */
-    uint64_t since_ms;           /* when the first of them began to wait */
-    uint64_t token_ms;           /* the last token */
-    uint64_t heard_ms;           /* the last byte of anything, probes included */
+    unsigned waiting;            /* requests that have no token yet */
+    unsigned waiting_long;       /* waiting requests that were sent watchdog_ms ago or earlier */
+    unsigned plain_long;         /* the part of waiting_long that the counters would show */
+    unsigned streaming;          /* requests that have tokens and expect more */
+    uint64_t prefill_tokens_max; /* uncached tokens of the longest waiting prompt */
+    uint64_t since_ms;           /* when the first waiting request began to wait */
+    uint64_t token_ms;           /* last token received */
+    uint64_t heard_ms;           /* last byte received of anything, probes included */
     uint64_t unasked_ms;         /* when this router last could not send a probe, for its own
                                   * reasons */
     uint64_t asked_ms;           /* when the oldest unanswered quick probe was sent; 0: none is
                                   * open */
-    uint64_t health_asked_ms;    /* the same for the health check, which may be slow */
+    uint64_t health_asked_ms;    /* when the oldest unanswered health check was sent, which may be
+                                  * slow; 0: none is open */
 };
 
 struct node_replica;
 
-/* Returns the reason if the replica stands still now. */
+/* Judges the signs. Returns the reason if the replica stands still now. */
 enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
                                  uint64_t watchdog_ms, uint64_t now_ms);
-/* Judges, and keeps the signs. */
+/* Judges the signs, and stores the result. */
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms);
 /* True if the engine is at work, by its tokens and counters. */
@@ -131,8 +137,9 @@ bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* This router's report: NODE_STILL_*. */
 uint8_t node_signs_report(const struct node_signs *s);
-/* All others' reports: the number of waiting requests, and whether a router found the engine still.
- * A finding that ends without work seen leaves a trial: its router had no request for one. */
+/* Takes in the others' reports: the number of waiting requests, and whether a router found the
+ * engine still. If a finding ends before any work was seen, one trial is left, because that router
+ * had no request for it. */
 void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t now_ms);
 
 /* --- what has begun there */

@@ -34,7 +34,7 @@ struct node_labels {
     bool adapters_on_demand;
     enum node_host_header host_header;
     double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
-    uint64_t cache_tokens;   /* of each rank; 0: not set */
+    uint64_t cache_tokens;   /* cache size of each rank; 0: not set */
     uint32_t context_tokens; /* 0: not said */
     unsigned ranks;          /* 0: not said */
     struct slice model;      /* borrowed; empty: not said. At most NODE_MODEL_ID_MAX bytes */
@@ -42,8 +42,8 @@ struct node_labels {
     struct slice kv_events;  /* borrowed; empty: not said. At most KV_NAMED_MAX bytes */
 };
 
-/* `text` is the part behind the first '#'; empty: no labels. The slices of `out` borrow from it.
- * NULL, or the error and the right form (a literal); `out` is then unchanged. */
+/* Parses `text`, the part after the first '#'; empty: no labels. The slices of `out` borrow from
+ * it. Returns NULL, or the error and the right form (a literal); `out` is then unchanged. */
 const char *node_labels_parse(struct slice text, struct node_labels *out);
 
 /* NULL, or what is wrong with the path of a health check and would be right (a literal). */

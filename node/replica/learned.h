@@ -35,7 +35,7 @@ void node_others_add(struct node_others *sum, const struct crdt_learned *reporte
 
 /* One figure for operators: a member of "learned" in `/replicas`, and a metric. */
 struct node_learned_row {
-    const char *key;    /* in the JSON object "learned" */
+    const char *key;    /* name in the JSON object "learned" */
     double unit;        /* factor from the metric's unit to the JSON's: 1000 for s to ms */
     const char *metric; /* NULL: none */
     const char *help;

@@ -12,13 +12,13 @@ static const double worth_own = 0.05;
 
 /* Chance that an accepting replica is at fault: its setup changed since. */
 static const double own_well = 0.001;
-/* For a replica of which nothing is known, or a status that mostly depends on the replica: another
- * key, a missing model. */
+/* Chance for a replica of which nothing is known, or for a status that mostly depends on the
+ * replica: another key, a missing model. */
 static const double own_feared = 0.02;
-/* For a replica that has accepted no such request since its start, while a peer does. A wrongly set
- * up replica looks like this, and so does one that only bad requests have reached. */
+/* Chance for a replica that has accepted no such request since its start, while a peer does. A
+ * wrongly set up replica looks like this, and so does one that only bad requests have reached. */
 static const double own_unproven = 0.2;
-/* For a replica with contradicted rejections, until it accepts something. */
+/* Chance for a replica with contradicted rejections, until it accepts something. */
 static const double own_caught = 0.5;
 /* Number of tries at other replicas that are remembered. */
 static const double tries_horizon = 16;

@@ -42,7 +42,7 @@ _Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
 
 struct tally_slot {
     double engine; /* the number of its data-parallel rank */
-    double rank;   /* of tensor and pipeline parallelism */
+    double rank;   /* rank of tensor and pipeline parallelism */
     double value;
 };
 
