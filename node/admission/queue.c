@@ -18,7 +18,7 @@ static bool is_used(const struct queue_line *line, unsigned lane)
     return (line->used >> lane & 1) != 0;
 }
 
-/* The lane of that key; else a free lane; else a shared one. */
+/* The lane of that key. If there is none, a free lane; if none is free, a shared one. */
 static unsigned lane_of(const struct queue_line *line, uint64_t key)
 {
     unsigned free = QUEUE_LANES;

@@ -27,20 +27,21 @@
 #include "base/err.h"
 #include "base/histogram.h"
 
-/* In the order of service. */
+/* The thing that a request waits for, in the order of service. */
 enum queue_class {
-    QUEUE_ALONE, /* for a replica to itself: the request may be poison
-                    (node/proxy/exchange/suspect.h) */
-    QUEUE_APART, /* for a replica that is not kept for suspects */
-    QUEUE_ROOM,  /* for room at any replica */
+    QUEUE_ALONE, /* a replica to itself, because the request may be poison
+                  * (node/proxy/exchange/suspect.h) */
+    QUEUE_APART, /* a replica that is not kept for suspects */
+    QUEUE_ROOM,  /* room at any replica */
     QUEUE_CLASSES
 };
 enum { QUEUE_LANES = 64 };
 
 /* Embedded in a waiting request; all zero at first. */
 struct queue_waiter {
-    struct queue_waiter *next, *prev; /* in its lane */
-    uint64_t number; /* in order of arrival, from 1; kept if the request comes again. 0: none yet */
+    struct queue_waiter *next, *prev; /* neighbours in the lane */
+    uint64_t number; /* place in the order of arrival, from 1; kept if the request comes again. 0:
+                      * none yet */
     bool waits;
     uint64_t since_ms;
     uint64_t key;
@@ -50,7 +51,7 @@ struct queue_waiter {
 
 struct queue_lane {
     struct queue_waiter *first, *last;
-    uint64_t key; /* of the first request that came when the lane was empty */
+    uint64_t key; /* key of the first request that came when the lane was empty */
 };
 
 /* The waiting requests of one class. */
@@ -68,7 +69,7 @@ struct queue_line {
 struct queue {
     struct queue_line lines[QUEUE_CLASSES];
     uint64_t arrivals;
-    uint64_t length;     /* of all lines together */
+    uint64_t length;     /* requests in all lines together */
     uint64_t length_max; /* may change: if it falls below the length, all waiting requests stay */
 };
 
