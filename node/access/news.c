@@ -102,7 +102,7 @@ int access_news_read(struct access *a, uint64_t router, struct slice news, uint6
         /* A minute that is further ahead would shut out all earlier minutes. */
         if (k == NULL || !k->use->limited || w.minute > cluster_ms / ACCESS_MINUTE_MS + 1)
             continue;
-        /* Without memory for the row the limit is less strict. */
+        /* If there is no memory for the row, the limit is less strict. */
         DISCARD(access_use_hear(k->use, router, &w, in_flight, cluster_ms, &a->rows));
     }
     return 0;

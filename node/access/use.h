@@ -50,7 +50,7 @@ struct access_use {
     struct access_total others; /* sum over the other routers */
     uint64_t others_until_ms;   /* `others` is valid until then */
     struct access_row *rows;    /* the terms of `others` */
-    /* Since the key's first table. */
+    /* Counts since the key's first table. */
     uint64_t requests;
     uint64_t prompt_tokens, cached_tokens, completion_tokens;
     uint64_t refused[ACCESS_VERDICTS];
