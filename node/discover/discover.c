@@ -411,7 +411,7 @@ void discover_tick(struct discover *d, uint64_t now_ms)
         return;
     for (unsigned i = 0; i < d->source_count; i++) {
         struct discover_origin *s = &d->sources[i];
-        struct change none = {0}; /* without memory the next tick does it */
+        struct change none = {0}; /* if out of memory, the next tick does it */
         if (s->empty_ms != 0 && !empty_waits(d, s, now_ms) &&
             rows_with(d, &none.list, &none.rows, &none.row_count) == ERR_OK)
             take(d, s, &none, now_ms);

@@ -56,7 +56,7 @@ struct discover_origin {
     struct discover_items list;
     bool listed, failing;
     bool said_empty;   /* its last list was empty, whether applied or not */
-    uint64_t failures; /* since the start */
+    uint64_t failures; /* failures since the start */
     uint64_t success_ms;
     uint64_t empty_ms; /* since when its list is empty and not applied; 0: no such list */
     char why[DISCOVER_WHY_MAX];
@@ -72,10 +72,10 @@ enum discover_use {
 
 /* A name that some source lists, or that the host still has. */
 struct discover_row {
-    struct discover_item said; /* as in the last call to the host */
+    struct discover_item said; /* the item of the last call to the host */
     enum discover_use use;
     bool refused;         /* refused by the host: logged, and tried again */
-    uint64_t vanished_ms; /* since when no source lists the name; 0: listed */
+    uint64_t vanished_ms; /* time since which no source lists the name; 0: listed */
 };
 
 struct discover {

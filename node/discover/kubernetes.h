@@ -44,7 +44,8 @@ enum {
     DISCOVER_BACKOFF_MAX_MS = 30000,
     DISCOVER_RETRY_AFTER_MAX_MS = 120000, /* limit of the Retry-After of an API server */
     DISCOVER_PAGE_SLICES = 100,           /* slices per request */
-    DISCOVER_WATCH_S = 240,               /* duration of a watch, drawn up to twice that */
+    DISCOVER_WATCH_S = 240,               /* shortest duration of a watch; a random one up to twice
+                                           * that is used */
     DISCOVER_RELIST_FAILURES = 3, /* consecutive watch failures before a new list is requested */
     DISCOVER_NAMESPACE_MAX = 63,  /* bytes */
     DISCOVER_SERVICE_MAX = 63,    /* bytes */
@@ -102,7 +103,7 @@ void discover_kubernetes_answered(struct discover_kubernetes *k, unsigned status
                                   uint64_t retry_after_s, uint64_t now_ms);
 void discover_kubernetes_received(struct discover_kubernetes *k, struct slice bytes,
                                   uint64_t now_ms);
-/* NULL: the body is complete. Else why it broke, or could not begin. */
+/* NULL: the body is complete. Otherwise the reason why it broke, or could not begin. */
 void discover_kubernetes_ended(struct discover_kubernetes *k, const char *error, uint64_t now_ms);
 
 #endif

@@ -319,7 +319,7 @@ enum discover_read_what discover_read_next(struct discover_reader *r, struct sli
 {
     if (r->error != NULL)
         return DISCOVER_READ_ERROR;
-    if (r->done) { /* bytes behind the end are ignored */
+    if (r->done) { /* bytes after the end are ignored */
         *in = slice_skip(*in, in->len);
         return DISCOVER_READ_MORE;
     }
