@@ -380,7 +380,8 @@ int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, c
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* For a router that runs alone; with several routers the replication reports this. */
+/* For a router that runs alone, reports names that wait. With several routers the replication does
+ * that. */
 static void check_names_limit(struct node *n, uint64_t now_ms)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
