@@ -129,7 +129,8 @@ static bool is_shown(const struct node_replica *k)
     return !k->absent && k->rank.ranks == 0;
 }
 
-/* 0: not shown. Equal: a reader need not hear of it at once. */
+/* The standing of a replica as a number. 0: the replica is not shown. If the number is unchanged,
+ * a reader need not get the replica's row at once. `well` says whether the replica is well. */
 static uint16_t standing_code(const struct node_router *r, unsigned number, uint64_t now_ms,
                               bool *well)
 {
@@ -166,7 +167,8 @@ static struct node_router_brief count_all(struct node_router *r, uint64_t now_ms
     return all;
 }
 
-/* Slots from `from` on, at most `most` rows. Returns the slot behind the last one. */
+/* Writes the rows of the slots from `from` on, at most `most` of them. Returns the slot after the
+ * last one it passed. */
 static unsigned put_span(const struct node_router *r, unsigned from, unsigned most,
                          const struct codes *codes, const struct answered *answered,
                          struct node_brief_reader *reader, uint64_t now_ms, struct json_writer *w)
