@@ -21,7 +21,7 @@ enum {
 struct crdt_arena {
     void *memory;   /* what to free */
     uint8_t *base;  /* 64-byte aligned */
-    uint8_t *order; /* per unit, valid at the first unit of each piece */
+    uint8_t *order; /* order of each piece, at its first unit's place */
     uint32_t units;
     uint32_t fresh; /* units from here on were never handed out */
     uint32_t used;  /* units in allocated pieces */
@@ -29,14 +29,14 @@ struct crdt_arena {
     uint32_t free[CRDT_ORDERS_MAX]; /* heads of doubly linked lists through the free pieces */
 };
 
-/* Bytes that an arena of so many units allocates. */
+/* Bytes that an arena of `units` units allocates. */
 uint64_t crdt_arena_bytes(uint32_t units);
-/* `units` is cut to a multiple of the largest piece. */
+/* Rounds `units` down to a multiple of the largest piece. */
 MUST_USE int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
 void crdt_arena_free(struct crdt_arena *a);
 void crdt_arena_check(const struct crdt_arena *a);
 
-/* The contents are undefined. CRDT_ARENA_NONE: full. */
+/* A piece with undefined contents, or CRDT_ARENA_NONE if the arena is full. */
 uint32_t crdt_arena_take(struct crdt_arena *a, unsigned order);
 void crdt_arena_give_back(struct crdt_arena *a, uint32_t unit);
 

@@ -28,7 +28,7 @@ static unsigned tail_bytes(unsigned generation_bits, unsigned cache_bits)
     return bytes_of(CODE_BITS + generation_bits + cache_bits);
 }
 
-/* At least one byte, so that every claimed entry takes room. */
+/* At least one byte, so that a count of entries cannot exceed the bytes that follow. */
 static unsigned set_tail_bytes(unsigned generation_bits, unsigned cache_bits)
 {
     unsigned bytes = bytes_of(generation_bits + cache_bits);
@@ -190,7 +190,7 @@ void crdt_batch_read(struct wire_reader *r, struct crdt_batch *out)
     if (out->generation_bits > GENERATION_BITS_MAX || out->cache_bits > CACHE_BITS_MAX ||
         out->oldest > UINT32_MAX - (1u << GENERATION_BITS_MAX))
         r->bad = true;
-    size_t left = wire_left(r); /* each entry takes some of it */
+    size_t left = wire_left(r); /* each entry takes at least a byte */
     out->singles = (unsigned)wire_read_varint_max(r, left);
     out->sets = (unsigned)wire_read_varint_max(r, left);
     if (r->bad)

@@ -17,14 +17,14 @@ _Static_assert(CRDT_POISON_MAX *(CRDT_RECORD_HEAD_MAX + CRDT_POISON_ROW_BYTES) <
 
 static const uint64_t mask48 = 0xffffffffffff;
 
-/* Takes the next hash, each of `each` bytes. */
+/* Takes the next hash, which has `each` bytes. */
 static struct wire_reader next_hash(struct wire_reader *hashes, size_t each)
 {
     struct slice row = wire_read_bytes(hashes, each);
     return wire_reader_of(row.at, row.len);
 }
 
-/* Counts the errors of a join. */
+/* Counts the result of a join if it is an error. */
 static void count(struct crdt_state *s, int result)
 {
     s->stats.full += result == ERR_FULL || result == ERR_NOMEM;
@@ -64,7 +64,8 @@ static bool produce_replicas(struct crdt_state *s, uint64_t seq, struct wire_wri
 
 static bool dump_replicas(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
-    /* The position is a place: anti-entropy brings a row that moves meanwhile. */
+    /* The position is a row's place. If a row moves meanwhile and is missed, anti-entropy brings
+     * it. */
     for (int place; (place = crdt_registry_next(s->registry, (int)*position - 1)) >= 0;
          *position = (uint64_t)place + 1)
         if (!write_replica(s, place, w))
@@ -129,7 +130,7 @@ static bool produce_poison(struct crdt_state *s, uint64_t seq, struct wire_write
     return true;
 }
 
-/* In one chunk, so that a row that comes or goes meanwhile shifts no other. */
+/* All rows go into one chunk. Between chunks, a row that comes or goes would shift the others. */
 static bool dump_poison(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
     for (; *position < s->poison.count; ++*position)
@@ -155,7 +156,7 @@ static bool answer_poison(struct crdt_state *s, struct wire_reader *theirs, size
         struct crdt_poison_row row;
         crdt_poison_row_read(&r, &row);
         count(s, crdt_poison_join(&s->poison, &row));
-        DISCARD(crdt_poison_join(&alone, &row)); /* expired rows count at neither */
+        DISCARD(crdt_poison_join(&alone, &row)); /* a row that expired here is in neither digest */
     }
     return alone.digest != s->poison.digest;
 }
@@ -203,8 +204,8 @@ static bool produce_reports(struct crdt_state *s, uint64_t seq, struct wire_writ
 
 static bool dump_reports(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
-    /* The position counts (router, replica). A router that comes or goes meanwhile shifts some
-     * rows, which its own deltas and anti-entropy bring. */
+    /* The position counts (router, replica) pairs. A router that comes or goes meanwhile shifts
+     * some rows out of the snapshot. Deltas and anti-entropy bring these rows. */
     uint64_t end = (uint64_t)crdt_reports_routers(s->reports) * CRDT_REPLICAS_MAX;
     unsigned last = UINT32_MAX;
     for (; *position < end; ++*position) {
@@ -270,7 +271,7 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *theirs, siz
         int at = find_router(s, wire_read_u64(&r));
         uint64_t epoch = wire_read_u64(&r), loads = wire_read_u64(&r), others = wire_read_u64(&r);
         if (at < 0)
-            continue; /* membership has to announce the router first */
+            continue; /* membership has not announced the router yet */
         unsigned router = (unsigned)at;
         struct crdt_reporter_digest own = crdt_reports_router_at(s->reports, router);
         bool loads_differ = (flags & CRDT_HASHES_LOADS) != 0 && own.loads != loads;
@@ -293,7 +294,7 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *theirs, siz
 /* --- the table ------------------------------------------------------------------------------ */
 
 const struct crdt_class crdt_classes[CRDT_CLASSES] = {
-    /* Comes first: the others name replicas. */
+    /* First, because rows of the other classes refer to replicas. */
     {1u << CRDT_RECORD_REPLICA, CRDT_SECTION_REPLICAS, REPLICA_BYTES, FLOOR_BYTES, join_replica,
      produce_replicas, dump_replicas, hash_replicas, answer_replicas},
     {1u << CRDT_RECORD_POISON, CRDT_SECTION_POISON, CRDT_POISON_ROW_BYTES, 0, join_poison,

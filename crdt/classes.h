@@ -1,8 +1,8 @@
 /* The classes of the state that are lists of rows: the registry, poison and the reports. One table
- * says how each joins, and what it writes in a delta, a snapshot and a comparison; all four go
- * through it in its order. (The index is too large for a list of hashes.) A new class needs a row
- * of the table, kinds of records (record.h) and a kind of section (section.h). It also needs a
- * digest in the summary (reconcile.c) and a term in crdt_state_has_news().
+ * says how each class joins, and what it writes into a delta, a snapshot and a comparison. All four
+ * go through the table in its order. (The index is too large for a list of hashes.) A new class
+ * needs a row of the table, kinds of records (record.h) and a kind of section (section.h). It also
+ * needs a digest in the summary (reconcile.c) and a term in crdt_state_has_news().
  *
  * In a comparison one router sends the hashes of all its rows. The other answers with the rows that
  * the first lacks and, if it lacks some itself, with its own hashes, marked as the last.
@@ -11,13 +11,13 @@
  *   REPORTS    flags 1, each 1, { router 8, epoch 8, loads 8, others 8 }  for each router
  *   POISON     flags 1, each 1, { hash 8, until 4, level 1, last 6, before 6 }    for each request
  *
- * Rows of poison are as small as their hashes would be, so the vector has them whole: its receiver
- * joins them, and answers with its own if they are not the same then.
+ * Poison rows are as small as hashes of them would be, so the section has whole rows. The receiver
+ * joins them. If its own rows then still differ, it answers with these.
  *
- * `each` is the size of a row: what follows the fields that are known is skipped. `floor`: the
- * sender refuses rows that were named before. Flag LAST marks the last hashes of a round. Flag
- * LOADS, among the hashes of reports: loads count. They change all the time, so they are compared
- * only where nothing is on its way.
+ * `each` is the size of a row: bytes after the known fields are skipped. `floor`: the sender
+ * refuses rows that were last named before that second. Flag LAST marks the last hashes of a round.
+ * Flag LOADS in a REPORTS section says that loads are compared too. Loads change all the time, so
+ * they are compared only while no delta is on its way.
  */
 #ifndef CRDT_CLASSES_H
 #define CRDT_CLASSES_H
@@ -31,31 +31,33 @@ enum crdt_hashes_flags { CRDT_HASHES_LAST = 1, CRDT_HASHES_LOADS = 2 };
 
 struct crdt_class {
     unsigned records;  /* 1 << kind, for each kind of its records */
-    unsigned section;  /* the kind that has its hashes, */
-    size_t hash_bytes; /* each of so many bytes, */
-    size_t head_bytes; /* after so many */
-    /* Joins a record, and counts what cannot be. */
+    unsigned section;  /* the section kind with the hashes of this class */
+    size_t hash_bytes; /* bytes of one hash in that section */
+    size_t head_bytes; /* bytes before the first hash in that section */
+    /* Joins a record, or counts why it cannot be joined. */
     void (*join)(struct crdt_state *s, const struct crdt_origin *origin,
                  const struct crdt_record *record);
-    /* Writes the rows that wait, in the delta of that number. False: some do not fit. */
+    /* Writes the waiting rows into delta number `seq`. False: some do not fit. */
     bool (*produce)(struct crdt_state *s, uint64_t seq, struct wire_writer *w);
-    /* Writes the rows from *position on, and moves it. False: some do not fit. */
+    /* Writes the rows from *position on, and moves *position behind them. False: some do not
+     * fit. */
     bool (*dump)(const struct crdt_state *s, uint64_t *position, struct wire_writer *w);
-    /* Writes head and hashes. */
+    /* Writes the section's head and hashes. */
     void (*hash)(const struct crdt_state *s, struct wire_writer *w);
-    /* Writes the rows that the sender of head and hashes lacks, as far as they fit. Returns whether
-     * it has something that we lack. */
+    /* Writes the rows that the sender of the hashes `theirs` lacks, as far as they fit. Returns
+     * whether the sender has rows that this router lacks. */
     bool (*answer)(struct crdt_state *s, struct wire_reader *theirs, size_t each, unsigned flags,
                    struct wire_writer *w);
 };
 extern const struct crdt_class crdt_classes[CRDT_CLASSES];
 
-/* The section of a class. */
+/* Writes the section of a class. */
 void crdt_hashes_write(const struct crdt_state *s, enum crdt_section_kind kind, unsigned flags,
                        struct crdt_section_writer *out);
 /* True if the section belongs to a class and is well-formed. */
 bool crdt_hashes_valid(const struct crdt_section *part);
-/* Appends the rows that the sender lacks, and our own hashes if we lack some. */
+/* Appends the rows that the sender of `part` lacks. If this router lacks some, appends its own
+ * hashes. */
 void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
                         struct crdt_section_writer *out);
 

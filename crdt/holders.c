@@ -8,10 +8,10 @@
 enum {
     LIST_PER_UNIT = CRDT_UNIT_BYTES / 4,
     ARRAY_PER_UNIT = CRDT_UNIT_BYTES / 2,
-    LANE = 32, /* replicas that a match handles together; ARRAY_PER_UNIT is a multiple */
+    LANE = 32, /* replicas that a match handles together; divides ARRAY_PER_UNIT */
 };
 
-/* The order at which a set is an array: the top one. */
+/* True if the set is an array. Sets of the top order are. */
 static bool is_array(const struct crdt_holders *h, uint32_t set)
 {
     return crdt_arena_order(&h->arena, set) == h->arena.top;
@@ -23,7 +23,7 @@ static uint32_t places(const struct crdt_holders *h, uint32_t set)
     return units * (is_array(h, set) ? ARRAY_PER_UNIT : LIST_PER_UNIT);
 }
 
-/* The stamp at an index, for either form of the set. */
+/* The stamp at an index, in a set of either form. */
 static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at)
 {
     const void *memory = crdt_arena_at(&h->arena, set);
@@ -139,7 +139,7 @@ int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica, ui
         }
         if (move(h, set, crdt_arena_order(&h->arena, *set) + 1) != 0)
             return ERR_FULL;
-        if (!is_array(h, *set)) { /* twice the room: the upper half is free */
+        if (!is_array(h, *set)) { /* the new set has twice the places, so place n is free */
             ((uint32_t *)crdt_arena_at(&h->arena, *set))[n] = stamp;
             return 0;
         }

@@ -2,9 +2,9 @@
  * hold a shared system prompt).
  *
  * A set maps replica -> generation, exactly. Small sets are lists of 4-byte stamps that double as
- * they grow. From half of the slots on (rounded up to a power of two), a set is an array with 2
- * bytes for every slot. So a prefix in 1,000 caches costs 4 bytes an entry. A place with a dead
- * stamp is free.
+ * they grow. A set that would need 2 bytes for every slot (rounded up to a power of two) becomes an
+ * array with 2 bytes a slot. So with 2,048 slots a prefix in 1,000 caches costs about 4 bytes an
+ * entry. A place with a dead stamp is free.
  *
  * Sets are named by their first unit in the arena. The name changes when a set grows or shrinks.
  */
@@ -20,7 +20,7 @@
 
 #define CRDT_STAMP_NONE UINT32_MAX
 
-enum { CRDT_HOLDERS_START = 16 }; /* a new set has room for at least as many */
+enum { CRDT_HOLDERS_START = 16 }; /* places of a new set, at least */
 
 struct crdt_holders {
     struct crdt_arena arena;
@@ -36,35 +36,35 @@ void crdt_holders_free(struct crdt_holders *h);
 uint32_t crdt_holders_create(struct crdt_holders *h);
 void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 
-/* True, and the generation, if the replica is in the set and alive. */
+/* Gives the replica's generation. False: the set has no live stamp of the replica. */
 bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
                       uint32_t *generation);
-/* Sets the generation of a replica, new or not. ERR_FULL: the set would have to grow and cannot.
- * *taken is the dead stamp that gave its place, or CRDT_STAMP_NONE. */
+/* Sets the generation of a replica, new or not. ERR_FULL: the set is full and cannot grow. *taken
+ * is the dead stamp that was overwritten, or CRDT_STAMP_NONE. */
 MUST_USE int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica,
                               uint32_t generation, uint32_t *taken);
 
-/* Dead stamps that still have a place, from `*at` on, which starts at 0; false at the end. */
+/* Gives the next dead stamp of the set, from place `*at` on. Start with *at = 0. False: no more. */
 bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t *at,
                             uint32_t *stamp);
-/* The same for live stamps. */
+/* Gives the next live stamp of the set, as crdt_holders_next_dead() does. */
 bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp);
 
-/* Clears what is dead and moves the set to a smaller piece if it would leave room there. Returns
- * how many are alive; *reclaimed grows by what was not. */
+/* Clears dead stamps, and moves the set to a smaller piece if that leaves places free. Returns the
+ * number of live stamps. Adds the number of cleared ones to *reclaimed. */
 uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *reclaimed);
 
-/* A match in progress (crdt_index_match): resolved replicas have a limit of 0, and so have those
- * beyond the replicas asked for that may stand in a set. */
+/* A match in progress (crdt_index_match): a resolved replica has a limit of 0. So has a replica in
+ * a set that was not asked for. */
 struct crdt_match {
-    uint16_t limit[CRDT_WINDOW_REPLICAS]; /* ages below this count */
+    uint16_t limit[CRDT_WINDOW_REPLICAS]; /* a stamp counts if its age is below this */
     uint16_t *length_out;
     uint32_t *generation_out;
     uint32_t replicas;
-    uint32_t pending; /* not resolved yet */
+    uint32_t pending; /* replicas that are not resolved yet */
 };
 
-/* The replica holds the point at `index` at this age: resolved. */
+/* Resolves the replica: it holds the point at `index`, with a stamp of this age. */
 static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_window *w,
                                       unsigned replica, uint16_t age, unsigned index)
 {
@@ -78,8 +78,8 @@ static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_wi
 void crdt_holders_match(const struct crdt_holders *h, uint32_t set, struct crdt_match *m,
                         unsigned index);
 
-/* Walks one set, alive or dead: every dead stamp is of a retired incarnation (a bit of
- * `retired[replica]`) or of an age below `span`. */
+/* Walks one set, alive or dead: each dead stamp must have a retired incarnation (a bit of
+ * `retired[replica]`) or an age below `span`. */
 void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16_t *retired,
                         uint32_t span);
 

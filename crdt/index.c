@@ -14,7 +14,7 @@ enum {
      * and use. A core has some 12 to 16 line fill buffers. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
-    HOLDERS_SHARE = 8, /* one part in so many of the memory after the counters is for sets */
+    HOLDERS_SHARE = 8, /* sets get 1/8 of the memory that the counters leave */
 };
 
 _Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold eleven bits");
@@ -59,7 +59,7 @@ static int create_parts(struct crdt_index *x, uint64_t bytes_max)
     if (bytes_max <= fixed)
         return ERR_LIMIT;
     uint64_t rest = bytes_max - fixed;
-    /* So few replicas never need a set. */
+    /* With at most CRDT_PROMOTE_AT replicas no id needs a set. */
     uint64_t sets = x->replicas > CRDT_PROMOTE_AT ? rest / HOLDERS_SHARE : 0;
     int err = crdt_table_init(&x->table, &x->window, rest - sets);
     if (err == 0)
@@ -137,7 +137,8 @@ static bool fits(const struct crdt_index *x, const struct crdt_item *item)
                             checkpoint_weight(item->code));
 }
 
-/* Makes a set of all single entries of the id. Without room for a set nothing changes. */
+/* Makes a set of all single entries of the id. Returns NULL and changes nothing if there is no room
+ * for a set. */
 static uint64_t *promote(struct crdt_index *x, struct crdt_place place, uint8_t code)
 {
     uint32_t set = crdt_holders_create(&x->holders);

@@ -48,7 +48,7 @@ void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, u
     x->stats.refreshed++;
 }
 
-/* True if a sketch still has the entry with this stamp. */
+/* True if a sketch still includes the entry with this stamp. */
 static bool is_sketched(const struct crdt_index *x, uint32_t stamp)
 {
     return x->replicated && crdt_spans_alive(&x->spans, crdt_stamp_generation(&x->window, stamp));
@@ -65,7 +65,7 @@ void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint3
 void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry)
 {
     uint32_t stamp = crdt_entry_stamp(entry);
-    if (is_sketched(x, stamp)) /* mostly not: this saves computing the id, a division */
+    if (is_sketched(x, stamp)) /* rarely true; avoids computing the id, which takes a division */
         crdt_index_book_gone(x, crdt_table_id(&x->table, bucket, entry), crdt_entry_code(entry),
                              stamp);
 }
@@ -149,7 +149,7 @@ bool crdt_index_sketch_is_clean(const struct crdt_index *x)
     return x->remains <= CRDT_REMAINS_MAX;
 }
 
-/* A cut under construction. Ages are below now + 1, as in stamps. */
+/* The sketch of a cut under construction. Ages count back from generation now + 1, as in stamps. */
 struct cut {
     const struct crdt_index *index;
     uint32_t youngest, oldest;
@@ -179,7 +179,7 @@ static void cut_bucket(const struct cut *c, uint32_t bucket)
         uint32_t stamp = crdt_entry_stamp(entry);
         uint32_t at = 0;
         if (!crdt_entry_is_set(entry)) {
-            if (is_in(c, stamp)) /* computing the id is a division */
+            if (is_in(c, stamp)) /* first, because computing the id takes a division */
                 cut_add(c, crdt_table_id(t, bucket, entry), entry, stamp);
             continue;
         }

@@ -45,7 +45,7 @@ static void match_begin(const struct crdt_index *x, struct crdt_match *m, const 
 {
     const struct crdt_window *w = &x->window;
     uint32_t end = m->replicas > x->seen ? m->replicas : x->seen;
-    /* Whole lanes (crdt/holders.c); replicas that never had an entry are skipped. */
+    /* Up to a whole lane (crdt/holders.c). Replicas from x->seen on never had an entry. */
     memset(m->limit, 0, (end + 31u) / 32 * 32 * sizeof m->limit[0]);
     for (uint32_t r = 0; r < m->replicas; r++) {
         uint32_t floor = floors != NULL && floors[r] > w->floor ? floors[r] : w->floor;
@@ -69,7 +69,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     if (generation_out != NULL)
         memset(generation_out, 0, replicas * sizeof *generation_out);
     match_begin(x, &m, floor_by_replica);
-    /* From the last point to the first: a replica's first hit is its longest. */
+    /* From the last point to the first: a replica's first hit is its longest prefix. */
     struct crdt_place place[AHEAD];
     const unsigned length = chain->length;
     for (unsigned step = 0; step < length + (unsigned)AHEAD && m.pending > 0; step++) {
@@ -173,7 +173,7 @@ int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica, ui
     return 0;
 }
 
-/* The newest live holder so far. */
+/* The holder with the newest generation so far. */
 struct best {
     unsigned replica;
     uint32_t generation;
@@ -240,8 +240,8 @@ void crdt_index_each(const struct crdt_index *x, visit_fn visit, void *context)
         visit_bucket(x, i, visit, context);
 }
 
-/* At any time, every entry that was in the table when the walk began is in one of three places. It
- * was visited, is in a bucket ahead, or moved to its bucket after the walk last read the moves. */
+/* Invariant: take any entry that was in the table when the walk began. Either the entry was
+ * visited, or its bucket is still ahead, or it moved after the walk last read the moves. */
 bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
                      visit_fn visit, void *context)
 {

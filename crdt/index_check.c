@@ -49,7 +49,8 @@ static bool all_zero(const void *bytes, size_t size)
     return size == 0 || (at[0] == 0 && memcmp(at, at + 1, size - 1) == 0);
 }
 
-/* Slots are assigned from the first on, so most of 2,048 are unused: those are only tested. */
+/* Recounts the replicas up to the last one with entries, and tests that all others have zeroes.
+ * Slots are assigned from 0 on, so most of the 2,048 are unused. */
 static void check_counts(const struct crdt_index *x)
 {
     const struct crdt_counts *c = &x->counts;
@@ -129,7 +130,7 @@ static void check_sketches(const struct crdt_index *x)
         CHECK(s->pending[i].sketch == NULL);
     for (uint32_t i = 0; i < s->count; i++) {
         CHECK(s->dirty[i] || !again.dirty[i]);
-        if (s->dirty[i]) /* otherwise the span was never written */
+        if (s->dirty[i]) /* otherwise the span is empty */
             CHECK(memcmp(&s->ring[i], &again.ring[i], sizeof *s->ring) == 0);
     }
     crdt_spans_free(&again);

@@ -11,7 +11,7 @@
 #include "crdt/table.h"
 #include "crdt/window.h"
 
-enum { CRDT_PROMOTE_AT = 6 }; /* holders in the table; the next one makes a set of them */
+enum { CRDT_PROMOTE_AT = 6 }; /* single entries of an id; with the next holder they become a set */
 
 struct crdt_index {
     struct crdt_window window;
@@ -24,21 +24,22 @@ struct crdt_index {
     uint32_t seen; /* replicas from here on never had an entry */
     uint32_t ttl;
     uint64_t slots_limit;
-    struct crdt_index_stats stats; /* its counters of events; the rest is filled in when asked */
+    struct crdt_index_stats stats; /* only the counts since the start; crdt_index_stats() fills in
+                                    * the others */
 
-    /* The sweeper. When a lap ends, whatever was dead when it began is gone. */
+    /* The sweeper. At the end of a lap, all entries that were dead at its beginning are gone. */
     uint32_t hand;
     uint32_t lap_left;                       /* buckets until this lap ends */
     uint32_t retirements;                    /* bits set in `retired` */
     uint32_t base;                           /* no stamp in memory is older */
     uint32_t lap_floor;                      /* the floor when this lap began */
-    uint64_t remains;                        /* entries of lost caches in memory, at most */
-    uint64_t lap_remains;                    /* those of them when this lap began */
-    uint16_t retired[CRDT_REPLICAS_MAX];     /* incarnations that may still be in memory, as bits */
-    uint16_t lap_retired[CRDT_REPLICAS_MAX]; /* those of them when this lap began */
+    uint64_t remains;                        /* upper bound of lost caches' entries in memory */
+    uint64_t lap_remains;                    /* `remains` when this lap began */
+    uint16_t retired[CRDT_REPLICAS_MAX];     /* bits of lost incarnations that may be in memory */
+    uint16_t lap_retired[CRDT_REPLICAS_MAX]; /* `retired` when this lap began */
 };
 
-/* The floor that goes with `now` when memory suffices. */
+/* The floor for `now` if memory suffices. */
 static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t now)
 {
     return now > x->ttl ? now - x->ttl : 0;
@@ -47,16 +48,16 @@ static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t 
 /* Bytes of the fixed parts: everything but the table and the sets. */
 uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
 
-/* A new lap of the sweeper begins where its hand is. */
+/* Begins a new lap of the sweeper at its hand. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
-/* True if one more slot may be used. Raises the floor if necessary, but never above the present:
- * entries in use now are worth more than any replacement. */
+/* True if one more slot may be used. Raises the floor if necessary, but never above `now`: entries
+ * in use now are worth more than new ones. */
 bool crdt_index_make_space(struct crdt_index *x);
 
-/* --- bookkeeping: counters, digests and sketches follow what happens to the entries ---------- */
+/* --- bookkeeping: counters, digests and sketches change with the entries --------------------- */
 
-/* An observation: what the bookkeeping must know of an entry. */
+/* An observation: all that the bookkeeping needs of an entry. */
 struct crdt_item {
     struct crdt_place place;
     uint64_t id;
@@ -65,15 +66,15 @@ struct crdt_item {
     uint8_t code;
 };
 
-/* A live entry has come, or has moved up from the generation `known`. */
+/* Books a new live entry, or one that moved up from the generation `known`. */
 void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item);
 void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known);
-/* The memory of a dead entry is used for something else. */
+/* Books a dead entry whose memory is reused. */
 void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint32_t stamp);
-/* The same for an entry of the table that is no set. */
+/* Books a dead entry of the table, not a set, whose memory is reused. */
 void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry);
 
-/* crdt_table_insert() with the bookkeeping for the entry that lost its slot. */
+/* crdt_table_insert() with the bookkeeping for the dead entry that lost its slot. */
 uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry);
 
 /* --- what the table knows of an id, for learning and for asking ------------------------------ */

@@ -5,9 +5,9 @@
 #include "crdt/index_internal.h"
 
 enum {
-    DEMOTE_AT = 3, /* holders of a set at which the sweeper makes single entries again */
-    /* While lost caches are in memory, sketches cannot be compared. So the sweeper goes so many
-     * times faster, but each call takes at most some milliseconds. */
+    DEMOTE_AT = 3, /* with so few holders left, the sweeper turns a set into single entries */
+    /* While lost caches are in memory, sketches cannot be compared. So the sweeper visits HASTE
+     * times as many buckets. HASTE_BUCKETS_MAX keeps each call to a few milliseconds. */
     HASTE = 128,
     HASTE_BUCKETS_MAX = 1 << 18,
 };
@@ -46,7 +46,7 @@ void crdt_index_lap_begin(struct crdt_index *x)
     memcpy(x->lap_retired, x->retired, sizeof x->lap_retired);
 }
 
-/* Turns a set into single entries again, if they find room without moving others. */
+/* Turns a set into single entries again, if there is room without moving others. */
 static bool demote(struct crdt_index *x, uint32_t bucket, unsigned slot, uint32_t alive)
 {
     uint64_t entry = x->table.bucket[bucket].slot[slot];
@@ -146,7 +146,7 @@ static void retire(struct crdt_index *x, unsigned replica)
     const uint16_t all = (1u << CRDT_INCARNATIONS) - 1;
     unsigned present = x->window.incarnation[replica] >> 12;
     if ((x->retired[replica] | 1u << present) == all)
-        sweep_all(x); /* seven restarts within a lap */
+        sweep_all(x); /* seven lost caches within a lap */
     bool first = x->retirements == 0;
     x->retired[replica] |= (uint16_t)(1u << present);
     x->retirements++;
@@ -156,14 +156,15 @@ static void retire(struct crdt_index *x, unsigned replica)
     uint64_t forgotten = crdt_counts_drop_replica(&x->counts, replica);
     x->stats.forgotten += forgotten;
     x->remains += forgotten;
-    if (first) /* the current lap has no duty yet, so a new one may begin at once */
+    if (first) /* the current lap reclaims no lost cache, so a new lap may begin at once */
         crdt_index_lap_begin(x);
 }
 
 void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey)
 {
     CHECK(replica < x->replicas);
-    /* With a name, even entries below the floor may still be in the sketch under that name. */
+    /* In a replicated index, even entries below the floor may still be in a sketch under the old
+     * rkey. */
     bool has_entries =
         x->replicated ? x->spans.used[replica] : x->counts.entries_total[replica] > 0;
     if (has_entries && BUG(SKIP_FENCE))
@@ -189,7 +190,8 @@ void crdt_index_advance(struct crdt_index *x, uint32_t now_generation)
         return;
     if (crdt_index_floor_at(x, now) > x->window.floor)
         raise_floor(x, crdt_index_floor_at(x, now), &x->stats.expired);
-    /* Stamps would wrap: no sweep for thousands of generations, or the clock has jumped. */
+    /* Otherwise stamps would wrap: nothing was swept for thousands of generations, or the clock
+     * jumped. */
     if (now + 1 - x->base >= CRDT_GENERATIONS)
         sweep_all(x);
     crdt_window_set(&x->window, now, x->window.floor);

@@ -76,7 +76,7 @@ static void join_block(struct crdt_state *s, const struct crdt_batch *block, uin
 static void hear_tiding(struct crdt_state *s, const struct crdt_origin *origin,
                         const struct crdt_record *record)
 {
-    CHECK(origin != NULL); /* a dump has none */
+    CHECK(origin != NULL); /* a dump has no tidings */
     s->stats.tidings_in++;
     if (s->tiding != NULL)
         s->tiding(s->tiding_context, origin->router, record->tiding.kind, record->tiding.body);
@@ -94,7 +94,7 @@ uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
 {
     uint64_t news = 0;
     struct crdt_records records;
-    /* Replicas go first, because the others name them. */
+    /* Replicas go first, because the other records refer to them. */
     for (unsigned others = 0; others < 2; others++) {
         records = crdt_records_of(bytes, origin == NULL);
         struct crdt_record record;

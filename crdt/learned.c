@@ -4,7 +4,7 @@
 
 #include "crdt/limits.h"
 
-/* A figure counts as moved beyond this share of the reported value. */
+/* A field has MOVED if it differs from the reported value by more than this share. */
 static const double grain = 0.02;
 
 void crdt_learned_write(struct wire_writer *w, const struct crdt_learned *l)

@@ -3,7 +3,7 @@
 #include "base/checkpoint.h"
 #include "crdt/state_internal.h"
 
-/* The generation of an entry; -1: none. */
+/* The generation of an entry; -1: there is no such entry. */
 static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t code,
                              unsigned replica)
 {
@@ -11,7 +11,7 @@ static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t co
     return crdt_index_get(x, id, replica, code, &generation) == ERR_OK ? (int64_t)generation : -1;
 }
 
-/* The words about a checkpoint. */
+/* The words about a checkpoint (crdt/marks.h). */
 struct words {
     int64_t generation; /* of the first word; -1: no words */
     unsigned count;     /* number of words of that generation */

@@ -1,18 +1,18 @@
-/* Marks correct the index for single checkpoints, from an engine's KV-cache events: the checkpoint
- * was evicted there (*gone*), or is held although the index says no (*present*). They are index
- * entries themselves.
+/* Marks correct the index for single checkpoints, from an engine's KV-cache events: the engine
+ * evicted the checkpoint (*gone*), or holds it although the index says no (*present*). They are
+ * index entries themselves.
  *
  * A cache may turn over several times within a generation. So a checkpoint has CRDT_WORDS *words*
- * for each, alternately gone and present: entries of weight 0 beside its own, each with another id
- * (crdt_word_id). A generation's first word is gone; a word repeated in a later generation begins
- * anew there. Among the words with the first one's generation the last counts. A checkpoint
- * observed in a later generation is held:
+ * for each generation, which mean gone, present, gone and so on. A word is an index entry of weight
+ * 0 with an id of its own (crdt_word_id). Only words with the same generation as the first word
+ * count, and the last of these is valid. In a later generation the words start again with the
+ * first. A checkpoint observed in a later generation is held:
  *
  *     observed(g) < gone(g) < present(g) < gone(g) < ... < observed(g + 1)
  *
- * Each entry is a maximum, so marks join in any order, like all of the index. Forgetting commutes:
- * a mark is no older than the observation that it contradicts, so the mark falls below the floor no
- * sooner.
+ * Each entry is a maximum, so marks join in any order, like the whole index. Forgetting commutes
+ * with joining: a mark is no older than the observation that it contradicts, so the mark falls
+ * below the floor no sooner.
  */
 #ifndef CRDT_MARKS_H
 #define CRDT_MARKS_H
@@ -24,28 +24,30 @@
 #include "base/hash.h"
 #include "crdt/state.h"
 
-enum { CRDT_WORDS = 8 }; /* of a checkpoint in one generation */
+enum { CRDT_WORDS = 8 }; /* words of a checkpoint in one generation */
 
-/* The id of a word, with CHECKPOINT_CODE_BINDING, of a checkpoint of which the low 48 bits count.
- * The same at all routers and in all versions. */
+/* The id of a checkpoint's word, whose weight code is CHECKPOINT_CODE_BINDING. It depends on the
+ * low 48 bits of the checkpoint's `id`. It must be the same at all routers and in all versions. */
 static inline uint64_t crdt_word_id(uint64_t id, unsigned word)
 {
     uint64_t name = UINT64_C(0x676f6e6500000000) + ((uint64_t)word << 48);
     return hash_mix((id & 0xffffffffffff) ^ name) & 0xffffffffffff;
 }
 
-/* True if a checkpoint is gone there. `generation`: of its own entry; 0: no entry. */
+/* True if the checkpoint is marked gone on the replica. `generation`: that of the checkpoint's own
+ * entry; 0: it has none. */
 bool crdt_index_is_gone(const struct crdt_index *x, uint64_t id, unsigned replica,
                         uint32_t generation);
 
-/* The reader's word, which is queued for the others like any own observation. 1: it was news. 0:
- * nothing is said, for it would change nothing. ERR_AGAIN: all words of this generation are said;
- * say it again later. Errors as crdt_state_observe().
+/* Marks a checkpoint gone, for the reader of KV-cache events. The word is queued for the other
+ * routers like any own observation. 1: it was news. 0: nothing was written, because it would change
+ * nothing. ERR_AGAIN: all words of this generation are used up, try again later. Errors as
+ * crdt_state_observe().
  *
- * Nothing is said of what is not in the index. */
+ * A checkpoint that is not in the index is not marked. */
 MUST_USE int crdt_state_mark_gone(struct crdt_state *s, uint64_t id, uint8_t code, unsigned slot);
-/* It is observed, too: in the present generation or `floor`, below which the caller holds nothing
- * for present (it counts as at most now + 1). */
+/* Marks a checkpoint present, and observes it in the present generation or `floor`, whichever is
+ * later. The caller ignores entries below `floor`, which counts as at most now + 1. */
 MUST_USE int crdt_state_mark_present(struct crdt_state *s, uint64_t id, uint8_t code, unsigned slot,
                                      uint32_t floor);
 

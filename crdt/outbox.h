@@ -1,8 +1,8 @@
-/* Own observations that wait to be sent: a bounded ring of words. When it is full the oldest are
- * dropped, and anti-entropy brings them to the others instead.
+/* Own observations that wait to be sent: a bounded ring of words. A full ring drops the oldest, and
+ * anti-entropy brings these to the other routers.
  *
- * A run lies in it as a header of two words (count | rkey, generation) and its points. Neighbouring
- * observations of one cache and generation share a run.
+ * A run in the ring is a header of two words (count | rkey, generation) and its points.
+ * Neighbouring observations of one cache and generation share a run.
  */
 #ifndef CRDT_OUTBOX_H
 #define CRDT_OUTBOX_H
@@ -34,7 +34,7 @@ void crdt_outbox_push(struct crdt_outbox *o, uint32_t rkey, uint32_t generation,
 struct crdt_outbox_run {
     uint32_t rkey;
     uint32_t generation;
-    unsigned count; /* of points copied: there may be more */
+    unsigned count; /* points copied; the run may have more */
     uint64_t points[CRDT_RUN_MAX];
 };
 void crdt_outbox_peek(const struct crdt_outbox *o, struct crdt_outbox_run *out);

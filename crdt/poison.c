@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* Limit of `until`: each change of a row adds a second to it. */
+/* How far `until` may be ahead of now: each change of a row adds a second to its time to live. */
 enum { AHEAD_S = CRDT_POISON_TTL_S + 600 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s)
@@ -80,7 +80,7 @@ void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s)
             drop(p, i);
 }
 
-/* The row to drop first if there is no room. */
+/* The row to drop first if the table is full. */
 static unsigned least(const struct crdt_poison *p)
 {
     unsigned at = 0;
@@ -90,7 +90,7 @@ static unsigned least(const struct crdt_poison *p)
     return at;
 }
 
-/* Makes room for a row that is greater than the least. */
+/* Makes room for a row: drops the least row, unless that is greater than the new row. */
 static bool make_room(struct crdt_poison *p, const struct crdt_poison_row *row)
 {
     if (p->count < CRDT_POISON_MAX)
@@ -128,7 +128,7 @@ int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row)
         p->row[at] = *row;
         p->row[at].refused = refused;
     }
-    set_waiting(p, at, false); /* the sender of this row sent it to all */
+    set_waiting(p, at, false); /* the sender sends the row to all routers, so this one need not */
     p->digest += hash_of(&p->row[at]);
     return 1;
 }

@@ -1,20 +1,20 @@
 /* Poison: requests after which an engine died, shared by all routers.
  *
- *   hash of the request -> (until, level, the caches' replicas that died of it, the last one first)
+ *   hash of the request -> (until, level, the last two replicas that died after it, latest first)
  *
- * The hash is keyed (node/route/poison.h), so a row reveals nothing of a prompt. A row holds until
- * that second of cluster time and is then absent. Values of one hash are ordered by `until`, then
- * level, then replicas, and join takes the greater. Every change sets a later `until` and so wins.
- * An operator's "forget it" is a row of level FORGIVEN.
+ * The hash is keyed (node/route/poison.h), so a row reveals nothing of a prompt. A row is valid
+ * until the second `until` of cluster time and is then absent. Values of one hash are ordered by
+ * `until`, then level, then replicas, and join takes the greater. Every change sets a later
+ * `until`, so it wins. An operator's "forget it" is a row of level FORGIVEN.
  *
  * Deletion commutes with join:
  *   - a row is absent once `until` is past, and max(a, b) is past exactly if both are;
  *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). A dropped row has that
- *     many above it, and join only makes those greater. Suspects live shorter than poison and never
- *     displace any.
+ *     many greater rows, and join only makes them greater. A suspect row expires sooner than a row
+ *     that is sure, so it never displaces one.
  *
- * A row further ahead than allowed is refused, like future observations. Rows are closed: a
- * later version with more data makes its own class. */
+ * A row whose `until` is too far ahead is refused, like future observations. No fields may be added
+ * to a row: a later version with more data needs a class of its own. */
 #ifndef CRDT_POISON_H
 #define CRDT_POISON_H
 
@@ -26,8 +26,8 @@
 
 enum crdt_poison_level {
     CRDT_POISON_FORGIVEN, /* forgotten by an operator, or answered after all */
-    CRDT_POISON_SUSPECT,  /* one engine died, and it may be the cause */
-    CRDT_POISON_SURE,     /* two died: it is refused */
+    CRDT_POISON_SUSPECT,  /* one engine died, and the request may be the cause */
+    CRDT_POISON_SURE,     /* two engines died: routers refuse the request */
 };
 
 enum { CRDT_POISON_ROW_BYTES = 25 }; /* on the wire, without the head of a record */
@@ -35,40 +35,43 @@ enum { CRDT_POISON_ROW_BYTES = 25 }; /* on the wire, without the head of a recor
 struct crdt_poison_row {
     uint64_t hash;
     uint32_t until;   /* second of cluster time */
-    uint8_t level;    /* enum crdt_poison_level; one that nobody knows is as good as SURE */
-    uint64_t last;    /* the replica that died last, as the registry keys it; 0: none */
-    uint64_t before;  /* and the one before that */
-    uint32_t refused; /* how often this router refused it; not replicated */
+    uint8_t level;    /* enum crdt_poison_level; an unknown level counts as SURE */
+    uint64_t last;    /* registry key of the replica that died last; 0: none */
+    uint64_t before;  /* registry key of the replica that died before `last`; 0: none */
+    uint32_t refused; /* times that this router refused the request; not replicated */
 };
 
 struct crdt_poison {
     uint32_t now_s;
-    uint32_t skew_s; /* that others' clocks may be ahead */
+    uint32_t skew_s; /* by which other routers' clocks may be ahead */
     unsigned count;
-    unsigned news; /* rows that wait */
+    unsigned news; /* rows that wait to be sent */
     uint64_t digest;
-    struct crdt_poison_row row[CRDT_POISON_MAX]; /* by hash */
-    bool waiting[CRDT_POISON_MAX];               /* news of this router's, not sent yet */
+    struct crdt_poison_row row[CRDT_POISON_MAX]; /* in the order of their hashes */
+    bool waiting[CRDT_POISON_MAX];               /* the row is this router's news and was not sent
+                                                  * yet */
 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s);
 void crdt_poison_check(const struct crdt_poison *p);
-/* Never back. What is past goes. */
+/* Sets the time, never back, and drops expired rows. */
 void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s);
 
-/* 1: news; 0: known; ERR_STALE: it is past; ERR_RANGE: too far ahead; ERR_FULL: below all that are
- * kept. */
+/* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: too far ahead;
+ * ERR_FULL: the table is full of greater rows. */
 MUST_USE int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row);
-/* This router's own: for `ttl_s` from now, or as long as the greatest row of the hash and a second.
- * `died`: the replica, 0: none. What the row said of replicas moves on. Errors as above. */
+/* Writes a row of this router's own. It expires in `ttl_s`, or a second after the known row of that
+ * hash if that is later. `died`: key of the replica that died, or 0; the known row's `last` becomes
+ * `before`. Errors as crdt_poison_join(). */
 MUST_USE int crdt_poison_set(struct crdt_poison *p, uint64_t hash, enum crdt_poison_level level,
                              uint64_t died, uint32_t ttl_s);
-/* NULL: nothing is known of it. */
+/* NULL: there is no row for the hash. */
 const struct crdt_poison_row *crdt_poison_find(const struct crdt_poison *p, uint64_t hash);
-/* This router refused it once more. */
+/* Counts that this router refused the request once more. */
 void crdt_poison_refused(struct crdt_poison *p, uint64_t hash);
 
-/* The next row of this router's that waits to be sent, or -1; and that it was. */
+/* The next of this router's rows that waits to be sent, or -1; and the call that says it was
+ * sent. */
 MUST_USE int crdt_poison_news(const struct crdt_poison *p);
 void crdt_poison_sent(struct crdt_poison *p, unsigned at);
 

@@ -11,23 +11,23 @@
 
 /* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the index by
  * its sketches, from the higher of both floors on. A summary has its sender's floor. If the
- * receiver's floor is higher, the receiver answers with a summary of its own (`hops` > 0: the other
- * classes are handled already).
+ * receiver's floor is higher, the receiver answers with a summary of its own (`hops` > 0 says that
+ * the other classes are done).
  *
- * A floor usually lies within a span. Its *cut* is the rest of that span. The spans above have
- * sketches that are always up to date. A cut's sketch is made by a walk (crdt/index.h), and only
- * if the cuts differ. A message identifies its cells by their first generation: if that begins
- * no span, the cells are a cut's. */
+ * A floor usually lies within a span. The *cut* is the part of that span from the floor on. The
+ * spans above have sketches that are always up to date. A cut's sketch is made by a walk
+ * (crdt/index.h), and only if the cuts differ. A message identifies its cells by their first
+ * generation: if that begins no span, the cells are a cut's. */
 enum {
     PARTS_MAX = 16,
     HOPS_MAX = 2,  /* summaries that answer summaries */
-    TRIES_MAX = 2, /* requests for wider cells */
-    SKEW_MAX = 1,  /* generations between two clocks: with more, not all differences can be
-                      joined */
+    TRIES_MAX = 2, /* requests for more cells */
+    SKEW_MAX = 1,  /* generations between two clocks; beyond it, not all differences can be
+                    * joined */
     SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
     SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields that were added later */
     SUMMARY_UNCLEAN = 0x80,                /* a flag beside `hops` */
-    CUT_DIFFERENCES_MIN = 60,              /* expected in a cut, which has no estimate */
+    CUT_DIFFERENCES_MIN = 60,              /* differences assumed in a cut, which has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
 };
@@ -41,11 +41,11 @@ struct summary {
     uint8_t hops;
     bool clean; /* the sketches can be compared */
     uint32_t now, floor;
-    uint32_t from;  /* the first whole span */
-    uint32_t names; /* the floor of the registry */
+    uint32_t from;  /* first generation of the first whole span */
+    uint32_t names; /* floor of the registry, in seconds */
     uint64_t registry, loads, others;
-    uint64_t index;            /* digest from there on */
-    uint64_t cut, cut_entries; /* digest and number of entries from the floor up to there */
+    uint64_t index;            /* digest of the entries from `from` on */
+    uint64_t cut, cut_entries; /* digest and number of the entries from `floor` up to `from` */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
     uint64_t poison; /* the receiver's own if the sender does not support poison */
 };
@@ -113,7 +113,7 @@ static struct summary read_summary(const struct crdt_state *s, struct slice body
     p.cut = wire_read_u64(&r);
     p.cut_entries = wire_read_u64(&r);
     struct slice estimate = wire_read_bytes(&r, sizeof p.estimate);
-    CHECK(!r.bad); /* its length was checked */
+    CHECK(!r.bad); /* the length of `body` was checked */
     p.poison = body.len >= SUMMARY_BYTES_ALL ? wire_read_u64(&r) : s->poison.digest;
     memcpy(p.estimate, estimate.at, sizeof p.estimate);
     return p;
@@ -166,8 +166,8 @@ void crdt_state_cut_renew(struct crdt_state *s)
     s->cut.spent = false;
 }
 
-/* A stored cut may be older than the index by now. Differences for that reason turn out to be
- * present or stale when they are joined. */
+/* A stored cut's sketch may be older than the index by now. Differences that come from this turn
+ * out to be present or stale when they are joined. */
 static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                    struct crdt_reconciled *result)
 {
@@ -257,8 +257,8 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
     crdt_section_end(out);
 }
 
-/* The cells could not be decoded: retries with about twice as many, then with all. A router that
- * cuts spans for lack of memory has no room for a snapshot. */
+/* The cells could not be decoded: retries with about twice as many, then with all. For a cut it
+ * takes no snapshot: a router that cuts spans for lack of memory has no room for one. */
 static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
@@ -286,8 +286,8 @@ static bool holds(const struct crdt_state *s, const struct crdt_symbol *symbol, 
            generation == crdt_index_generation_of(s->index, symbol->generation);
 }
 
-/* Joins the symbols that this router lacks, and collects its own that the peer lacks and would
- * take. */
+/* Joins the symbols that this router lacks, and collects its own symbols that the peer lacks and
+ * would take. */
 static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t count,
                          struct workshop *shop, struct crdt_reconciled *result)
 {
@@ -297,7 +297,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         const struct crdt_symbol symbol = shop->symbol[i];
         int slot = crdt_registry_by_rkey(s->registry, symbol.rkey);
         if (slot < 0)
-            continue; /* a cache that is gone, or that the registry has yet to announce */
+            continue; /* the cache is gone, or the registry has not announced it yet */
         if (!holds(s, &symbol, slot))
             shop->symbol[theirs++] = symbol;
         else
@@ -311,9 +311,10 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         int slot = crdt_registry_by_rkey(s->registry, t->rkey);
         uint32_t generation = crdt_index_generation_of(s->index, t->generation);
         if (generation < c->from)
-            continue; /* it lies in the future here, and the number of a generation is 12 bits */
+            continue; /* a future generation looks like an old one, because only 12 bits of it are
+                       * sent */
         if (generation < crdt_state_oldest(s, (unsigned)slot))
-            continue; /* from an earlier life of the name */
+            continue; /* the observation is from before the name was forgotten */
         result->joined +=
             crdt_index_observe(s->index, t->id48, (unsigned)slot, t->code, generation) == 1;
     }
@@ -324,7 +325,8 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
                                      .generation = m->generation & 0xfff,
                                      .code = (uint8_t)(m->point >> 48)};
         int slot = crdt_registry_by_rkey(s->registry, m->rkey);
-        /* Not if the peer has a newer one, and none that the peer would refuse. */
+        /* Leaves out an entry that the join above has made newer, and one that the peer would
+         * refuse. */
         if (holds(s, &symbol, slot) && m->generation >= c->floor && m->generation <= c->now + 1)
             shop->mine[kept++] = *m;
     }
@@ -401,7 +403,7 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
 struct common {
     bool any;                /* false: nothing can be compared */
     bool here;               /* this router's floor is not higher, so it can compare */
-    bool equal, cuts_differ; /* then: the results */
+    bool equal, cuts_differ; /* valid if `here` */
 };
 
 static struct common compare_index(const struct crdt_state *s, const struct summary *p)
@@ -425,7 +427,7 @@ static void answer_spans(struct crdt_state *s, const struct summary *p, bool reg
 {
     const struct crdt_index *x = s->index;
     if (crdt_index_digest(x, p->from) == p->index || is_cut(s, p->from))
-        return; /* equal, or spans of another length because of another TTL */
+        return; /* equal, or the peer's spans have another length because of another TTL */
     if (!p->clean || !crdt_index_sketch_is_clean(x))
         return;
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
@@ -434,8 +436,8 @@ static void answer_spans(struct crdt_state *s, const struct summary *p, bool reg
     uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
     if (width > 0)
         write_cells(s, p->from, width, 0, shop, out, result);
-    else if (registry_equal && !skewed(s, p->now)) /* otherwise maybe a cache that only one of them
-                                                      knows to be lost */
+    else if (registry_equal && !skewed(s, p->now)) /* otherwise only one router may know yet that a
+                                                    * cache was lost */
         write_too_many(out, result);
 }
 
@@ -445,7 +447,7 @@ static void answer_cut(struct crdt_state *s, const struct summary *p, struct wor
     uint64_t own = crdt_index_entries_between(s->index, p->floor, p->from);
     uint64_t least = own > p->cut_entries ? own - p->cut_entries : p->cut_entries - own;
     if (least > CELLS_MAX || crdt_index_sketch_from(s->index, p->floor) != p->from)
-        return; /* more than cells can represent */
+        return; /* more differences than the cells can represent, or other spans */
     uint32_t width = crdt_sketch_width(least + CUT_DIFFERENCES_MIN);
     if (width > 0)
         write_cells(s, p->floor, width, 0, shop, out, result);
@@ -462,8 +464,8 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     uint64_t loads = 0;
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
-    /* Compared from the higher floor on. If that is this router's, the peer compares: it has this
-     * floor by the next round. Floors differ for a moment only. */
+    /* Registries are compared from the peer's floor on. If this router's floor is higher, they are
+     * not compared now: the peer has the same floor by the next round. */
     bool names_comparable = p.names >= crdt_registry_floor_s(s->registry);
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
@@ -536,8 +538,7 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks a whole message. Returns the number of its sections, without unknown kinds, or
- * ERR_SYNTAX. */
+/* Checks a whole message. Returns the number of its sections of known kinds, or ERR_SYNTAX. */
 static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);

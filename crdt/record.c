@@ -39,7 +39,7 @@ static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t
     wire_write_varint(w, body);
 }
 
-/* Writes a small record, after making its body. */
+/* Writes a small record with a body that is already made. */
 static bool write_small(struct wire_writer *w, enum crdt_record_kind kind,
                         const struct wire_writer *body)
 {

@@ -2,21 +2,22 @@
  * the other.
  *
  * A record is a kind (1 byte), a length (a varint) and that many bytes. An unknown or misplaced
- * kind is skipped and counted. Of a longer record the known part is read; missing last fields are
- * 0. Unknown flag bits are ignored. So a later version adds kinds, or fields at the end;
- * gossip/README.md says which changes need a new protocol version. Only a RUN is closed: its
- * length gives the number of observations.
+ * kind is skipped and counted. If a record is longer than expected, its known part is read. If it
+ * is shorter, its missing last fields are 0. Unknown flag bits are ignored. So a later version
+ * adds kinds, or fields at the end; gossip/README.md says which changes need a new protocol
+ * version. Only closed records take no new fields: RUN, whose length gives the number of
+ * observations, and POISON.
  *
- * In a *delta* all records belong to its author and have its number. In a *dump* reports follow an
- * ORIGIN, which names their router, and carry their own numbers.
+ * In a *delta* all records belong to its author and have the delta's number. In a *dump* reports
+ * follow an ORIGIN, which names their router, and carry their own numbers.
  *
- *   REPLICA  a row of the registry                          crdt/registry.h
- *   LOAD, SIGHT, LEARNED   a report                         crdt/reports.h
- *   RUN      observations of one cache and generation       crdt/run.h
- *   ORIGIN   router and its life                            dumps only
- *   POISON   what is held of a request                      crdt/poison.h; closed
- *   TIDING   news that nobody keeps                         deltas only; crdt/tidings.h
- *   BATCH    observations of any cache and generation       dumps only; crdt/batch.h
+ *   REPLICA               a row of the registry                           crdt/registry.h
+ *   LOAD, SIGHT, LEARNED  a report                                        crdt/reports.h
+ *   RUN                   observations of one cache and generation        crdt/run.h
+ *   ORIGIN                router and its life                             dumps only
+ *   POISON                a request after which an engine died            crdt/poison.h; closed
+ *   TIDING                news that no router stores                      deltas; crdt/tidings.h
+ *   BATCH                 observations of any cache and generation        dumps only; crdt/batch.h
  *
  * A decoded record borrows from the input, and all its values are in bounds.
  */
@@ -37,7 +38,7 @@ enum crdt_record_kind {
     CRDT_RECORD_LEARNED,
     CRDT_RECORD_RUN,
     CRDT_RECORD_ORIGIN,
-    CRDT_RECORD_BATCH = 8, /* 7 is not given out again: older routers read engines' events there */
+    CRDT_RECORD_BATCH = 8, /* kind 7 stays unused: for older routers it means engines' events */
     CRDT_RECORD_POISON,
     CRDT_RECORD_TIDING,
     CRDT_RECORD_KINDS,
@@ -49,7 +50,8 @@ struct crdt_record {
         struct crdt_registry_row replica;
         struct {
             uint64_t key;
-            struct crdt_report row; /* slot not filled in; in a delta origin and number neither */
+            struct crdt_report row; /* without the slot; in a delta also without origin and
+                                     * number */
         } report;
         struct crdt_run run;
         struct crdt_batch block;
@@ -70,31 +72,31 @@ struct crdt_records {
     uint64_t skipped; /* records of other kinds so far */
 };
 
-enum { CRDT_RECORD_HEAD_MAX = 1 + 3 }; /* kind and length of a record of at most CRDT_CHUNK_MAX */
+enum { CRDT_RECORD_HEAD_MAX = 1 + 3 }; /* bytes of kind and length; a length has at most three */
 _Static_assert(CRDT_CHUNK_MAX < 1 << 21 && CRDT_MESSAGE_MAX < 1 << 21, "a length has three bytes");
 
 struct crdt_records crdt_records_of(struct slice bytes, bool dump);
-/* The next record; false at the end or at a malformed record (then in.bad is set). An ORIGIN is
- * not returned; the following reports contain its data. */
+/* The next record; false at the end or at a malformed record (then in.bad is set). An ORIGIN is not
+ * returned; its data is filled into the reports that follow. */
 bool crdt_records_next(struct crdt_records *records, struct crdt_record *out);
 /* True if all records are well-formed. */
 bool crdt_records_valid(struct slice bytes, bool dump);
 
-/* Each writes the record. False: no room, and `w` is unchanged. */
+/* Each call below writes one record. False: there is no room, and `w` is unchanged. */
 bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry_row *row);
 bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
 bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
-/* The same bytes are a row of the section POISON (crdt/classes.h). */
+/* Only the row of a poison record, as the section POISON has it (crdt/classes.h). */
 bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
-/* Its kind, and the body, which is the caller's. */
+/* `kind` and `body` have a meaning for the caller only. */
 bool crdt_record_write_tiding(struct wire_writer *w, uint8_t kind, struct slice body);
 /* As crdt_run_write(). */
 unsigned crdt_record_write_run(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                                const uint64_t *points, unsigned count);
-/* A record of a kind that nobody knows (base/future.h). */
+/* Writes a record of an unknown kind, for tests (base/future.h). */
 void crdt_record_write_future(struct wire_writer *w);
 /* As crdt_batch_append(). */
 MUST_USE int crdt_record_append_batch(struct buf *out, const struct crdt_batch_entry *entries,

@@ -1,4 +1,4 @@
-/* Shared by the registry's files. Each calls only those above it:
+/* Shared by the registry's files. Each file calls only the files above it:
  *
  *   registry_rank.c    the order of rows
  *   registry_places.c  places of rows, lookups
@@ -15,31 +15,32 @@ enum {
     CRDT_LOOKUP_PLACES = 4 * CRDT_ROWS_MAX, /* open addressing, so mostly empty */
 };
 
-/* A table from a number to a place, by linear probing; 0 is empty. Nothing is taken out: it is
- * filled anew when an rkey changes or a row goes, which is rare. */
+/* A hash table from a key to a place, with linear probing; 0 is empty. Entries are never removed:
+ * the table is rebuilt when an rkey changes or a row goes, which is rare. */
 struct crdt_registry_lookup {
     uint16_t place[CRDT_LOOKUP_PLACES];
 };
 
 struct crdt_registry {
-    struct crdt_registry_config config; /* without zeroes */
-    unsigned places;                    /* config.slots, then config.rows_max to wait */
-    unsigned count;                     /* one more than the greatest slot that was ever in use */
+    struct crdt_registry_config config; /* with defaults in place of zeroes */
+    unsigned places;                    /* config.slots places of slots, then config.rows_max for
+                                         * waiting rows */
+    unsigned count;                     /* one more than the greatest slot ever used */
     uint32_t now, floor;                /* seconds */
     uint64_t version;
     uint64_t digest;
     struct crdt_registry_stats stats;
-    char no_name[CRDT_NAME_MAX]; /* the last of stats.no_names, */
+    char no_name[CRDT_NAME_MAX]; /* the last invalid name */
     uint16_t no_name_len;
-    uint64_t no_name_by;       /* and its sender */
+    uint64_t no_name_by;       /* the router that sent the last invalid name */
     struct hash_secret secret; /* a constant: all routers must compute the same keys */
     struct crdt_registry_lookup by_key, by_rkey;
     bool held[CRDT_REPLICAS_MAX];
     uint64_t news[(CRDT_REGISTRY_PLACES_MAX + 63) / 64];
     unsigned news_count;
     uint32_t rkey_before[CRDT_REPLICAS_MAX]; /* for BUG(SKIP_FENCE) */
-    /* By place; pages that no row needs are never touched. */
-    uint32_t rkey[CRDT_REGISTRY_PLACES_MAX]; /* of the row; 0: there is none */
+    /* The arrays below are indexed by place. Memory pages without rows are never touched. */
+    uint32_t rkey[CRDT_REGISTRY_PLACES_MAX]; /* 0: no row at this place */
     uint64_t hash[CRDT_REGISTRY_PLACES_MAX];
     struct crdt_replica row[CRDT_REGISTRY_PLACES_MAX];
 };
@@ -56,15 +57,15 @@ static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned
 
 /* --- registry_rank.c --- */
 
-/* The less, the better. */
+/* A row with a lower standing goes first. */
 enum crdt_standing {
     CRDT_STANDING_OWN, /* named by this router, or seen up lately */
     CRDT_STANDING_TOLD,
-    CRDT_STANDING_EXCESS, /* told by a router that told many that were not seen up */
-    CRDT_STANDING_DOWN,   /* tried, and nothing serves there */
+    CRDT_STANDING_EXCESS, /* beyond CRDT_TOLD_MAX names of one router */
+    CRDT_STANDING_DOWN,   /* this router tried it, and nothing answers there */
     CRDT_STANDING_REMOVED,
 };
-/* The place of a row in the order of those that have slots, and are kept. */
+/* A row's rank: smaller rows get slots first and are kept first. */
 struct crdt_registry_rank {
     enum crdt_standing standing;
     uint32_t born;
@@ -73,33 +74,33 @@ struct crdt_registry_rank {
 bool crdt_registry_is_smaller(struct crdt_registry_rank a, struct crdt_registry_rank b);
 struct crdt_registry_rank crdt_registry_rank_of(const struct crdt_registry *r,
                                                 const struct crdt_replica *row);
-/* This router saw it up lately. */
+/* True if this router saw the replica up within `ttl_s`. */
 bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row);
 
 /* --- registry.c --- */
 
-/* The row changed: its hash, the digest and the version follow. */
+/* Updates hash, digest and version after a change of the row. */
 void crdt_registry_rehash(struct crdt_registry *r, unsigned place);
-/* True if the data derived from the row is right. */
+/* True if the data derived from the row is correct. */
 bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 
 /* --- registry_places.c --- */
 
 /* The place of an rkey's row, or -1. */
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
-/* Both look-ups follow what happened to the rows. */
+/* Rebuilds both look-ups after changes of rows. */
 void crdt_registry_index(struct crdt_registry *r);
-/* Room for one more row of this rank: a slot if one is free and nobody waits, a place to wait, or
- * ERR_FULL. */
+/* Room for one more row of this rank: a slot if one is free and no row waits, otherwise a place to
+ * wait, or ERR_FULL. */
 MUST_USE int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank);
-/* A row stands there now. */
+/* Books a row that was written to `place`. */
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
 /* A row came, went, or changed its rank: decides again which rows are in use and which wait. */
 void crdt_registry_arrange(struct crdt_registry *r);
-/* The row that waits and is next to have a slot, and that which would give its own; or -1. */
+/* The waiting row that gets the next slot, and the row that would lose its slot to it; or -1. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);
 MUST_USE int crdt_registry_next_out(const struct crdt_registry *r);
-/* The row is gone; crdt_registry_index() has to follow. */
+/* Removes the row. The caller must call crdt_registry_index() afterwards. */
 void crdt_registry_remove(struct crdt_registry *r, unsigned place);
 
 #endif

@@ -11,8 +11,9 @@ enum { AWAKE_S = 2 }; /* longest time between two calls in a running router */
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* A quarter of the row's time to live, and up to an eighth more. The extra part differs by router,
- * so that the first one's news serves them all. */
+/* Age at which this router names a row again: a quarter of the row's time to live, and up to an
+ * eighth more. The extra part differs by router, so that the first router to repeat a name spares
+ * the others. */
 static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     uint32_t ttl = r->config.ttl_s;
@@ -29,9 +30,9 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
     return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
-/* True if this router names a replica again that operators added. A row that arrived just now, in
- * the last second of its life, also counts: it may come from a clock that is behind, and is
- * untried. */
+/* True if this router names a replica again that operators added. It also repeats a row that
+ * arrived just now and is about to expire: the row may come from a clock that is behind, and the
+ * replica is untried. */
 static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     bool untried = row->named < r->floor && r->now - row->heard_s <= r->config.ttl_s / 16;
@@ -44,8 +45,8 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     if (now <= r->now)
         return;
     /* An added replica that is forgotten elsewhere must not come back because this router slept. A
-     * router that is awake names it again in its last second, because the row may come from a clock
-     * that is behind. */
+     * router that is awake names such a row again in its last second, because the row may come from
+     * a clock that is behind. */
     uint32_t added_floor = now - r->now <= AWAKE_S ? r->floor : floor_at(r, now);
     r->now = now;
     r->floor = floor_at(r, now);
@@ -92,7 +93,7 @@ int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_
     r->now = c.now_s;
     r->floor = floor_at(r, c.now_s);
     r->stats.names_max = c.names_max;
-    hash_secret_from_seed(&r->secret, 0x67726170); /* any constant */
+    hash_secret_from_seed(&r->secret, 0x67726170); /* any constant, the same at all routers */
     *out = r;
     return 0;
 }

@@ -104,7 +104,7 @@ void crdt_registry_occupy(struct crdt_registry *r, unsigned place)
         r->count = place + 1;
 }
 
-/* Empties a place without its hash; the look-ups have to be filled anew. */
+/* Empties a place, but leaves its hash in the digest. The look-ups must be rebuilt afterwards. */
 static void vacate(struct crdt_registry *r, unsigned place)
 {
     --*counter_of(r, place);
@@ -137,7 +137,7 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
 
 /* --- the limit ------------------------------------------------------------------------------ */
 
-/* The smallest or the greatest of the rows from `begin` to `end`, or -1. */
+/* The place of the smallest or greatest row from `begin` to `end`, or -1. */
 static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, bool smallest)
 {
     int found = -1;
@@ -181,12 +181,12 @@ void crdt_registry_arrange(struct crdt_registry *r)
                                           crdt_registry_rank_of(r, &r->row[last])))
                 return;
             int place = free_place(r, slots, r->places);
-            CHECK(place >= 0); /* fewer rows are stored than there are places to wait */
+            CHECK(place >= 0); /* there are more places to wait than rows */
             move(r, (unsigned)last, (unsigned)place);
         } else {
             int slot = free_place(r, 0, slots);
             if (slot < 0)
-                return; /* the free slots are reserved */
+                return; /* all free slots are held */
             move(r, (unsigned)first, (unsigned)slot);
         }
         crdt_registry_index(r);

@@ -15,7 +15,7 @@ struct row {
     uint64_t seq;
     uint64_t hash;
     union crdt_report_value value;
-    struct later *later; /* NULL: none, as nearly always */
+    struct later *later; /* NULL: none, the usual case */
 };
 
 struct later {
@@ -37,7 +37,7 @@ struct crdt_reports {
     uint64_t self, load_version, version;
     unsigned routers_max; /* including this one */
     unsigned count;
-    /* By router, this one included; then `count` free ones, so that none lacks memory. */
+    /* In the order of router ids, this router included; free ones are allocated in advance. */
     struct reporter **reporter, *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
@@ -52,7 +52,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A copy within bounds and with zero padding: two are equal exactly if their bytes are. */
+/* A copy within bounds and with zero padding: two copies are equal exactly if their bytes are. */
 static union crdt_report_value clean(enum crdt_report_kind kind, const union crdt_report_value *in)
 {
     union crdt_report_value out;
@@ -178,7 +178,7 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
-/* Without memory for them the row lacks these fields until its author reports again. */
+/* Without memory the row lacks these fields until its author reports again. */
 static void put_later(struct row *row, struct slice later)
 {
     if (later.len == 0) {
@@ -290,7 +290,7 @@ void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own)
     if (own->slot < p->rows)
         known = p->row[own->slot][own->kind].value;
     bool present = own->slot < p->rows && p->row[own->slot][own->kind].present;
-    /* A row that was never set counts as zero load everywhere, so zero need not be sent. */
+    /* All routers count a missing load as zero, so a first zero need not be sent. */
     if ((present || own->kind == CRDT_REPORT_LOAD) && same(&known, &value))
         return;
     if (make_room(p, own->slot) != 0)
@@ -354,7 +354,7 @@ void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *fr
     }
 }
 
-/* Another router has a row that this router forgot in this life: its next report must be later. */
+/* Another router has a row that this router forgot in this life: a zero row replaces it. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
     bool present = in->slot < own->rows && own->row[in->slot][in->kind].present;
@@ -386,7 +386,7 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
         return;
     struct reporter *p = find(r, router);
     if (p == NULL && r->count < r->routers_max)
-        p = add(r, router); /* membership refuses more, and must not announce them */
+        p = add(r, router); /* membership admits no more than routers_max */
     if (p == NULL || epoch <= p->epoch)
         return;
     if (!BUG(EPOCH_IGNORED))
@@ -395,7 +395,7 @@ void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch
     for (unsigned kind = 0; kind < CRDT_REPORTS; kind++)
         for (unsigned slot = 0; slot < p->rows; slot++)
             if (p->row[slot][kind].present)
-                rehash(r, p, kind, slot); /* only under the bug */
+                rehash(r, p, kind, slot); /* only while BUG(EPOCH_IGNORED) is active */
 }
 
 void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router)

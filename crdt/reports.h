@@ -19,14 +19,14 @@
 
 struct crdt_reports;
 
-/* Sum over all other routers that are alive. */
+/* The replica's load from all other live routers. */
 void crdt_reports_load_sum(const struct crdt_reports *r, unsigned slot, struct crdt_load *out);
-/* Prefill tokens that have left the others' gauges since the start, as seen here. What came and
- * went between two reports of a router is not counted. Only differences mean something, modulo
- * 2^64. */
+/* Prefill tokens by which other routers' gauges have dropped since the start, modulo 2^64: only
+ * differences have a meaning. Tokens that came and went between two reports of a router are not
+ * counted. */
 uint64_t crdt_reports_prefilled(const struct crdt_reports *r, unsigned slot);
-/* Walks the rows of one slot, own and others', by router: NULL is what a router does not report.
- * Return false to stop. */
+/* Calls `visit` with each router's reports about one slot, this router's included, in the order of
+ * router ids. NULL: the router has no such report. `visit` returns false to stop. */
 void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                        bool (*visit)(void *context, uint64_t router, const struct crdt_load *load,
                                      const struct crdt_sight *sight,
@@ -34,7 +34,8 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                        void *context);
 /* True if the router is alive, so that its reports count. */
 bool crdt_reports_knows(const struct crdt_reports *r, uint64_t router);
-/* Moves with every change of a load, or of anything else: for pollers. */
+/* Numbers for pollers: the first changes with every change of a load, the second with any other
+ * change. */
 uint64_t crdt_reports_load_version(const struct crdt_reports *r);
 uint64_t crdt_reports_version(const struct crdt_reports *r);
 
@@ -50,55 +51,56 @@ struct crdt_report {
     struct slice later; /* borrowed: fields of a later version */
 };
 
-/* `registry` is borrowed until crdt_reports_destroy(): hashes are of its keys, since slots differ
- * between routers. At most `routers_max` routers, this one too. ERR_NOMEM. */
+/* `registry` is borrowed until crdt_reports_destroy(): hashes use its keys, because slots differ
+ * between routers. At most `routers_max` routers report, this one included. ERR_NOMEM. */
 MUST_USE int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                                  uint64_t self, unsigned routers_max);
 void crdt_reports_destroy(struct crdt_reports *r);
 void crdt_reports_check(const struct crdt_reports *r);
 
-/* The own life, and others'. See crdt_state_epoch(), _router(), _router_gone(). */
+/* This router's epoch, and other routers'. See crdt_state_epoch(), _router(), _router_gone(). */
 void crdt_reports_epoch(struct crdt_reports *r, uint64_t epoch);
 void crdt_reports_router(struct crdt_reports *r, uint64_t router, uint64_t epoch);
 void crdt_reports_router_gone(struct crdt_reports *r, uint64_t router);
 
-/* All own rows of `from`, which wait to be sent. `r` is new, with the same registry. */
+/* Copies all own rows of `from`, and queues them to be sent. `r` is new, with the same registry. */
 void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *from);
 
-/* The slot's name is forgotten: nobody reports anything of it. */
+/* Drops all reports about a slot whose name was forgotten. */
 void crdt_reports_forget(struct crdt_reports *r, unsigned slot);
 
-/* Sets an own row (router, epoch and number are filled in). A changed row waits to be sent. */
+/* Sets an own row (router, epoch and number are filled in). A changed row is queued to be sent. */
 void crdt_reports_set(struct crdt_reports *r, const struct crdt_report *own);
-/* The next own row of that kind that waits, from `slot` on, or -1. */
+/* The slot of the next own row of that kind that waits to be sent, from `slot` on, or -1. */
 MUST_USE int crdt_reports_waiting(const struct crdt_reports *r, enum crdt_report_kind kind,
                                   unsigned slot);
 bool crdt_reports_any_waiting(const struct crdt_reports *r);
 void crdt_reports_own(const struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                       struct crdt_report *out);
-/* The row is sent, in the delta of this number. */
+/* The row was sent in delta number `seq`. */
 void crdt_reports_heard(struct crdt_reports *r, enum crdt_report_kind kind, unsigned slot,
                         uint64_t seq);
 
-/* Joins another router's row: 1 news, 0 known, ERR_NOT_FOUND: the router is not alive in this life
- * (or is this router: its own rows count), ERR_STALE: an earlier life, ERR_NOMEM. Others may still
- * have this router's row of a name that was forgotten here. The own zero row then waits to be sent
- * and replaces that one. */
+/* Joins another router's row. 1: news; 0: known; ERR_NOT_FOUND: the router is not alive with this
+ * epoch, or is this router itself; ERR_STALE: an earlier epoch; ERR_NOMEM. A peer may still have
+ * this router's row about a name that was forgotten here. A zero row is then queued to replace
+ * it. */
 MUST_USE int crdt_reports_join(struct crdt_reports *r, const struct crdt_report *in);
 
-/* The routers of which there are reports, this one included, in the order of their ids. */
+/* The digests of each router's reports, this one's included, in the order of router ids. */
 struct crdt_reporter_digest {
     uint64_t router;
     uint64_t epoch;
-    uint64_t loads;  /* sum of the hashes of the rows */
-    uint64_t others; /* the same of all other kinds: changes rarely */
+    uint64_t loads;  /* sum of the hashes of its loads */
+    uint64_t others; /* sum of the hashes of its other reports, which rarely change */
 };
 bool crdt_reports_is_self(const struct crdt_reports *r, uint64_t router);
 unsigned crdt_reports_routers(const struct crdt_reports *r);
 struct crdt_reporter_digest crdt_reports_router_at(const struct crdt_reports *r, unsigned index);
-/* Over all routers. */
+/* The sums of these digests over all routers. */
 void crdt_reports_digest(const struct crdt_reports *r, uint64_t *loads, uint64_t *others);
-/* One row of the router at `index`; false: there is none, or it waits and has no number yet. */
+/* One row of the router at `index`; false: there is none, or it waits to be sent and has no number
+ * yet. */
 bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_report_kind kind,
                       unsigned slot, struct crdt_report *out);
 

@@ -15,7 +15,7 @@ static uint8_t code_of(uint64_t point)
     return (uint8_t)(point >> 48);
 }
 
-/* The longest piece at the front of the points. */
+/* The longest piece that describes the codes of the first points. */
 static struct piece next_piece(const uint64_t *points, unsigned count)
 {
     const uint8_t code = code_of(points[0]);
@@ -30,7 +30,7 @@ static struct piece next_piece(const uint64_t *points, unsigned count)
         end++;
     if (end - first < same)
         return (struct piece){.start = CHECKPOINT_MAX + code, .length = same};
-    /* Places the change of code as the ordinals have it. */
+    /* Chooses ordinals so that the code changes where the points' code does. */
     unsigned start = end - same;
     unsigned length = same;
     while (length < count && start + length < CHECKPOINT_MAX &&
@@ -87,7 +87,7 @@ unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generatio
         bytes = HEAD_BYTES + wire_written(&p) + (size_t)count * ID_BYTES;
         if (wire_varint_bytes(bytes) + bytes <= room)
             break;
-        /* Each point less saves at least its id. */
+        /* Each point left out saves at least the bytes of its id. */
         count -= (unsigned)((wire_varint_bytes(bytes) + bytes - room - 1) / ID_BYTES / 2);
     }
     const uint8_t *start = w->at;

@@ -1,9 +1,9 @@
 /* A run: observations of one cache in one generation, as they are queued, sent and received.
  *
  * On the wire: the length of what follows, rkey 4, generation 4, the weight codes in *pieces*, then
- * 6 bytes an id. The pieces end where the ids of all their codes fill the rest. Codes cost next to
- * nothing: a decision on a prompt yields neighbouring checkpoints, and the code of a checkpoint
- * follows from its ordinal (base/checkpoint.h). A piece is (start, length):
+ * 6 bytes an id. The pieces end where the remaining bytes are exactly the ids for all codes so far.
+ * Codes cost next to nothing: a decision on a prompt yields neighbouring checkpoints, and the code
+ * of a checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
  *
  *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
  *   otherwise                  `length` times the code start - CHECKPOINT_MAX
@@ -21,10 +21,10 @@
 #include "crdt/limits.h"
 
 enum {
-    CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run of one piece, but for its ids */
+    CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run with one piece, without its ids */
 };
 
-/* An observation in one word: the id, and its code above bit 48. */
+/* An observation in one word: the id in the low 48 bits, the weight code above. */
 static inline uint64_t crdt_point(uint64_t id, uint8_t code)
 {
     return (id & 0xffffffffffff) | (uint64_t)code << 48;
@@ -38,11 +38,12 @@ struct crdt_run {
     struct slice ids;
 };
 
-/* Writes its length and as many of the points as fit and are allowed in a run; returns how many, 0
- * if none. */
+/* Writes a run with its length, of as many points as fit and a run may have. Returns their number,
+ * 0 if none fits. */
 unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                         const uint64_t *points, unsigned count);
-/* Reads all that is left, its length taken off, and checks it; malformed makes `r` bad. */
+/* Reads and checks a run that fills the rest of `r`, after the length. Sets r->bad if it is
+ * malformed. */
 void crdt_run_read(struct wire_reader *r, struct crdt_run *out);
 /* Unpacks `count` ids and codes. */
 void crdt_run_unpack(const struct crdt_run *run, uint64_t ids[CRDT_RUN_MAX],

@@ -85,7 +85,8 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
 
 /* --- which ---------------------------------------------------------------------------------- */
 
-/* Cells that may contain a single symbol. Taking a symbol out can make two others such. */
+/* Cells that may contain a single symbol. Taking a symbol out can leave a single symbol in two
+ * other cells. */
 struct peeling {
     struct crdt_cell *cells;
     uint32_t width;
@@ -130,7 +131,8 @@ int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symb
     uint32_t total = CRDT_SKETCH_ROWS * width;
     struct crdt_mark mark;
     if (max > total)
-        max = total; /* no more can ever be decoded; forged cells would go on for ever */
+        max = total; /* there cannot be more symbols than cells; with forged cells decoding might
+                      * never end */
     for (uint32_t i = 0; i < total; i++) {
         if (is_pure(&p, i, &mark))
             p.stack[p.length++] = (uint16_t)i;

@@ -6,9 +6,9 @@
  * that of their union. XORing neighbouring cells gives the sketch of a smaller table, so a peer
  * sends as few cells as the estimated difference needs.
  *
- * A cell holds no count: a cell is pure if its check fits its symbol and the symbol's place is
- * there. A symbol that the own index has is missing at the peer; any other is missing here. Sizes,
- * load limits and the measured failure rates are in docs/adr/0007.
+ * A cell holds no count: a cell is pure if its check matches its symbol and the symbol belongs into
+ * that cell. A decoded symbol that this router's index has is missing at the peer. Any other is
+ * missing here. Sizes, load limits and the measured failure rates are in docs/adr/0007.
  *
  * The estimate is a tug-of-war sketch (Alon, Matias, Szegedy, 1996): each symbol adds +1 or -1 to
  * one of CRDT_ESTIMATE_COUNTERS counters; the sum of the squared differences of two routers'
@@ -27,7 +27,7 @@ enum {
     CRDT_SKETCH_ROWS = 3,
     CRDT_SKETCH_CELLS = 1920,     /* per row; 2^7 * 3 * 5: folds to each of its divisors */
     CRDT_ESTIMATE_COUNTERS = 512, /* bytes */
-    CRDT_CELL_BYTES = 14,         /* on the wire: 12 of the symbol, 2 of the check */
+    CRDT_CELL_BYTES = 14,         /* on the wire: 12 bytes of symbol, 2 bytes of check */
 };
 
 /* 96 bits: id48 | rkey31 | generation12 | code5. */
@@ -51,23 +51,24 @@ struct crdt_sketch {
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
 };
 
-/* Adds or takes out: the same operation on the cells; `sign` is +1 or -1. */
+/* Adds a symbol (`sign` +1) or takes it out (-1). On the cells both are the same operation. */
 void crdt_sketch_flip(struct crdt_sketch *s, const struct crdt_symbol *symbol, int sign);
 /* The hash that digests sum up, of the whole symbol. */
 uint64_t crdt_symbol_hash(const struct crdt_symbol *symbol);
-/* The sketch of both sets together; between two routers, of what differs (but for the counters,
- * which crdt_sketch_estimate() compares). */
+/* Adds another sketch. Of two disjoint sets the result is the union's sketch, of two routers' sets
+ * that of the difference. The counters of a difference are compared by crdt_sketch_estimate()
+ * instead. */
 void crdt_sketch_add(struct crdt_sketch *s, const struct crdt_sketch *other);
 void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint32_t count);
 
 /* Estimated number of differing symbols, from both routers' counters. */
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
-/* Cells per row that such a difference needs, a divisor of CRDT_SKETCH_CELLS; 0: too many. One
- * decode of a hundred fails (docs/adr/0007), more where the estimate was too low: then take twice
- * the width. */
+/* Cells per row that this number of differences needs, a divisor of CRDT_SKETCH_CELLS; 0: too many
+ * differences. One decode in a hundred fails (docs/adr/0007), more if the estimate was too low.
+ * Then double the width. */
 uint32_t crdt_sketch_width(uint64_t differences);
-/* A width that a peer may name: a divisor, not 0. */
+/* True if a peer may ask for this width: a divisor of CRDT_SKETCH_CELLS. */
 static inline bool crdt_sketch_width_is_valid(uint32_t width)
 {
     return width > 0 && width <= CRDT_SKETCH_CELLS && CRDT_SKETCH_CELLS % width == 0;
@@ -75,9 +76,10 @@ static inline bool crdt_sketch_width_is_valid(uint32_t width)
 /* out[CRDT_SKETCH_ROWS * width], row by row. */
 void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
 
-/* Takes the differences out of folded cells (the XOR of two routers'), which are used up. Returns
- * how many symbols were written, or ERR_LIMIT if they do not come apart or are more than `max`.
- * Cells may come from anywhere: forged ones end in ERR_LIMIT or in symbols that nobody holds. */
+/* Takes the differences out of folded cells (the XOR of two routers'), which it destroys. Returns
+ * the number of symbols written, or ERR_LIMIT if the cells cannot be decoded or have more than
+ * `max` symbols. Cells may come from anywhere: forged ones end in ERR_LIMIT or in symbols that
+ * nobody holds. */
 MUST_USE int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
                                 uint32_t max);
 

@@ -6,9 +6,9 @@
 
 /* Everything about a symbol: made once for all cells and the digest. */
 struct crdt_mark {
-    struct crdt_cell cell; /* as if alone in it */
-    uint64_t hash;         /* for the digest; its bits are also check, counter and sign */
-    uint64_t places;       /* three times 21 bits */
+    struct crdt_cell cell; /* the symbol's bits and check, as in a cell of its own */
+    uint64_t hash;         /* used in the digest; check, counter and sign are parts of it */
+    uint64_t places;       /* place in each of three rows, 21 bits each */
 };
 
 /* Two rounds of 64 x 64 -> 128 bits, folded (as in wyhash). The ids are keyed hashes already:
@@ -46,7 +46,8 @@ static inline struct crdt_symbol crdt_cell_symbol(const struct crdt_cell *cell)
                                 .code = (uint8_t)(high >> 27)};
 }
 
-/* The cell of a row. Scaled, not taken modulo: when f neighbours are folded, it is this / f. */
+/* The symbol's cell in a row. The place is scaled, not taken modulo, so when f neighbouring cells
+ * are folded into one, the symbol's cell is this / f. */
 static inline uint32_t crdt_mark_place(const struct crdt_mark *mark, unsigned part)
 {
     return (uint32_t)((mark->places >> 21 * part & 0x1fffff) * CRDT_SKETCH_CELLS >> 21);

@@ -9,10 +9,10 @@
 
 enum {
     CHUNK_TARGET = 20480,
-    ENTRY_BYTES = 10,      /* of a single entry, at most */
-    HOLDER_BYTES = 3,      /* of an entry that shares its id */
+    ENTRY_BYTES = 10,      /* bytes of a single entry, at most */
+    HOLDER_BYTES = 3,      /* bytes of an entry in a set, which shares its id */
     BUCKETS_MAX = 1 << 16, /* index buckets scanned for one chunk: less than a millisecond */
-    BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* if all are full sets */
+    BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* most entries in a bucket: seven full sets */
     ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + BUCKET_ENTRIES_MAX + 1,
 };
 _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX * 4 + 128 <=
@@ -58,7 +58,8 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
     g->count = 0;
     g->bytes = 0;
     struct crdt_index_cursor cursor = c->cursor;
-    bool more = c->from <= crdt_index_now(s->index) + 1; /* otherwise the index has no part in it */
+    bool more = c->from <= crdt_index_now(s->index) + 1; /* false: the snapshot has no part of the
+                                                          * index */
     for (unsigned i = 0; more && i < BUCKETS_MAX && g->bytes < CHUNK_TARGET; i++)
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;

@@ -3,8 +3,8 @@
  * An index keeps ttl + 2 generations. A span is ttl / 32 of them (rounded up), so at most 34 spans
  * are alive. When a span expires its sketch is cleared. The sketch of a span is the XOR of the
  * symbols of all entries that are physically in memory with a generation of that span, dead ones
- * included. An entry goes out of it when its memory is used for something else, under the rkey that
- * its cache had. So the rkeys of retired incarnations are kept here, too.
+ * included. An entry leaves the sketch when its memory is reused, and must leave under the rkey
+ * that its cache had. So the rkeys of retired incarnations are kept here, too.
  */
 #ifndef CRDT_SPANS_H
 #define CRDT_SPANS_H
@@ -18,26 +18,26 @@
 #include "crdt/window.h"
 
 enum {
-    CRDT_SPANS = 32,   /* per TTL */
+    CRDT_SPANS = 32,   /* spans in a TTL, at most */
     CRDT_PENDING = 16, /* flips that wait for their cells */
 };
 
 struct crdt_pending {
-    struct crdt_sketch *sketch; /* NULL: none */
+    struct crdt_sketch *sketch; /* NULL: no flip waits here */
     struct crdt_mark mark;
     int sign;
 };
 
 struct crdt_spans {
     const struct crdt_window *window;
-    struct crdt_sketch *ring; /* NULL: not kept at all */
+    struct crdt_sketch *ring; /* NULL: no sketches are kept */
     uint32_t *rkey;           /* [replica][8], by incarnation */
     uint32_t length;          /* generations of a span */
-    uint32_t count;           /* of the ring */
+    uint32_t count;           /* sketches in the ring */
     uint32_t first;           /* the first span with a generation not below the floor */
     uint32_t replicas;
     struct crdt_pending pending[CRDT_PENDING];
-    unsigned next; /* of `pending` */
+    unsigned next; /* place in `pending` to use next */
     bool dirty[CRDT_SPANS + 2];
     bool used[CRDT_WINDOW_REPLICAS]; /* the present incarnation has had an entry */
 };
@@ -48,11 +48,11 @@ MUST_USE int crdt_spans_init(struct crdt_spans *s, const struct crdt_window *win
                              uint32_t replicas, uint32_t ttl);
 void crdt_spans_free(struct crdt_spans *s);
 
-/* All flips that wait take place. */
+/* Applies all flips that wait. */
 void crdt_spans_settle(struct crdt_spans *s);
 /* The floor has risen: settles and clears the spans below it. */
 void crdt_spans_floor(struct crdt_spans *s, uint32_t floor);
-/* The sum of the spans from that of `from` on. */
+/* The sum of the sketches from the span of generation `from` on. */
 void crdt_spans_sum(const struct crdt_spans *s, uint32_t from, struct crdt_sketch *out);
 void crdt_spans_estimate(const struct crdt_spans *s, uint32_t from,
                          uint8_t out[CRDT_ESTIMATE_COUNTERS]);
@@ -63,7 +63,7 @@ static inline uint32_t crdt_spans_rkey(const struct crdt_spans *s, unsigned repl
     return s->rkey[replica * (CRDT_INCARNATIONS + 1) + incarnation];
 }
 
-/* The replica has a new incarnation, or its first: `rkey` names its cache. */
+/* Records that `rkey` names the cache of the replica's new incarnation. */
 static inline void crdt_spans_name(struct crdt_spans *s, unsigned replica, uint32_t rkey)
 {
     s->rkey[replica * (CRDT_INCARNATIONS + 1) + (s->window->incarnation[replica] >> 12)] = rkey;
@@ -83,7 +83,7 @@ static inline struct crdt_mark crdt_spans_mark(const struct crdt_spans *s, uint6
     return crdt_symbol_mark(&symbol);
 }
 
-/* True if its span is alive. */
+/* True if the generation's span is alive. */
 static inline bool crdt_spans_alive(const struct crdt_spans *s, uint32_t generation)
 {
     return generation / s->length >= s->first;
@@ -96,8 +96,8 @@ static inline void crdt_pending_settle(struct crdt_pending *p)
     p->sketch = NULL;
 }
 
-/* The sketches together are larger than a core's cache. So the cells are prefetched, and changed 16
- * flips later. crdt_spans_settle() must follow before a sketch is read. */
+/* The sketches together are larger than a core's cache. So a flip prefetches its cells and is
+ * applied CRDT_PENDING flips later. crdt_spans_settle() must follow before a sketch is read. */
 static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
                                    const struct crdt_mark *mark, int sign)
 {

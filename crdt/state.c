@@ -131,7 +131,7 @@ void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generat
                                                               .slot = (uint16_t)slot});
 }
 
-/* True if earlier observations are of another cache. */
+/* True if observations from before the start time was known belong to another cache. */
 static bool is_lost(const struct crdt_replica *row)
 {
     return row == NULL || row->incarnation.started == 0 || row->incarnation.raises > 0;
@@ -231,7 +231,8 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
     if (place < 0)
         return slot;
     if (crdt_registry_row(s->registry, (unsigned)place).wish != CRDT_WISH_ADDED)
-        /* The replica is to be used. A drain by another router meanwhile stays. */
+        /* Adding a replica ends its drain. If the replica was already added, a drain by another
+         * router stays. */
         (void)crdt_registry_drain(s->registry, (unsigned)place, false);
     if (crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
         tell_row(s, name);
@@ -286,15 +287,15 @@ void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
     crdt_reports_copy_own(s->reports, from->reports);
 }
 
-/* The generation of an observation with a changed time: at least that of its replica's name. Others
- * skip older observations, and would differ from this router until those expire. */
+/* The generation of an observation whose time was changed: not before its replica's name. Other
+ * routers skip older observations, so they would differ from this one until those expire. */
 static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)
 {
     uint32_t oldest = crdt_state_oldest(s, slot);
     return generation < oldest ? oldest : generation;
 }
 
-/* Moves observations to another state, with a time that is `back` generations earlier. */
+/* Moves observations to another state, whose time is `back` generations earlier. */
 struct setting_back {
     struct crdt_state *to;
     uint32_t back;

@@ -8,11 +8,12 @@
 #include "crdt/state.h"
 #include "crdt/tidings.h"
 
-/* The sketch of a cut, which takes a walk over the index: one does for all that is asked of it. */
+/* The sketch of a cut. Making one takes a walk over the index, so it is kept and serves all
+ * requests. */
 struct crdt_cut {
-    bool spent; /* no walk until crdt_state_cut_renew() */
+    bool spent; /* true: no further walk until crdt_state_cut_renew() */
     uint32_t from;
-    struct crdt_sketch *sketch; /* of what begins there; NULL: none */
+    struct crdt_sketch *sketch; /* sketch of the cut that begins at `from`; NULL: none */
 };
 
 struct crdt_state {
@@ -22,33 +23,36 @@ struct crdt_state {
     struct crdt_poison poison;
     bool replicated;
     uint32_t generation_ms;
-    uint64_t cluster_ms; /* of crdt_state_clock() */
+    uint64_t cluster_ms; /* as last given to crdt_state_clock() */
     struct crdt_outbox outbox;
     struct crdt_tidings tidings;
     crdt_tiding_fn tiding; /* receives other routers' tidings, or NULL */
     void *tiding_context;
     struct crdt_early early;
-    bool early_due;                         /* crdt_state_observe_again() */
-    struct crdt_cut cut;                    /* of reconcile.c */
-    uint64_t registry_followed;             /* version of it */
-    uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* to the index, by slot */
-    uint64_t key_known[CRDT_REPLICAS_MAX];  /* to the reports, by slot */
-    unsigned reports_from; /* slot of a report that did not fit the last message: it goes first */
+    bool early_due;                         /* crdt_state_observe_again() has something to do */
+    struct crdt_cut cut;                    /* used by reconcile.c */
+    uint64_t registry_followed;             /* the registry's version when the state last followed
+                                             * it */
+    uint32_t rkey_known[CRDT_REPLICAS_MAX]; /* rkeys as the index knows them, by slot */
+    uint64_t key_known[CRDT_REPLICAS_MAX];  /* names' keys as the reports know them, by slot */
+    unsigned reports_from; /* slot of the first report that did not fit the last message: the next
+                            * message begins there */
     struct crdt_state_stats stats;
 };
 
-/* The registry may have changed: new caches become known to the index, and what hangs on slots of
- * forgotten names goes. */
+/* The registry may have changed: passes new caches to the index, and drops the data under slots of
+ * forgotten names. */
 void crdt_state_follow_registry(struct crdt_state *s);
 
-/* The point is news of this router's own. */
+/* Queues a point that this router observed and that was news. */
 void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generation,
                            uint64_t point);
 
-/* Observations of an older generation are of an earlier life of the slot's name. */
+/* The oldest generation that counts for a slot: older observations belong to an earlier use of its
+ * name. */
 uint32_t crdt_state_oldest(const struct crdt_state *s, unsigned slot);
 
-/* Joins checked records. `origin` is that of a delta, NULL for a dump. Returns how many
+/* Joins checked records. `origin`: the delta's origin, or NULL for a dump. Returns how many
  * observations were news. */
 uint64_t crdt_state_join(struct crdt_state *s, const struct crdt_origin *origin,
                          struct slice records);

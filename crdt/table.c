@@ -56,7 +56,7 @@ static uint32_t first_of(const struct crdt_table *t, uint32_t bucket, uint64_t e
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry)
 {
     uint64_t first = first_of(t, bucket, entry);
-    /* The greatest h with (h * buckets >> 16) <= first. */
+    /* The greatest `high` with (h * buckets >> 16) <= first. */
     uint64_t high = (((first + 1) << 16) - 1) / t->buckets;
     return high << 32 | entry >> 32;
 }
@@ -86,7 +86,8 @@ void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot)
     b->slot[slot] = 0;
 }
 
-/* A free slot of the bucket, if necessary by dropping a dead entry; -1 if all seven are alive. */
+/* Returns a free slot of the bucket, if necessary after dropping a dead entry; -1 if all seven are
+ * alive. */
 static int free_slot(struct crdt_table *t, uint32_t bucket, struct crdt_taken *taken)
 {
     const struct crdt_bucket *b = &t->bucket[bucket];
@@ -132,7 +133,7 @@ static void move(struct crdt_table *t, uint32_t from, unsigned slot, uint32_t to
     crdt_table_note_move(t, to);
 }
 
-/* One step of the search: this bucket is the other one of an entry of the parent step. */
+/* One step of the search: `bucket` is the other bucket of an entry in the parent step's bucket. */
 struct step {
     uint32_t bucket;
     uint16_t parent;
@@ -141,8 +142,9 @@ struct step {
 
 /* Searches breadth first from the two buckets of an id to the nearest bucket with room, then moves
  * the entries on the path. A shortest path meets no bucket twice, so the moves do not disturb one
- * another. Sets stay: they may have dead stamps, which must not slip behind the sweeper's hand.
- * Returns the bucket of the two that has room now, and its slot; false if none was found. */
+ * another. Entries of sets do not move: a set may have dead stamps, which must not slip behind the
+ * sweeper's hand. Gives the bucket of the two that has room now, and the free slot; false: no room
+ * was found. */
 static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot,
                    struct crdt_taken *taken)
 {

@@ -6,16 +6,16 @@
  *
  * The id (48 bits) is not stored: its upper 16 bits and the tag choose the first bucket, so the
  * bucket and the tag give the id back. The second bucket is `mirror(tag) - first` modulo the number
- * of buckets, which is its own inverse: an entry can move without anybody knowing its id. The
- * lowest bit says that it lies in its second bucket.
+ * of buckets, which is its own inverse, so an entry can move without its id. The lowest bit says
+ * that the entry is in its second bucket.
  *
  * A stamp with all ones in its incarnation bits names a set of holders (crdt/holders.h) by its
  * other 22 bits.
  *
- * Each bucket counts the entries that had to go to their second bucket (overflow), so most misses
- * look at one cache line only. An insert that finds both buckets full searches breadth first for
- * the nearest room and moves the few entries on the way there (cuckoo hashing; Li et al.,
- * "Algorithmic Improvements for Fast Concurrent Cuckoo Hashing", 2014, section 4.3.2).
+ * Each bucket counts the entries that had to go to their second bucket (`overflow`). If there are
+ * none, a look-up reads one cache line only. An insert that finds both buckets full searches
+ * breadth first for the nearest room and moves the few entries on the way there (cuckoo hashing; Li
+ * et al., "Algorithmic Improvements for Fast Concurrent Cuckoo Hashing", 2014, section 4.3.2).
  *
  * Dead entries (crdt/window.h) count as room.
  */
@@ -47,15 +47,16 @@ struct crdt_table {
     uint32_t buckets;
     uint64_t used;   /* entries, alive or dead, sets included */
     uint64_t sets;   /* entries that name a set */
-    uint64_t single; /* entries that do not, with a generation not below the floor */
+    uint64_t single; /* entries that name no set, with a generation not below the floor */
     uint64_t reclaimed;
-    /* Entries without a set, alive or dead, by generation modulo 4,096: what a rising floor takes
-     * off `single`. */
+    /* Entries that name no set, alive or dead, by generation modulo 4,096. When the floor rises
+     * past a generation, its count is subtracted from `single`. */
     uint32_t by_generation[CRDT_GENERATIONS];
-    /* The buckets to which entries moved last, a ring: a walk of the table may have passed them. */
+    /* A ring of the buckets to which entries moved last. A walk that has passed such a bucket must
+     * visit it again. */
     uint32_t *moved;
     uint32_t moved_mask;
-    uint64_t moves; /* ever */
+    uint64_t moves; /* moves since the start */
 };
 
 /* A dead entry that lost its slot to an insert. */
@@ -69,15 +70,15 @@ struct crdt_taken {
 struct crdt_place {
     uint32_t tag;
     uint32_t first;
-    uint32_t second; /* the same as `first` for a few ids */
+    uint32_t second; /* for a few ids the same as `first` */
 };
 
 MUST_USE int crdt_table_init(struct crdt_table *t, const struct crdt_window *window,
                              uint64_t bytes_max);
 void crdt_table_free(struct crdt_table *t);
-/* Keeps the last `count` moves, a power of two. */
+/* Makes the table remember the last `count` moves, a power of two. */
 MUST_USE int crdt_table_remember(struct crdt_table *t, uint32_t count);
-/* The table's own invariants; `span` is the greatest age that a stamp may have. */
+/* Checks the table's own invariants. `span`: no stamp's age is greater. */
 void crdt_table_check(const struct crdt_table *t, const uint16_t *retired, uint32_t span);
 
 /* --- entries -------------------------------------------------------------------------------- */
@@ -128,7 +129,7 @@ static inline bool crdt_entry_is_dead(const struct crdt_window *w, uint64_t entr
     return !crdt_entry_is_set(entry) && !crdt_stamp_alive(w, crdt_entry_stamp(entry));
 }
 
-/* Slots of the bucket that hold an entry of this tag and code, alive or dead, as bits. */
+/* The bucket's slots that hold an entry with this tag and code, alive or dead, as bits. */
 static inline unsigned crdt_bucket_find(const struct crdt_bucket *b, uint32_t tag, uint8_t code,
                                         unsigned second)
 {
@@ -152,7 +153,8 @@ static inline struct crdt_place crdt_table_place(const struct crdt_table *t, uin
     uint64_t high = id >> 32 & 0xffff;
     uint32_t tag = (uint32_t)id;
     uint64_t mix = hash_mix(tag);
-    /* The buckets are cut into 65,536 ranges by the upper bits; the tag chooses within one. */
+    /* The id's upper 16 bits choose one of 65,536 ranges of buckets, the tag a bucket in that
+     * range. */
     uint32_t start = (uint32_t)(high * t->buckets >> 16);
     uint32_t width = (uint32_t)((high + 1) * t->buckets >> 16) - start;
     uint32_t first = start + (uint32_t)((uint64_t)(uint32_t)mix * width >> 32);
@@ -166,15 +168,15 @@ static inline void crdt_table_prefetch(const struct crdt_table *t, struct crdt_p
     __builtin_prefetch(&t->bucket[place.first]);
 }
 
-/* To be called when the first bucket has arrived. */
+/* To be called when the first bucket is in the processor's cache. */
 static inline void crdt_table_prefetch_second(const struct crdt_table *t, struct crdt_place place)
 {
     if (t->bucket[place.first].overflow > 0)
         __builtin_prefetch(&t->bucket[place.second]);
 }
 
-/* The id of an entry in a bucket. Exact if there are CRDT_EXACT_BUCKETS; with fewer, one id stands
- * for all that share bucket and tag. */
+/* The id of an entry in a bucket. Exact if the table has CRDT_EXACT_BUCKETS or more. With fewer,
+ * all ids that share bucket and tag give the same one. */
 enum { CRDT_EXACT_BUCKETS = 65536 };
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry);
 /* The id that crdt_table_id() will give for an entry of `id` at its place. */
@@ -188,19 +190,19 @@ static inline uint64_t crdt_table_id_at(const struct crdt_table *t, struct crdt_
 
 /* --- changing ------------------------------------------------------------------------------- */
 
-/* Inserts (without looking for an equal one). `entry` comes without CRDT_ENTRY_SECOND. Returns the
- * new entry, valid until the next change, or NULL if there is no room. In either case *taken is the
- * dead entry that lost its slot, if any. */
+/* Inserts an entry, without looking for an equal one. `entry` comes without CRDT_ENTRY_SECOND.
+ * Returns the new entry, valid until the next change, or NULL if there is no room. In either case
+ * *taken is the dead entry that lost its slot, if any. */
 uint64_t *crdt_table_insert(struct crdt_table *t, struct crdt_place place, uint64_t entry,
                             struct crdt_taken *taken);
-/* An entry came to this bucket that was elsewhere before. */
+/* Notes that an entry moved to this bucket. */
 void crdt_table_note_move(struct crdt_table *t, uint32_t bucket);
-/* How many entries could be inserted there without moving others. */
+/* Number of entries that could be inserted at `place` without moving others. */
 unsigned crdt_table_room(const struct crdt_table *t, struct crdt_place place);
 void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot);
 /* Gives an entry without a set another generation. */
 void crdt_table_restamp(struct crdt_table *t, uint64_t *entry, uint32_t generation);
-/* The floor is about to rise above this generation. */
+/* Updates `single`: the floor is about to rise above this generation. */
 void crdt_table_drop_generation(struct crdt_table *t, uint32_t generation);
 
 #endif

@@ -1,8 +1,8 @@
-/* Tidings that wait to be sent: what routers tell each other and do not keep. A bounded ring of
- * bytes; when it is full the oldest are dropped. They are no state: lost is lost, no digest has
- * them, and nobody is asked for them again.
+/* Tidings that wait to be sent: news that routers send each other and do not store. A bounded ring
+ * of bytes, which drops the oldest when it is full. Tidings are not part of the replicated state:
+ * no digest covers them, and a lost one is not sent again.
  *
- * A tiding lies in it as its length (2 bytes), its kind (1) and its body.
+ * A tiding in the ring is its length (2 bytes), its kind (1) and its body.
  */
 #ifndef CRDT_TIDINGS_H
 #define CRDT_TIDINGS_H
@@ -17,7 +17,7 @@
 
 struct crdt_tidings {
     uint8_t *byte; /* CRDT_TIDINGS_BYTES */
-    size_t head;   /* where the oldest begins */
+    size_t head;   /* where the oldest tiding begins */
     size_t used;
     uint64_t dropped;
 };
@@ -35,9 +35,9 @@ struct crdt_tiding {
     size_t len;
     uint8_t body[CRDT_TIDING_MAX];
 };
-/* The oldest; false: nothing waits. */
+/* Gives the oldest tiding; false: none waits. */
 bool crdt_tidings_peek(const struct crdt_tidings *t, struct crdt_tiding *out);
-/* The oldest is sent: drops it. */
+/* Drops the oldest tiding, which was sent. */
 void crdt_tidings_take(struct crdt_tidings *t);
 
 #endif

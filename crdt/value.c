@@ -59,7 +59,7 @@ static uint8_t field_u8(struct wire_reader *r)
     return wire_left(r) > 0 ? wire_read_u8(r) : 0;
 }
 
-/* A shorter field is one without its trailing zeros. */
+/* Reads a field of `bytes` bytes, or a shorter one, whose zeros at the end were trimmed. */
 static uint64_t field_fixed(struct wire_reader *r, unsigned bytes)
 {
     size_t left = wire_left(r);

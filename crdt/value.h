@@ -1,10 +1,10 @@
-/* A router's report about a replica, and its bytes: the load there, the view of the replica,
- * learned figures.
+/* A router's report about a replica, and its encoding: the router's load there, its view of the
+ * replica, or learned figures.
  *
- * The bytes of a value have one form: the fields in their order, then *later* bytes, without the
- * zeros at their end. A missing field is 0. Later bytes are fields of a later version: this build
- * cannot read them, but keeps, forwards and hashes them. So two builds that differ in the last
- * fields still hold the same bytes.
+ * A value has exactly one encoding: the fields in their order, then *later* bytes, without zeros at
+ * the end. A missing field is 0. Later bytes are fields of a later version: this build cannot read
+ * them, but keeps, forwards and hashes them. So two builds that differ in the last fields still
+ * hold the same bytes.
  */
 #ifndef CRDT_VALUE_H
 #define CRDT_VALUE_H
@@ -17,16 +17,16 @@
 #include "crdt/learned.h"
 #include "crdt/limits.h"
 
-/* In flight from one router at one replica, in the order of the wire: X(type, name, most). More is
- * cut. */
+/* One router's requests in flight at one replica, in wire order: X(type, name, most). A greater
+ * value is cut to `most`. */
 #define CRDT_LOAD_FIELDS(X)                                                                        \
     X(uint32_t, requests, CRDT_LOAD_REQUESTS_MAX)                                                  \
-    X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* of prompts, uncached, not computed yet */ \
+    X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* of prompts, not cached or computed yet */ \
     X(uint64_t, context_tokens, CRDT_LOAD_TOKENS_MAX) /* of all requests in flight */              \
     X(uint64_t, decoding_tokens, CRDT_LOAD_TOKENS_MAX)                                             \
-    X(uint32_t, adapter, UINT32_MAX) /* the LoRA adapter that it used there last, by a keyed */    \
-                                     /* hash; 0: none. Of sums it says nothing */                  \
-    X(uint32_t, adapter_uses, CRDT_LOAD_USES_MAX) /* how often it used one there; begins anew */
+    X(uint32_t, adapter, UINT32_MAX) /* keyed hash of the LoRA adapter that it used there last; */ \
+                                     /* 0: none. Meaningless in sums */                            \
+    X(uint32_t, adapter_uses, CRDT_LOAD_USES_MAX) /* uses of LoRA adapters; wraps around */
 
 struct crdt_load {
 #define CRDT_LOAD_MEMBER(type, name, most) type name;
@@ -35,16 +35,16 @@ struct crdt_load {
 };
 
 struct crdt_sight {
-    bool configured; /* its own configuration names this replica */
+    bool configured; /* the router's own configuration names this replica */
     uint8_t health;  /* enum node_health; opaque here */
     uint8_t engine;  /* enum node_engine */
     bool asleep;
     uint8_t breaker; /* its back-off (node/replica/breaker.h); opaque here */
     uint8_t cured;
-    uint8_t still;         /* what waits there in vain (node/replica/health.h); opaque here */
-    uint64_t rejects;      /* kinds of requests that it holds against the replica
-                         (node/replica/reject.h); opaque here */
-    uint16_t rejects_with; /* the status that the replica answered them with */
+    uint8_t still;         /* signs that the engine stands still (node/replica/health.h); opaque */
+    uint64_t rejects;      /* kinds of requests that the replica rejects (node/replica/reject.h);
+                            * opaque here */
+    uint16_t rejects_with; /* the HTTP status of these rejections */
 };
 
 enum crdt_report_kind { CRDT_REPORT_LOAD, CRDT_REPORT_SIGHT, CRDT_REPORT_LEARNED, CRDT_REPORTS };
@@ -57,19 +57,20 @@ union crdt_report_value {
 
 enum { CRDT_VALUE_BYTES_MAX = CRDT_LEARNED_BYTES_MAX + CRDT_LATER_MAX };
 
-/* Writes it in its one form. At most CRDT_LATER_MAX bytes of `later` (CHECKed). */
+/* Writes the value's encoding. `later` has at most CRDT_LATER_MAX bytes (CHECKed). */
 void crdt_value_write(struct wire_writer *w, enum crdt_report_kind kind,
                       const union crdt_report_value *value, struct slice later);
-/* Reads all that is left; `later` is borrowed, cut to CRDT_LATER_MAX. Malformed makes `r` bad. */
+/* Reads a value that fills the rest of `r`. `later` is borrowed, and cut to CRDT_LATER_MAX. Sets
+ * r->bad if the value is malformed. */
 void crdt_value_read(struct wire_reader *r, enum crdt_report_kind kind,
                      union crdt_report_value *value, struct slice *later);
-/* Mixes the bytes into `h`. */
+/* Mixes the value's encoding into `h`. */
 uint64_t crdt_value_hash(uint64_t h, enum crdt_report_kind kind,
                          const union crdt_report_value *value, struct slice later);
 
 /* --- later bytes of any row ------------------------------------------------------------------ */
 
-/* All that is left of a row: without the zeros at its end, cut to CRDT_LATER_MAX. */
+/* The rest of a row, without the zeros at its end, cut to CRDT_LATER_MAX. */
 struct slice crdt_later_read(struct wire_reader *r);
 /* Mixes the bytes into `h`; an empty slice leaves `h` unchanged. */
 uint64_t crdt_later_hash(uint64_t h, struct slice later);

@@ -5,9 +5,9 @@
  *     replica 11 | incarnation 3 | generation 12
  *
  * The generation is kept modulo 4,096 and read back as an age below now + 1. That is exact, because
- * the index never lets stamps in memory span more. The incarnation makes forgetting a replica one
- * assignment: a stamp of another incarnation than the present one is dead. The value 7 is never
- * given out, so all-ones is a dead stamp, and empty places need no mark of their own.
+ * the index never lets stamps in memory span more. The incarnation makes forgetting a replica a
+ * single assignment: only a stamp with the replica's present incarnation is alive. The value 7 is
+ * never given out, so all-ones is a dead stamp, and empty places need no mark of their own.
  */
 #ifndef CRDT_WINDOW_H
 #define CRDT_WINDOW_H
@@ -19,10 +19,10 @@ enum {
     CRDT_GENERATIONS = 4096,
     CRDT_GENERATION_MASK = CRDT_GENERATIONS - 1,
     CRDT_INCARNATIONS = 7,
-    CRDT_INCARNATION_MASK = 7 << 12, /* its bits in a stamp */
+    CRDT_INCARNATION_MASK = 7 << 12, /* the incarnation's bits in a stamp */
     CRDT_WINDOW_REPLICAS = 2048,
     CRDT_STAMP_BITS = 26,
-    CRDT_STAMP_LOW_BITS = 15, /* of them, below the replica: incarnation and generation */
+    CRDT_STAMP_LOW_BITS = 15, /* bits below the replica number: incarnation and generation */
     CRDT_STAMP_LOW_MASK = (1 << CRDT_STAMP_LOW_BITS) - 1,
 };
 _Static_assert((uint64_t)CRDT_WINDOW_REPLICAS << CRDT_STAMP_LOW_BITS == 1ull << CRDT_STAMP_BITS,
@@ -34,10 +34,10 @@ _Static_assert(CRDT_INCARNATIONS == CRDT_INCARNATION_MASK >> 12,
 
 struct crdt_window {
     uint32_t now;
-    uint32_t floor;  /* at most now + 1, but for the moment in which `now` jumps */
+    uint32_t floor;  /* at most now + 1, except while `now` jumps */
     uint16_t newest; /* (now + 1) modulo 4,096 */
     uint16_t limit;  /* a stamp is alive if its age is below this; at most 4,095 */
-    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* where it stands in a stamp */
+    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* already shifted to its place in a stamp */
 };
 
 void crdt_window_set(struct crdt_window *w, uint32_t now, uint32_t floor);
@@ -59,8 +59,8 @@ static inline unsigned crdt_stamp_incarnation(uint32_t stamp)
     return (stamp & CRDT_INCARNATION_MASK) >> 12;
 }
 
-/* Age below now + 1 of a stamp with these lower 15 bits (incarnation and generation), if the
- * incarnation is the present one; otherwise at least 4,096. */
+/* Age of a stamp, counted back from generation now + 1, if the stamp has the present `incarnation`.
+ * Otherwise at least 4,096. `stamp`: its lower 15 bits. */
 static inline uint16_t crdt_stamp_age(uint16_t stamp, uint16_t incarnation, uint16_t newest)
 {
     uint16_t x = stamp ^ incarnation;
@@ -73,7 +73,7 @@ static inline bool crdt_stamp_alive(const struct crdt_window *w, uint32_t stamp)
            w->limit;
 }
 
-/* A stamp's generation, alive or dead, while it is in memory. */
+/* The generation of a stamp in memory, alive or dead. */
 static inline uint32_t crdt_stamp_generation(const struct crdt_window *w, uint32_t stamp)
 {
     return w->now + 1 - ((w->newest - stamp) & CRDT_GENERATION_MASK);
