@@ -1,9 +1,9 @@
-/* Frames in which a node describes itself and other members, and asks about them: one packet
- * each. */
+/* Frames in which a node describes itself and other members, or asks about members. Each fits one
+ * packet. */
 #include "base/future.h"
 #include "gossip/gossip_internal.h"
 
-enum { AGAIN_US = 100000 }; /* minimum time between packets to a peer that the peer itself causes */
+enum { AGAIN_US = 100000 }; /* minimum time between packets to a peer that answer its own packets */
 
 struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
                                                  const struct gossip_peer *to,
@@ -25,7 +25,8 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     struct gossip_frame_alive f = {
         .full = true,
         .incarnation = g->self->incarnation,
-        .seq = p->foreign ? 0 : g->ring.next - 1, /* there it must not be asked for */
+        .seq = p->foreign ? 0 : g->ring.next - 1, /* 0: a peer with no common version must not
+                                                   * request deltas */
         .vector = g->vector_digest,
         .members = g->members_digest,
         .health = (uint8_t)g->health,
@@ -89,7 +90,7 @@ void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p)
     }
 }
 
-/* True if `to` may get a packet that its own packets cause. */
+/* True if AGAIN_US have passed since the last packet that answered one of `to`. */
 static bool answer_now(struct gossip *g, struct gossip_peer *to)
 {
     if (to->answered_us != 0 && g->now_us - to->answered_us < AGAIN_US)

@@ -17,8 +17,8 @@
  *     server   sealed { CHUNK 1 | bytes }, any number; sealed { END 1 },
  *              or sealed { REFUSED 1 | why 1 }
  *
- * Bytes beyond the known part are ignored, except in chunks and the request. Before there were
- * versions, the first byte of a request was its kind, never 0.
+ * Bytes beyond the known part are ignored, except in chunks and the request. In builds from before
+ * versions, the first byte of a request is its kind, never 0.
  */
 enum {
     LENGTH_BYTES = 2,
@@ -39,14 +39,14 @@ _Static_assert(REQUEST_RECORD_MAX <= UINT16_MAX, "so has that of a request");
 enum marker { MARKER_CHUNK, MARKER_END, MARKER_REFUSED };
 enum refusal { REFUSED_VERSION = 1, REFUSED_KIND };
 
-#define RECORDS_MAX ((uint64_t)1 << 32) /* under one key */
+#define RECORDS_MAX ((uint64_t)1 << 32) /* records sealed under one key */
 #define PROLOGUE    SLICE("grapevine 1 calls")
 
 /* The next event that a call waits for. */
 enum phase {
     SERVER_HELLO,
     SERVER_REQUEST,
-    SERVER_ANSWER, /* the application's next chunk */
+    SERVER_ANSWER, /* waits for the application's next chunk */
     SERVER_DONE,
     CLIENT_WELCOME,
     CLIENT_ANSWER,
@@ -56,15 +56,16 @@ enum phase {
 
 struct gossip_call {
     enum phase phase;
-    struct gossip_keyring keyring; /* server, until the hello has arrived */
+    struct gossip_keyring keyring; /* used by a server until the hello has arrived */
     struct gossip_noise noise;
-    uint8_t random[32]; /* server, until the hello has arrived */
+    uint8_t random[32]; /* used by a server until the hello has arrived */
     uint8_t key_in[GOSSIP_NOISE_KEY];
     uint8_t key_out[GOSSIP_NOISE_KEY];
     uint64_t records_in;
     uint64_t records_out;
-    struct gossip_versions speaks; /* this side */
-    struct buf request;            /* client: with its head, until the welcome has arrived */
+    struct gossip_versions speaks; /* versions that this side speaks */
+    struct buf request;            /* client: the request with its head, kept until the welcome has
+                                    * arrived */
     struct buf in;
     size_t lent; /* bytes at the front of `in` that the caller may still read */
     struct buf out;
@@ -95,7 +96,7 @@ static void record_done(struct gossip_call *c, size_t len)
     c->out.len += LENGTH_BYTES + len;
 }
 
-/* Seals one byte and the bytes after it. */
+/* Appends a sealed record of the byte `first` and the bytes `rest`. */
 static int record_seal(struct gossip_call *c, uint8_t first, struct slice rest)
 {
     if (c->records_out >= RECORDS_MAX)
@@ -136,7 +137,7 @@ void gossip_call_free(struct gossip_call *c)
     if (c == NULL)
         return;
     buf_wipe(&c->request);
-    buf_wipe(&c->in); /* opened in place */
+    buf_wipe(&c->in); /* holds decrypted bytes, because records are opened in place */
     buf_free(&c->out);
     sodium_memzero(c, sizeof *c);
     free(c);
@@ -214,7 +215,7 @@ struct buf *gossip_call_out(struct gossip_call *c)
 
 /* --- bytes in --------------------------------------------------------------------------------- */
 
-/* Limit of `in`. Until the client has proved the key there is room for one hello. */
+/* Limit of `in`. Until the client has proved the key, `in` takes one hello only. */
 static size_t in_max(const struct gossip_call *c)
 {
     switch (c->phase) {
@@ -249,7 +250,7 @@ int gossip_call_feed(struct gossip_call *c, struct slice bytes)
     return buf_append_slice(&c->in, bytes);
 }
 
-/* The complete record at the front of `in`. ERR_AGAIN: not complete yet. */
+/* Gives the record at the front of `in`. ERR_AGAIN: the record is not complete yet. */
 static int record_front(const struct gossip_call *c, size_t min, size_t max, struct slice *record)
 {
     struct wire_reader r = wire_reader_of(c->in.at, c->in.len);
@@ -262,7 +263,7 @@ static int record_front(const struct gossip_call *c, size_t min, size_t max, str
     return r.bad ? ERR_AGAIN : ERR_OK;
 }
 
-/* Opens the sealed record at the front of `in`, in place: its first byte, and the rest. */
+/* Opens the sealed record at the front of `in` in place. Gives its first byte and the rest. */
 static int record_open(struct gossip_call *c, size_t max, uint8_t *first, struct slice *rest)
 {
     struct slice record = slice_of(NULL, 0);
@@ -327,7 +328,7 @@ static int server_request(struct gossip_call *c, enum gossip_call_step *step, ui
     if (err != ERR_OK)
         return err;
     if (c->in.len > c->lent)
-        return ERR_SYNTAX; /* a client has nothing more to send */
+        return ERR_SYNTAX; /* a client sends nothing after its request */
     c->phase = SERVER_ANSWER;
     struct wire_reader r = wire_reader_of(bytes.at, first == 0 ? bytes.len : 0);
     struct slice head = wire_read_bytes(&r, first == 0 ? wire_read_u8(&r) : 0);

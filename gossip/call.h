@@ -1,18 +1,19 @@
-/* A question and its streamed answer over one TCP connection, sealed like everything else: for what
- * is too large for datagrams (a snapshot to a joiner, an operator's question to all nodes).
+/* A question and its streamed answer over one TCP connection, sealed like all traffic. For
+ * transfers that are too large for datagrams (a snapshot for a joining node, an operator's question
+ * to all nodes).
  *
- * Noise_NNpsk0 (gossip/noise.h) over length-prefixed messages: the client sends hello and, with the
- * first sealed message, kind and request. The server answers in sealed chunks of at most
- * GOSSIP_CALL_CHUNK_MAX bytes, the last of which is marked as the last. A server sends not one
- * byte before the client has proved the key, and a client that does not prove it is closed. A
- * replay of what a client once sent gets the 50 bytes of a welcome and no more: the server's
- * ephemeral key is fresh, so the recorded request does not open.
+ * Noise_NNpsk0 (gossip/noise.h) over length-prefixed messages: the client sends a hello and then,
+ * in the first sealed message, the kind of call and the request. The server answers in sealed
+ * chunks of at most GOSSIP_CALL_CHUNK_MAX bytes and a sealed end mark. A server sends nothing
+ * before the client has proved the key, and closes the connection if the proof fails. A replay of
+ * what a client once sent gets the 50 bytes of a welcome and no more: the server's ephemeral key is
+ * fresh, so the recorded request does not open.
  *
  * A request names the versions of the protocol that the client speaks (gossip/version.h). A server
- * that speaks none of them, or does not know the kind of call, says so.
+ * that speaks none of them, or does not know the kind of call, refuses the call and says why.
  *
- * Limits come before memory: until the key is proved there is room for one hello (54 bytes), then
- * for one request. The shell limits the duration and the number of calls.
+ * Limits come before memory: a server buffers one hello (54 bytes) until the key is proved, then
+ * one request. The shell limits the duration and the number of calls.
  *
  * Pure: bytes come in, and bytes to send collect in `out`; the shell writes and consumes them. The
  * server makes the next chunk only when `out` is short, so memory is bounded at both ends.
@@ -31,44 +32,46 @@
 #include "gossip/version.h"
 
 enum {
-    GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while so much waits to be sent */
+    GOSSIP_CALL_OUT_HIGH = 262144, /* no further chunk is made while this number of bytes waits to
+                                    * be sent */
 };
 
 enum gossip_call_step {
     GOSSIP_CALL_WAIT,    /* feed more bytes */
     GOSSIP_CALL_REQUEST, /* server: `kind` and `chunk` hold the request */
     GOSSIP_CALL_CHUNK,   /* client: `chunk` is the next piece of the answer; call again */
-    GOSSIP_CALL_DONE,    /* client: the answer is whole */
-    GOSSIP_CALL_REFUSED, /* server: the client was answered that it is not understood */
+    GOSSIP_CALL_DONE,    /* client: the answer is complete */
+    GOSSIP_CALL_REFUSED, /* server: the request was refused, because no version is common */
 };
 
 struct gossip_call;
 
-/* Client: `out` has the first bytes at once. ERR_NOMEM, ERR_LIMIT. `random` gives 32 bytes.
- * `speaks` is what this side does. */
+/* Begins a call as a client. gossip_call_out() has the first bytes at once. ERR_NOMEM, ERR_LIMIT.
+ * `random`: 32 fresh random bytes. `speaks`: the versions that this side speaks. */
 MUST_USE int gossip_call_open(struct gossip_call **out, const struct gossip_keyring *keyring,
                               struct gossip_versions speaks, const uint8_t random[32], uint8_t kind,
                               struct slice request);
-/* Server, for an accepted connection. The keyring is copied. */
+/* Begins a call as a server, for an accepted connection. The keyring is copied. */
 MUST_USE int gossip_call_accept(struct gossip_call **out, const struct gossip_keyring *keyring,
                                 struct gossip_versions speaks, const uint8_t random[32]);
 void gossip_call_free(struct gossip_call *c);
 
-/* Takes bytes from the connection, at most GOSSIP_CALL_FEED_MAX; then step() until it says WAIT.
- * `chunk` is borrowed until the next feed() or step(). ERR_DENIED, ERR_SYNTAX, ERR_LIMIT: close the
- * connection, say nothing. ERR_VERSION, ERR_UNSUPPORTED: the server refused the request. A
- * connection that closes before DONE has failed: the answer was cut. */
+/* Takes bytes from the connection, at most GOSSIP_CALL_FEED_MAX; then call step() until the step is
+ * WAIT. `chunk` is borrowed until the next feed() or step(). ERR_DENIED, ERR_SYNTAX, ERR_LIMIT:
+ * close the connection, say nothing. ERR_VERSION, ERR_UNSUPPORTED: the server refused the request.
+ * If the connection closes before DONE, the call has failed: the answer is incomplete. */
 MUST_USE int gossip_call_feed(struct gossip_call *c, struct slice bytes);
 MUST_USE int gossip_call_step(struct gossip_call *c, enum gossip_call_step *step, uint8_t *kind,
                               struct slice *chunk);
 
-/* Server: whether it wants another chunk now; then give one of at most GOSSIP_CALL_CHUNK_MAX bytes
- * (CHECKed), or end. ERR_FULL: it did not want one. ERR_CLOSED: there is no request to answer (any
- * more). ERR_NOMEM, ERR_LIMIT. */
+/* For a server. wants() says whether the call takes another chunk now: then pass at most
+ * GOSSIP_CALL_CHUNK_MAX bytes (CHECKed) to answer(), or call end(). ERR_FULL: the call takes no
+ * chunk now. ERR_CLOSED: there is no request, or it was answered. ERR_NOMEM, ERR_LIMIT. */
 bool gossip_call_wants(const struct gossip_call *c);
 MUST_USE int gossip_call_answer(struct gossip_call *c, struct slice chunk);
 MUST_USE int gossip_call_end(struct gossip_call *c);
-/* Instead of an answer: ERR_VERSION or ERR_UNSUPPORTED, which the client's step() will return. */
+/* Refuses the request instead of answering. `why`: ERR_VERSION or ERR_UNSUPPORTED, which the
+ * client's step() will return. */
 MUST_USE int gossip_call_refuse(struct gossip_call *c, int why);
 
 /* Bytes to write to the connection; the caller consumes the written ones. */

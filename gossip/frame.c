@@ -90,7 +90,7 @@ static void read_ranges(struct wire_reader *r, struct gossip_ranges *out)
             r->bad = true;
         last = first + length - 1;
         out->at[i] = (struct gossip_range){.first = first, .last = last};
-        last++; /* at least one number lies between two ranges */
+        last++; /* the next range begins at least one number later */
     }
     out->count = r->bad ? 0 : count;
 }
@@ -113,7 +113,7 @@ static void read_delta(struct wire_reader *r, struct gossip_frame_delta *f)
     if (f->forward) {
         f->group = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX - 1);
         f->groups = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX);
-        /* Only the author itself asks for forwarding, so nothing circulates. */
+        /* Only the author itself may ask for forwarding, so no delta circulates. */
         if (f->group >= f->groups || f->relayed)
             r->bad = true;
     }
@@ -211,7 +211,7 @@ int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *ou
     struct slice bytes = wire_read_bytes(body, wire_read_varint_max(body, GOSSIP_PACKET_MAX));
     struct wire_reader entry = wire_reader_of(bytes.at, bytes.len);
     read_member(&entry, out);
-    body->bad = body->bad || entry.bad; /* the rest of the entry is of a later version */
+    body->bad = body->bad || entry.bad; /* the rest of the entry is from a later version */
     return body->bad ? ERR_SYNTAX : 1;
 }
 
@@ -344,7 +344,7 @@ static bool reads_back(const uint8_t *at, size_t len)
            frame.bytes == len;
 }
 
-/* Takes back the bytes since `mark` if they did not fit. */
+/* Removes the bytes since `mark` if the frame did not fit. */
 static bool finish(struct wire_writer *w, uint8_t *mark)
 {
     if (!w->bad) {
@@ -362,7 +362,7 @@ static void write_header(struct wire_writer *w, enum gossip_frame type, size_t b
     wire_write_varint(w, body);
 }
 
-/* Writes a small frame, after making its body. */
+/* Writes a small frame with a body that is already made. */
 static bool write_small(struct wire_writer *packet, enum gossip_frame type,
                         const struct wire_writer *body)
 {

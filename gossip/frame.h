@@ -1,4 +1,5 @@
-/* The frames inside a sealed packet, packed and unpacked. Pure bytes: nothing here knows a member.
+/* The frames inside a sealed packet, packed and unpacked. Encoding only: this file knows no
+ * members.
  *
  *   packet    frame*                                    together at most GOSSIP_PACKET_MAX bytes
  *   frame     type 1 | length varint | body
@@ -10,8 +11,8 @@
  *   NACK      epoch 6 | ranges
  *   GONE      epoch 6 | oldest varint
  *   MEMBERS   (length varint | entry)*
- *   entry     incarnation 8 | state 1 | name | meta | count 1 | place* | what a later version adds
- *   place     kind 1 | length 1 | ip 4 or 16, port 2; another kind or length is passed over
+ *   entry     incarnation 8 | state 1 | name | meta | count 1 | place* | fields of a later version
+ *   place     kind 1 | length 1 | ip 4 or 16, port 2; a place of another kind or length is skipped
  *   PING      flags 1 | nonce 4 | [target 8] | [origin 8]
  *   ACK       the same
  *   PART      length 1 (epoch 6 | id varint | total varint | index varint | vector 8) | bytes
@@ -22,14 +23,13 @@
  *   ranges    count varint | (skipped since the last one varint | length varint)*
  *   name, meta   length 1 (name) or varint (meta) | bytes
  *
- * A frame of an unknown type is skipped and counted. A frame, or the head of a DELTA or PART, that
- * is longer than what is known of it is read that far, and unknown flags are ignored. So a later
- * version adds types, and fields at the end; flags announce no fields in the middle. MEMBERS,
- * ALIVE, PING, ACK and FULL are the *base*, which is read of peers of any version
- * (gossip/version.h).
+ * A frame of an unknown type is skipped and counted. If a frame, or the head of a DELTA or PART, is
+ * longer than expected, its known part is read. Unknown flags are ignored. So a later version may
+ * add types, and fields at the end; no flag announces a field in the middle. MEMBERS, ALIVE, PING,
+ * ACK and FULL are the *base*, which is read from peers of any version (gossip/version.h).
  *
- * Every known field is checked before anything is given out; decoding never allocates and borrows
- * from the packet.
+ * All known fields of a frame are checked before any is returned. Decoding never allocates; the
+ * results borrow from the packet.
  */
 #ifndef GOSSIP_FRAME_H
 #define GOSSIP_FRAME_H
@@ -41,15 +41,16 @@
 enum {
     GOSSIP_SEAL_BYTES = 24, /* header and tag of a sealed packet (gossip/session.h) */
     GOSSIP_PACKET_MAX = GOSSIP_DATAGRAM_MAX - GOSSIP_SEAL_BYTES,
-    GOSSIP_RANGES_MAX = 32,       /* in one NACK or RESEND */
-    GOSSIP_PART_BYTES = 1160,     /* every part of a message but its last has so many */
+    GOSSIP_RANGES_MAX = 32,       /* ranges in one NACK or RESEND */
+    GOSSIP_PART_BYTES = 1160,     /* bytes of each part of a message except the last */
     GOSSIP_ALIVE_BYTES = 48,      /* an ALIVE frame is never longer */
     GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
-    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* of a member, its source, the receiver's */
-    GOSSIP_MEMBER_ENTRY_MAX = 560,                   /* nor is one of a member */
+    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* a member's places, its source, the
+                                                      * receiver's place */
+    GOSSIP_MEMBER_ENTRY_MAX = 560,                   /* a member entry is never longer */
 };
 
-/* Numbers stay below these, so that sums cannot overflow. */
+/* Epochs and delta numbers stay below these limits, so that sums cannot overflow. */
 #define GOSSIP_EPOCH_LIMIT (UINT64_C(1) << 47)
 #define GOSSIP_SEQ_LIMIT   (UINT64_C(1) << 48)
 _Static_assert(GOSSIP_EPOCH_LIMIT <= UINT64_C(1) << 48, "an epoch has six bytes");
@@ -57,7 +58,7 @@ _Static_assert(GOSSIP_EPOCH_LIMIT << 16 != 0, "an incarnation is epoch << 16 | r
 _Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte");
 _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 
-/* Each frame's maximum, type and length included, fits its own packet. */
+/* Each frame at its maximum size, with type and length, fits one packet. */
 _Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
@@ -76,20 +77,21 @@ struct gossip_range {
 
 struct gossip_ranges {
     unsigned count;
-    struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, apart from each other */
+    struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, with at least one number between two
+                                                * ranges */
 };
 
 struct gossip_frame_delta {
     uint64_t epoch, seq;
     bool relayed;    /* made by `author`, not by the sender of the packet */
-    bool forward;    /* the receiver hands it on to its group */
+    bool forward;    /* the receiver is to forward it to its group */
     uint64_t author; /* if relayed */
     uint32_t group, groups;
     struct slice bytes;
 };
 
 struct gossip_frame_alive {
-    bool full; /* what follows seq is there */
+    bool full; /* the fields after seq are present */
     uint64_t incarnation, seq;
     uint64_t vector, members; /* digests */
     uint8_t health;
@@ -102,7 +104,7 @@ struct gossip_frame_nack {
 };
 
 struct gossip_frame_gone {
-    uint64_t epoch, oldest; /* nothing below `oldest` can be had */
+    uint64_t epoch, oldest; /* the sender no longer has deltas below `oldest` */
 };
 
 struct gossip_frame_place {
@@ -119,27 +121,27 @@ struct gossip_frame_member {
 };
 
 struct gossip_frame_ping {
-    bool who; /* the answer shall have the receiver's whole entry, or the target's address */
+    bool who; /* asks for the receiver's whole entry, or for the target's address */
     uint32_t nonce;
-    uint64_t target; /* the node to ask (in an answer: that answered); 0: the receiver itself */
-    uint64_t origin; /* the node that wants the answer; 0: the sender */
+    uint64_t target; /* the node to probe (in an answer: the node that answered); 0: the receiver */
+    uint64_t origin; /* the node that the answer is for; 0: the sender */
 };
 
 struct gossip_frame_part {
     uint64_t epoch, id;
     uint32_t total, index;
-    uint64_t vector; /* digest of the sender when the message was sent */
+    uint64_t vector; /* digest of the sender's vector when the message was sent */
     struct slice bytes;
 };
 
 struct gossip_frame_resend {
     uint64_t epoch, id;
     bool done;
-    struct gossip_ranges ranges; /* part numbers + 1 */
+    struct gossip_ranges ranges; /* ranges of part numbers + 1 */
 };
 
 struct gossip_frame_full {
-    uint32_t limit; /* of routers that live */
+    uint32_t limit; /* the limit of live routers that the receiver exceeds */
 };
 
 struct gossip_frame_entry {
@@ -148,31 +150,33 @@ struct gossip_frame_entry {
 
 struct gossip_frame_any {
     enum gossip_frame type; /* GOSSIP_FRAMES: unknown, skip it */
-    size_t bytes;           /* with its header */
-    struct slice body;      /* MEMBERS and VECTOR: read on with gossip_frame_member, _entry */
+    size_t bytes;           /* size of the frame with its header */
+    struct slice body;      /* MEMBERS and VECTOR: read its entries with gossip_frame_member(),
+                             * gossip_frame_entry() */
     union {
         struct gossip_frame_delta delta;
         struct gossip_frame_alive alive;
         struct gossip_frame_nack nack;
         struct gossip_frame_gone gone;
-        struct gossip_frame_ping ping; /* and ACK */
+        struct gossip_frame_ping ping; /* PING or ACK */
         struct gossip_frame_part part;
         struct gossip_frame_resend resend;
         struct gossip_frame_full full;
     };
 };
 
-/* Checks every frame. If one is malformed (ERR_SYNTAX), nothing of the packet is used. `base`:
- * all frames outside the base count as unknown. */
+/* Checks every frame of a packet. ERR_SYNTAX: one is malformed, so the whole packet must be
+ * ignored. `base`: frames outside the base count as unknown. */
 MUST_USE int gossip_frame_packet_check(struct slice packet, bool base);
 
-/* The next frame. 1; 0 at the end; ERR_SYNTAX. */
+/* Reads the next frame. Returns 1, 0 at the end, or ERR_SYNTAX. */
 MUST_USE int gossip_frame_read(struct wire_reader *packet, bool base, struct gossip_frame_any *out);
-/* The next entry of the body of a MEMBERS or VECTOR frame. 1; 0 at the end; ERR_SYNTAX. */
+/* Read the next entry in the body of a MEMBERS or VECTOR frame. Return 1, 0 at the end, or
+ * ERR_SYNTAX. */
 MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
 MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
-/* Each appends one frame. False: no room, and the packet is unchanged. */
+/* Each call below appends one frame. False: no room, and the packet is unchanged. */
 bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);
 bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f);
 bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f);
@@ -181,11 +185,11 @@ bool gossip_frame_write_ping(struct wire_writer *packet, bool ack,
                              const struct gossip_frame_ping *f);
 bool gossip_frame_write_part(struct wire_writer *packet, const struct gossip_frame_part *f);
 bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_frame_resend *f);
-/* One of a type that nobody knows (base/future.h). */
+/* Appends a frame of an unknown type, for tests (base/future.h). */
 bool gossip_frame_write_future(struct wire_writer *packet);
 bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f);
 bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f);
-/* As many of the entries as fit, in one VECTOR frame; how many. */
+/* Appends one VECTOR frame with as many of the entries as fit. Returns their number. */
 unsigned gossip_frame_write_vector(struct wire_writer *packet,
                                    const struct gossip_frame_entry *entries, unsigned count);
 

@@ -18,7 +18,7 @@ enum {
     RATE_BYTES_S = 64 << 20,
     TICK_MIN_US = 1000,     /* minimum time between two ticks */
     ASLEEP_US = 250000,     /* lateness above which this node counts as having been asleep */
-    LEAVE_EVERY_US = 50000, /* between two announcements that this node leaves */
+    LEAVE_EVERY_US = 50000, /* time between two announcements that this node leaves */
 };
 #define FORGET_US 3600000000u
 
@@ -94,7 +94,7 @@ int gossip_create(struct gossip **out, const struct gossip_config *config,
     if (g == NULL)
         return ERR_NOMEM;
     g->config = c;
-    g->config.name = NULL; /* borrowed; `self` has a copy */
+    g->config.name = NULL; /* the caller's memory; `self` has a copy */
     g->config.meta = slice_of(NULL, 0);
     g->keyring = keyring;
     g->app = *app;
@@ -165,15 +165,15 @@ uint64_t gossip_epoch(const struct gossip *g)
     return g->epoch;
 }
 
-/* Sets the time. A node that runs long after it was due has been asleep, even without a call of
- * gossip_late(). */
+/* Sets the time. A node that runs much later than due has been asleep, even if gossip_late() was
+ * not called. */
 static void enter(struct gossip *g, uint64_t now_us)
 {
     uint64_t due = gossip_due_us(g);
     uint64_t before = g->now_us;
     if (now_us > g->now_us)
         g->now_us = now_us;
-    /* Only the first call after the sleep counts it. */
+    /* Only the first call after a sleep counts as late. */
     if (g->now_us > before + ASLEEP_US && due < g->now_us && g->now_us - due > ASLEEP_US)
         gossip_watch_late(g, g->now_us - due);
 }
@@ -304,7 +304,8 @@ static void take_frame(struct gossip *g, struct gossip_peer *from, const struct 
     }
     g->stats.frames_in[f->type]++;
     g->stats.frame_bytes_in[f->type] += f->bytes;
-    /* A stranger may only identify itself, and be asked to. */
+    /* A stranger may only identify itself. For any other frame, this node asks for the stranger's
+     * entry. */
     bool greeting = f->type == GOSSIP_FRAME_MEMBERS || f->type == GOSSIP_FRAME_PING ||
                     f->type == GOSSIP_FRAME_ACK;
     if (!from->listed && !greeting) {
@@ -368,11 +369,11 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
     struct gossip_peer *p = gossip_link_open(g, from, packet, index, plain, &len);
     greet_if_fresh(g, p);
     if (p == NULL || g->now_us < p->quarantine_us)
-        return; /* in quarantine only the sign of life counts */
+        return; /* a packet from a quarantined peer is only a sign of life */
     struct slice frames = slice_of((const char *)plain, len);
     bool base = p->foreign;
     if (gossip_frame_packet_check(frames, base) < 0) {
-        /* A peer from before versions may even have other base frames. */
+        /* The base frames of a build from before versions may differ, so they are not malformed. */
         if (base)
             g->stats.frames_skipped++;
         else

@@ -1,10 +1,10 @@
-/* Limits opened hellos, so that a stream of forged ones does not occupy the loop. Opening one costs
- * some 8 us, refusing one here less than 0.1 us.
+/* Limits the rate of opened hellos, so that a stream of forged ones does not occupy the event loop.
+ * Opening a hello costs about 8 us, refusing one here less than 0.1 us.
  *
- * Two classes with a rate each: hellos from addresses of members and seeds, and all others. Within
- * a class no source takes more than its share. A forger with false sources can keep newcomers out
- * while it sends, but no member and no seed. With a member's or seed's address the forger takes
- * only one share.
+ * There are two classes, each with a rate: hellos from addresses of members and seeds, and all
+ * others. Within a class no source address gets more than its share. A forger with false sources
+ * can keep newcomers out while it sends, but no member and no seed. A forger that uses a member's
+ * or seed's address only gets that address's share.
  */
 #ifndef GOSSIP_HELLOS_H
 #define GOSSIP_HELLOS_H
@@ -16,14 +16,14 @@
 #include "gossip/gossip.h"
 
 enum {
-    GOSSIP_HELLOS_KNOWN_S = 4000,  /* opened a second at most, from members and seeds */
-    GOSSIP_HELLOS_OTHERS_S = 2000, /* from all others */
-    GOSSIP_HELLOS_SOURCE_S = 500,  /* from one source of either */
-    GOSSIP_HELLOS_SOURCES = 1024,  /* by hash */
+    GOSSIP_HELLOS_KNOWN_S = 4000,  /* hellos a second from members and seeds */
+    GOSSIP_HELLOS_OTHERS_S = 2000, /* hellos a second from all other addresses */
+    GOSSIP_HELLOS_SOURCE_S = 500,  /* hellos a second from one source address */
+    GOSSIP_HELLOS_SOURCES = 1024,  /* buckets for source addresses, by hash */
     GOSSIP_HELLOS_ADDRESSES = 8192,
 };
 
-/* When the next hello of a bucket is due, at its rate. */
+/* When the next hello of the class, and of each bucket of sources, is due. */
 struct gossip_hellos_class {
     uint64_t all_us;
     uint64_t source_us[GOSSIP_HELLOS_SOURCES];
@@ -32,12 +32,14 @@ struct gossip_hellos_class {
 struct gossip_hellos {
     struct hash_secret secret;
     struct gossip_hellos_class known, others;
-    uint64_t addresses[GOSSIP_HELLOS_ADDRESSES]; /* hashes of addresses that are known; 0: free */
+    uint64_t addresses[GOSSIP_HELLOS_ADDRESSES]; /* hash table of known addresses' hashes; 0:
+                                                  * free */
     unsigned count;
 };
 
 void gossip_hellos_init(struct gossip_hellos *h, uint64_t seed);
-/* The addresses of members and seeds anew: cleared, then each. Ports do not count. */
+/* To update the addresses of members and seeds, call forget(), then know() for each. Ports are
+ * ignored. */
 void gossip_hellos_forget(struct gossip_hellos *h);
 void gossip_hellos_know(struct gossip_hellos *h, const struct gossip_address *at);
 /* True if a hello from there may be opened now. */

@@ -9,7 +9,7 @@
 
 enum { MESSAGE_BYTES = 160, KDF_BYTES_MAX = crypto_kdf_BYTES_MAX };
 
-/* Contexts of the derivations: every use of a key has one of its own. */
+/* Contexts of the derivations: every use of a key has its own context. */
 static const char context_psk[crypto_kdf_CONTEXTBYTES] = "gv-psk-1";
 static const char context_id[crypto_kdf_CONTEXTBYTES] = "gv-kid-1";
 static const char context_hash[crypto_kdf_CONTEXTBYTES] = "gv-hash1";
@@ -17,7 +17,7 @@ static const char context_hash[crypto_kdf_CONTEXTBYTES] = "gv-hash1";
 _Static_assert(crypto_kdf_KEYBYTES == GOSSIP_KEY_BYTES, "a key of the file is a key of the KDF");
 _Static_assert(HASH_SECRET_BYTES % KDF_BYTES_MAX == 0, "the secret of hashes is whole blocks");
 
-/* The words of a line, before any derivation. */
+/* The first words of lines; each may have a key. */
 enum word { WORD_HASH, WORD_KEY, WORD_NEXT, WORD_OLD, WORDS };
 static const char *const word_text[WORDS] = {"hash", "key", "next", "old"};
 

@@ -8,11 +8,13 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    AWAITED_MAX_US = 500000,  /* time for a peer that said hello to send a packet */
-    GREET_AGAIN_US = 1000000, /* minimum time between entries for a peer with changing addresses */
+    AWAITED_MAX_US = 500000,  /* time in which a peer must send a packet after its hello was
+                               * answered */
+    GREET_AGAIN_US = 1000000, /* minimum time between greetings of a peer whose address keeps
+                               * changing */
     KNOCK_AGAIN_US = 100000,  /* minimum time between dials to a node that knocks */
     HELLOS_KNOW_US = 1000000,
-    RATE_BURST_PART = 20, /* burst, as a part of a second's rate */
+    RATE_BURST_PART = 20, /* a burst is 1/20 of a second's rate */
     SEED_ALIKE = 8,       /* consecutive answers of one router after which the address counts as not
                              shared */
 };
@@ -29,8 +31,8 @@ static bool door_used(const struct gossip *g, const struct gossip_door *d)
     return p != NULL && (p->dial.index == d->index || gossip_session_owns(&p->session, d->index));
 }
 
-/* A fresh index with a door to `owner`. Unused doors are found only here, so nothing has to be
- * closed when keys expire. */
+/* Returns a new index with a door to `owner`. Unused doors are only detected here, so no door must
+ * be closed when keys expire. */
 static uint32_t door_open(struct gossip *g, unsigned owner)
 {
     uint64_t random = prng_next(&g->prng);
@@ -119,9 +121,9 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
     return true;
 }
 
-/* --- contents of a hello beside its keys ------------------------------------------------------ */
+/* --- identity in a hello ------------------------------------------------------ */
 
-/* instance 8 | of a knock: port 2, epoch 6 */
+/* Encoded as: instance 8 | port 2, epoch 6 (in a knock). */
 struct ident {
     uint64_t instance;
     uint16_t port; /* the port where the sender listens and can be dialled; 0: no knock */
@@ -131,7 +133,7 @@ struct ident {
 enum { IDENT_BYTES = 16 };
 _Static_assert((int)IDENT_BYTES <= (int)GOSSIP_IDENT_MAX, "it fits a hello");
 
-/* Borrows `out`. */
+/* The result borrows `out`. */
 static struct gossip_identity identity(const struct gossip *g, bool knock, uint8_t out[IDENT_BYTES])
 {
     struct wire_writer w = wire_writer_of(out, IDENT_BYTES);
@@ -188,7 +190,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
     const struct gossip_address *to = &seed->at;
     uint8_t out[GOSSIP_HELLO_BYTES];
     struct gossip_dial dial = {0};
-    /* No door, because no answer comes. But the knock may come back. */
+    /* A knock gets no answer, so there is no door. The index is kept because the knock may reach
+     * this node itself. */
     seed->knock = 1 + (uint32_t)(g->stats.knocks_out % GOSSIP_INDEX_MAX);
     hello_write(g, &dial, seed->knock, (unsigned)g->stats.knocks_out, true, out);
     gossip_dial_wipe(&dial);
@@ -205,8 +208,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-/* Two routers answer at one address if the previous one still lives. If not, its address may have
- * been given to another router. */
+/* True if the router that answered before still lives: then two routers answer at the address.
+ * Otherwise the address may have been given to another router. */
 static bool still_there(const struct gossip *g, uint64_t node)
 {
     const struct gossip_peer *p = gossip_peer_find(g, node);
@@ -226,15 +229,15 @@ static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t n
     g->learn = g->learn || shared != seed->shared;
     seed->shared = shared;
     if (seed->node == 0)
-        gossip_tick_by(g, g->now_us); /* knocks begin now */
+        gossip_tick_by(g, g->now_us); /* knocks may begin now */
     seed->node = node;
 }
 
-/* The hello came back to its sender. */
+/* Handles a hello of this node's that reached this node itself. */
 static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
-    /* The seeds may have been reordered since. */
+    /* Compares indexes, because the seeds may have been reordered since. */
     for (unsigned i = 0; i < g->seeds_count; i++)
         if (index == (knock ? g->seeds[i].knock : g->seeds[i].dial.index))
             seed_answered(g, &g->seeds[i], g->self->node);
@@ -296,7 +299,7 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     send_bytes(g, from, out, sizeof out);
 }
 
-/* Another node with this name: no other node welcomes that node, so this one has to give the
+/* Another node with this name: the others do not welcome that node, so this node answers with the
  * reason. */
 static void answer_namesake(struct gossip *g, const struct gossip_address *from,
                             struct gossip_hello *hello)
@@ -393,7 +396,7 @@ void gossip_link_hello(struct gossip *g, const struct gossip_address *from, stru
     gossip_hello_wipe(&hello);
 }
 
-/* An authenticated packet proves that the peer is alive now. */
+/* Notes an authenticated packet, which proves that the peer is alive now. */
 static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from)
 {
     p->heard_us = p->proof_us = g->now_us;
@@ -407,7 +410,7 @@ static void heard(struct gossip *g, struct gossip_peer *p, const struct gossip_a
     gossip_place_answered(g, p, from);
 }
 
-/* A session with the peer was made, so its versions are known from now on. */
+/* A session with the peer was made: notes the peer's versions. */
 static void meet(struct gossip *g, struct gossip_peer *p)
 {
     struct gossip_versions speaks = gossip_session_speaks(&p->session);
@@ -421,7 +424,7 @@ static void meet(struct gossip *g, struct gossip_peer *p)
         gossip_peer_publish(g, p);
 }
 
-/* The dial at this index was answered. */
+/* Handles the answer to the dial with this index. */
 static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_address *from,
                                     uint32_t index, uint64_t sent_us,
                                     struct gossip_welcome *welcome, struct gossip_peer *dialled)
@@ -440,11 +443,12 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
     if (p == NULL)
         return NULL;
     /* Two hellos may be in transit to the peer, as a seed and as a member. The peer keeps the keys
-     * of the later one: those of the earlier are void, even if its answer was overtaken. */
+     * of the later hello. The keys of the earlier one are void, even if their welcome arrives
+     * last. */
     if (welcome->stamp < p->welcome_stamp)
         return NULL;
     p->welcome_stamp = welcome->stamp;
-    /* It need not be the peer that was dialled at this address. */
+    /* The peer that answered may be another one than was dialled. */
     g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
     if (p->session.sending != 0)
         g->stats.rekeys++;

@@ -1,22 +1,24 @@
-/* The members: which news of a member wins, how many may live, and this node's own life. */
+/* The members: which news about a member wins, how many may live, and this node's own life. */
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    RISES_FREE_US = 300000000, /* a rise of the epoch is forgotten after so long */
+    RISES_FREE_US = 300000000, /* after this time without a rise of the epoch, earlier rises are
+                                * forgotten */
     RISE_WAIT_US = 1000000,    /* wait before the second rise; each further rise waits twice as
                                   long */
     RISE_DOUBLINGS_MAX = 6,
-    RISE_LEAST = 60000, /* milliseconds of epoch: above all stamps of the earlier life (stamps.h) */
+    RISE_LEAST = 60000, /* milliseconds added to the epoch: above all stamps of the earlier life
+                         * (stamps.h) */
     RISE_SPREAD = 4096,
     EVICT_SILENT_US = 10000000,
 };
 
 /* --- how many may live ------------------------------------------------------------------------ */
 
-/* Makes room for one more member: the member that is dead for longest is removed. */
+/* Makes room for one more member: removes the member that has been dead for longest. */
 static bool make_room(struct gossip *g)
 {
     if (g->listed < GOSSIP_MEMBERS_MAX)
@@ -49,8 +51,8 @@ static bool younger(const struct gossip_peer *p, uint64_t epoch, uint64_t node)
     return own != epoch ? own > epoch : p->node > node;
 }
 
-/* True if a router of this life may live. If there are too many, the youngest is refused, either
- * this one or a member that then has to go. So all nodes refuse the same router. */
+/* True if a router with this epoch may live. If there are too many, the youngest is refused: either
+ * this router, or a member, which is then removed. So all nodes refuse the same router. */
 static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t epoch)
 {
     if (g->live + 1 < g->config.routers_max)
@@ -86,7 +88,7 @@ static void enter_state(struct gossip *g, struct gossip_peer *p, enum gossip_sta
         p->proof_us = g->now_us;
         p->dial_wait = 0;
     } else if (state >= GOSSIP_DEAD) {
-        /* Dialled now and then from here on, see gossip/watch.c. */
+        /* From now on dialled rarely, see gossip/watch.c. */
         p->dial_wait = 0;
         p->dial_us = g->now_us + g->config.dead_us;
     }
@@ -104,8 +106,8 @@ void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_st
         gossip_peer_lost(g, p, p->stream.known - p->stream.applied);
 }
 
-/* Takes the addresses of the member's current life. Only a member's own word about itself may be
- * passed on; others' hints are addresses to try. */
+/* Takes the addresses of the member's current life. Only addresses that the member itself reported
+ * may be passed on. Other members' hints are only tried. */
 static void take_place(struct gossip *g, struct gossip_peer *p,
                        const struct gossip_frame_member *said, bool own_word)
 {
@@ -131,7 +133,8 @@ void gossip_member_expel(struct gossip *g, struct gossip_peer *p)
     gossip_peer_publish(g, p);
 }
 
-/* A greater incarnation: the member's whole description of itself is new. */
+/* Takes the description of a member with a greater incarnation: all of it replaces the known
+ * one. */
 static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_frame_member *said,
                   bool own_word)
 {
@@ -157,7 +160,8 @@ static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_f
 static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, const char *name,
                     const struct gossip_frame_member *said, bool own_word)
 {
-    /* Entries of dead members are not passed on: otherwise no node would ever forget them. */
+    /* Dead members that this node does not know are ignored: otherwise nodes would never forget
+     * them. */
     if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
         return 0;
     if (!admit(g, name, node, said->incarnation >> 16))
@@ -169,7 +173,7 @@ static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, cons
     if (p == NULL)
         return ERR_FULL;
     gossip_peer_enlist(g, p, name);
-    /* All members hear of a newcomer at the same time: spreads their dials. */
+    /* All members hear of a new member at the same time, so a random wait spreads their dials. */
     if (p->session.sending == 0 && !p->greeting)
         p->dial_us = g->now_us + prng_below(&g->prng, 1000 + 100 * (uint64_t)g->listed);
     adopt(g, p, said, own_word);
@@ -197,8 +201,8 @@ int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
         (!own_word && said->incarnation >> 16 == p->incarnation >> 16))
         take_place(g, p, said, own_word);
     enum gossip_state state = said->state;
-    /* A member that this node hears is not dead because another node does not hear it: the member
-     * refutes that first. */
+    /* Another node says that the member is dead, but this node hears it. The member only becomes
+     * suspect, and can refute that. */
     if (state == GOSSIP_DEAD && g->now_us - p->heard_us < g->config.suspect_us)
         state = GOSSIP_SUSPECT;
     if (said->incarnation < p->incarnation || state <= p->state)
@@ -216,8 +220,8 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
     if (above >= incarnation)
         incarnation = above + 1;
     if (above >> 16 > g->epoch) {
-        /* A later life of this name is recorded elsewhere: this clock went back, or another node
-         * has the name. One rise settles the former. In the latter case the two nodes must not
+        /* Peers know a later life of this name: either this node's clock went back, or another node
+         * has the name. One rise solves the first case. In the second case the two nodes must not
          * flood the cluster by outbidding each other. The size of a rise is random: two lives that
          * learn from different peers of the same earlier life must not take the same epoch. */
         incarnation = ((above >> 16) + RISE_LEAST + prng_below(&g->prng, RISE_SPREAD)) << 16;

@@ -7,22 +7,24 @@
 #include "base/err.h"
 
 enum {
-    BURST = 16,               /* parts at once, */
-    BURST_EVERY_US = 1000,    /* then a pause: 16 MB/s to one peer */
-    QUIET_US = 4000,          /* silence before the receiver asks, */
-    QUIET_TRIPS = 8,          /* plus this part of the round trip: parts may come late */
-    UNHEARD_US = 20000,       /* silence before the sender asks, plus the round trip */
-    UNKNOWN_US = 200000,      /* assumed round trip if not measured */
-    BACK_OFF_MAX_US = 200000, /* or twice the first wait, if that is longer */
-    GIVE_UP_US = 1000000,     /* without progress, */
-    GIVE_UP_TRIPS = 8,        /* plus so many round trips */
-    LIFE_US = 20000000,       /* limit at both ends, whatever the peer sends */
+    BURST = 16,               /* parts in a burst */
+    BURST_EVERY_US = 1000,    /* time between bursts: about 16 MB/s to one peer */
+    QUIET_US = 4000,          /* silence before the receiver requests missing parts */
+    QUIET_TRIPS = 8,          /* plus 1/8 of the round trip, because parts may come late */
+    UNHEARD_US = 20000,       /* silence before the sender sends its last part again, plus the round
+                               * trip */
+    UNKNOWN_US = 200000,      /* assumed round trip if none was measured */
+    BACK_OFF_MAX_US = 200000, /* longest wait, or twice the first wait if that is longer */
+    GIVE_UP_US = 1000000,     /* a message is given up after this time without progress */
+    GIVE_UP_TRIPS = 8,        /* plus 8 round trips */
+    LIFE_US = 20000000,       /* a message is given up after this time at both ends, whatever the
+                               * peer sends */
 };
 
 struct gossip_message {
     struct gossip_message *next;
     uint64_t peer;
-    uint64_t epoch, id; /* of the sender */
+    uint64_t epoch, id; /* both given by the sender */
     uint64_t vector;
     uint32_t total;
     unsigned parts;
@@ -91,7 +93,7 @@ static struct gossip_message *message_new(struct gossip_messages *m, struct goss
     made->parts = (total + GOSSIP_PART_BYTES - 1) / GOSSIP_PART_BYTES;
     m->bytes_used += total;
     m->count++;
-    while (*list != NULL) /* in order of creation */
+    while (*list != NULL) /* appends: the list is in order of creation */
         list = &(*list)->next;
     *list = made;
     return made;
@@ -132,7 +134,7 @@ int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoc
 
 /* --- waits ------------------------------------------------------------------------------------ */
 
-/* The time in which an answer of the peer should arrive. */
+/* The time within which an answer of the peer should arrive. */
 static uint64_t answer_us(const struct gossip_message_io *io, uint64_t peer)
 {
     struct gossip_trip trip = io->trip(io->context, peer);
@@ -144,7 +146,7 @@ static uint64_t give_up_us(const struct gossip_message_io *io, uint64_t peer)
     return GIVE_UP_US + GIVE_UP_TRIPS * answer_us(io, peer);
 }
 
-/* The wait after this try; counts the try. */
+/* Counts a try and returns the wait after it. */
 static uint64_t back_off(struct gossip_message *m, uint64_t first_us)
 {
     uint64_t most_us = first_us > BACK_OFF_MAX_US / 2 ? 2 * first_us : BACK_OFF_MAX_US;
@@ -170,7 +172,7 @@ static bool delivered_has(const struct gossip_delivered *d, const struct gossip_
 static void delivered_add(struct gossip_delivered *d, uint64_t epoch, uint64_t id)
 {
     if (epoch != d->epoch) {
-        /* Another life counts anew: only delivered messages count, no others are too old. */
+        /* A new life of the sender: no older messages count as delivered. */
         *d = (struct gossip_delivered){.epoch = epoch, .newest = id};
     } else if (id > d->newest) {
         uint64_t shift = id - d->newest;
@@ -229,7 +231,8 @@ int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_
     struct gossip_message *in = *link;
     if (in->total != part->total || in->vector != part->vector)
         return ERR_SYNTAX;
-    /* Without memory for the whole message the last part counts as lost, and is requested again. */
+    /* If there is no memory for the whole message, the last part counts as lost and is requested
+     * again. */
     bool fresh = !bit(in, part->index);
     int status = fresh && in->bits_count + 1 == in->parts ? buf_reserve(out, in->total) : 0;
     if (fresh && status == 0) {
@@ -294,7 +297,7 @@ void gossip_messages_resend(struct gossip_messages *m, const struct gossip_messa
         drop(m, link);
         return;
     }
-    out->progress_us = now_us; /* the peer is assembling the message */
+    out->progress_us = now_us; /* a RESEND shows that the peer is receiving the message */
     out->tries = 0;
     for (unsigned i = 0; i < f->ranges.count; i++)
         for (uint64_t n = f->ranges.at[i].first; n <= f->ranges.at[i].last && n <= out->parts; n++)
@@ -320,7 +323,8 @@ static bool send_part(struct gossip_message *out, const struct gossip_message_io
     return io->part(io->context, out->peer, &f, out->sent_us != 0);
 }
 
-/* Sends a burst of the parts that are due; if none is, the last part again, to get an answer. */
+/* Sends a burst of the parts that are due; if no part is due, the last part again, to get an
+ * answer. */
 static void send_due(struct gossip_message *out, const struct gossip_message_io *io,
                      uint64_t now_us)
 {

@@ -1,11 +1,11 @@
 /* Selects which members watch each other. The members form a ring in the order of their ids. Each
- * member and the two on either side watch each other: quick keep-alives, suspicion after a second.
- * All others are far: a few keep-alives a second go to them in turn. The ring follows from the live
- * members, so no agreement is needed. */
+ * member and its two neighbours on either side watch each other, with frequent keep-alives and
+ * suspicion after a second. All others are far: a few keep-alives a second go to them in turn. The
+ * ring follows from the live members, so no agreement is needed. */
 #include "gossip/gossip_internal.h"
 
 enum {
-    ALL_NEAR = 7,           /* up to so many others, all watch each other */
+    ALL_NEAR = 7,           /* with at most this number of live others, all watch each other */
     SIDE = GOSSIP_NEAR / 2, /* neighbours on one side */
     FAR_PEER_US = 2000000,  /* minimum time between keep-alives to one peer */
     FAR_ROUNDS_SILENT = 3,  /* keep-alives that may be lost before a far peer counts as silent */
@@ -70,7 +70,7 @@ void gossip_near_update(struct gossip *g)
     gossip_tick_by(g, g->now_us);
 }
 
-/* The far peer that has waited longest. */
+/* The far peer whose last full keep-alive is oldest. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us)
 {
     struct gossip_peer *next = NULL;

@@ -17,7 +17,8 @@ static void hmac(uint8_t out[32], const uint8_t key[32], const uint8_t *in, size
     (void)crypto_auth_hmacsha256(out, in, len, key);
 }
 
-/* HKDF of section 4.3: `count` outputs of 32 bytes from the chaining key and `len` new bytes. */
+/* HKDF of the framework's section 4.3: `count` outputs of 32 bytes from the chaining key and `len`
+ * new bytes. */
 static void hkdf(const uint8_t chain[32], const uint8_t *material, size_t len,
                  uint8_t outputs[][32], unsigned count)
 {
@@ -103,7 +104,8 @@ static int payload_open(struct gossip_noise *n, struct slice sealed, uint8_t *pa
 {
     uint8_t hash[32];
     memcpy(hash, n->hash, sizeof hash);
-    hash_mix_in(n, sealed.at, sealed.len); /* before the payload may overwrite the sealed bytes */
+    hash_mix_in(n, sealed.at, sealed.len); /* now, because the payload may overwrite the sealed
+                                            * bytes */
     return gossip_noise_open(n->key, n->nonce++, slice_of((const char *)hash, sizeof hash), sealed,
                              payload);
 }
@@ -116,7 +118,7 @@ void gossip_noise_begin(struct gossip_noise *n, struct slice prologue, const uin
                              sizeof protocol_name - 1);
     memcpy(n->chain, n->hash, sizeof n->chain);
     hash_mix_in(n, prologue.at, prologue.len);
-    psk_mix_in(n, psk); /* the token "psk", first of the first message */
+    psk_mix_in(n, psk); /* the token "psk", which begins the first message */
 }
 
 void gossip_noise_wipe(struct gossip_noise *n)

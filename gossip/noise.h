@@ -1,4 +1,4 @@
-/* Noise_NNpsk0_25519_ChaChaPoly_SHA256 (The Noise Protocol Framework, revision 34), made of
+/* Noise_NNpsk0_25519_ChaChaPoly_SHA256 (The Noise Protocol Framework, revision 34), built from
  * libsodium's primitives: crypto_scalarmult, crypto_hash_sha256, crypto_auth_hmacsha256,
  * crypto_aead_chacha20poly1305_ietf.
  *
@@ -7,7 +7,7 @@
  *
  * A receiver that opens the first message knows that its writer has the pre-shared key, before any
  * Diffie-Hellman is computed: a forged hello costs its victim a few hashes. Keys are forward
- * secret: the pre-shared key alone does not open what was recorded.
+ * secret: the pre-shared key alone does not open recorded traffic.
  *
  * Invariants:
  *   1. A failed read leaves the handshake as it was.
@@ -16,7 +16,7 @@
  *   3. An ephemeral secret is 32 fresh random bytes from the caller and is never used twice.
  *   4. An all-zero result of Diffie-Hellman (a point of low order) is refused.
  *
- * A process calls sodium_init() before it seals much: it chooses the fast implementations.
+ * A process should call sodium_init() first, because it selects the fast implementations.
  */
 #ifndef GOSSIP_NOISE_H
 #define GOSSIP_NOISE_H
@@ -29,7 +29,7 @@
 enum {
     GOSSIP_NOISE_KEY = 32,
     GOSSIP_NOISE_TAG = 16,
-    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* of a handshake message */
+    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* of each handshake message */
 };
 
 struct gossip_noise {
@@ -41,7 +41,8 @@ struct gossip_noise {
     uint64_t nonce;
 };
 
-/* Both sides. The prologue keeps protocols apart: both must name the same. */
+/* Both sides call this first. The prologue keeps protocols apart: both sides must use the same
+ * one. */
 void gossip_noise_begin(struct gossip_noise *n, struct slice prologue,
                         const uint8_t psk[GOSSIP_NOISE_KEY]);
 void gossip_noise_wipe(struct gossip_noise *n);
@@ -53,21 +54,22 @@ void gossip_noise_hello_write(struct gossip_noise *n, const uint8_t ephemeral[GO
  * the writer does not have the key, or the bytes were changed. */
 MUST_USE int gossip_noise_hello_read(struct gossip_noise *n, struct slice message,
                                      uint8_t *payload);
-/* ERR_DENIED: the initiator's key is of low order. */
+/* ERR_DENIED in _write(): the initiator's key is of low order. */
 MUST_USE int gossip_noise_welcome_write(struct gossip_noise *n,
                                         const uint8_t ephemeral[GOSSIP_NOISE_KEY],
                                         struct slice payload, uint8_t *out);
 MUST_USE int gossip_noise_welcome_read(struct gossip_noise *n, struct slice message,
                                        uint8_t *payload);
 
-/* The two transport keys; wipes the handshake. `hash` (32 bytes) may be NULL. */
+/* Gives the two transport keys, and wipes the handshake. `hash` gets the handshake hash (32 bytes)
+ * unless NULL. */
 void gossip_noise_split(struct gossip_noise *n, uint8_t from_initiator[GOSSIP_NOISE_KEY],
                         uint8_t from_responder[GOSSIP_NOISE_KEY], uint8_t *hash);
 
 /* Transport messages: the nonce is 32 zero bits and the counter, little-endian (section 12 of the
  * framework). One key never seals two messages with one counter. seal() writes plain.len +
- * GOSSIP_NOISE_TAG bytes; both work in place. open() is ERR_SYNTAX or ERR_DENIED, and what `out`
- * holds then is worth nothing. */
+ * GOSSIP_NOISE_TAG bytes; both work in place. open() may return ERR_SYNTAX or ERR_DENIED; the
+ * contents of `out` are then undefined. */
 void gossip_noise_seal(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter, struct slice aad,
                        struct slice plain, uint8_t *out);
 MUST_USE int gossip_noise_open(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter,

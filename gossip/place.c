@@ -1,17 +1,19 @@
 /* The addresses (places) of members: which are stored, in which order they are dialled, and which
  * are passed on.
  *
- * A place comes from the member itself (its own word), from its packets (its source), or from
- * another member (a hint). Only the first two are passed on, so no node ever passes on hearsay. */
+ * A place comes from the member itself (its word), from the source of its packets, or from another
+ * member (a hint). Hints are not passed on. */
 #include "base/check.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    PLACE_SILENT_SUSPECTS = 2, /* times suspect_us without a packet: the source may be stale */
-    TRIES_STALE = 3,           /* hellos without an answer, while another place answered */
-    TRIES_WRONG = 16,          /* another router answered there */
-    LEARNED_MAX = 3,           /* of this node's own addresses */
-    VOTES_MAX = 8,             /* number of different ones that are counted */
+    PLACE_SILENT_SUSPECTS = 2, /* after 2 * suspect_us without a packet, the source may be stale */
+    TRIES_STALE = 3,           /* unanswered hellos after which a place is dropped, if another place
+                                * answered */
+    TRIES_WRONG = 16,          /* unanswered hellos that count for an address where another router
+                                * answered */
+    LEARNED_MAX = 3,           /* addresses of this node learned from peers */
+    VOTES_MAX = 8,             /* different reported addresses that are counted */
     LEARN_AGAIN_US = 1000000,
 };
 
@@ -21,7 +23,8 @@ bool gossip_address_equal(const struct gossip_address *a, const struct gossip_ad
            memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
 }
 
-/* Addresses with another meaning on another machine: 1 its loopback, 2 one link; else 0. */
+/* Scope of an address: 1 loopback, 2 link-local; both mean something else on another machine. 0:
+ * any other address. */
 static unsigned scope_of(const struct gossip_address *a)
 {
     static const uint8_t loopback[16] = {[15] = 1};
@@ -70,8 +73,8 @@ static unsigned kind_rank(const struct gossip_place *place)
     return 5;
 }
 
-/* A place of an earlier life counts as having failed TRIES_STALE times more. It still gets its
- * turn: if a clock goes back, the latest life looks like the earlier one. */
+/* A place of an earlier life counts as having TRIES_STALE more unanswered tries. It is still tried:
+ * if a node's clock goes back, its latest life looks like an earlier one. */
 static unsigned tries_of(const struct gossip_peer *p, const struct gossip_candidate *c)
 {
     return c->tries + (c->epoch >= p->incarnation >> 16 ? 0 : TRIES_STALE);
@@ -90,7 +93,8 @@ static bool likelier(const struct gossip_peer *p, const struct gossip_candidate 
     return a->place.answered_us > b->place.answered_us;
 }
 
-/* Decides which to store: places of the current life come before those of an earlier life. */
+/* Decides which place to keep: places of the member's current life come before those of an earlier
+ * life. */
 static bool worthier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -136,7 +140,8 @@ unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-/* The place with this address, new if unknown; NULL: all others are likelier. */
+/* Returns the place with this address, added if unknown; NULL: the list is full of likelier
+ * places. */
 static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_place *place,
                                     uint64_t epoch)
 {
@@ -146,7 +151,7 @@ static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_p
         return c;
     }
     struct gossip_candidate made = {.place = *place, .epoch = epoch};
-    /* The new place is tried next, but the others then get their turn again. */
+    /* The new place is tried next, but only once before the others get their turn. */
     for (unsigned i = 0; i < p->places_count; i++)
         if (i == 0 || p->places[i].tries < made.tries + 1)
             made.tries = p->places[i].tries > 0 ? p->places[i].tries - 1 : 0;
@@ -202,7 +207,7 @@ void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *
                                              .kind = GOSSIP_PLACE_SOURCE,
                                              .answered_us = c->place.answered_us};
         else if (c->place.own || c->epoch < epoch)
-            drop(p, c); /* no longer in the member's word, or of an earlier life */
+            drop(p, c); /* no longer reported by the member, or from an earlier life */
     }
 }
 
@@ -236,7 +241,7 @@ void gossip_place_wrong(struct gossip *g, struct gossip_peer *p)
     if (c == NULL)
         return;
     if (c->place.own)
-        c->tries += TRIES_WRONG; /* the member would name it again */
+        c->tries += TRIES_WRONG; /* kept, because the member would report it again */
     else
         drop(p, c);
     const struct gossip_candidate *next = gossip_place_best(g, p);
@@ -257,8 +262,8 @@ bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_ad
 
 /* --- passing on ------------------------------------------------------------------------------ */
 
-/* Several routers answer at the address: it belongs to none, though packets may seem to come from
- * there. */
+/* True if several routers answer at the address. Then the address belongs to none of them, though
+ * packets may seem to come from there. */
 static bool is_shared(const struct gossip *g, const struct gossip_address *at)
 {
     for (unsigned i = 0; i < g->seeds_count; i++)
@@ -267,7 +272,7 @@ static bool is_shared(const struct gossip *g, const struct gossip_address *at)
     return false;
 }
 
-/* Another router has answered there, so the address is not this node's. */
+/* True if another router has answered there: the address is not this node's. */
 static bool is_others(const struct gossip *g, const struct gossip_address *at)
 {
     for (unsigned i = 0; i < g->seeds_count; i++)
@@ -294,7 +299,7 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
 {
     entry->count = 0;
     if (!p->self && !gossip_place_introduced(p))
-        return; /* its places may be of an earlier life */
+        return; /* the peer's places may be from an earlier life */
     for (unsigned i = 0; i < p->places_count; i++)
         if (p->places[i].place.own)
             add(entry, to, p->places[i].place.kind, &p->places[i].place.at);
@@ -327,13 +332,14 @@ static unsigned count_votes(const struct gossip *g, struct vote votes[VOTES_MAX]
             continue;
         if (at == count)
             votes[count++] = (struct vote){.at = p->yours};
-        /* A port that an address translation changed is of use to few. */
+        /* An address with this node's own port wins: a port that NAT changed is useful to few
+         * peers. */
         votes[at].count += p->yours.port == g->config.port ? GOSSIP_MEMBERS_MAX : 1;
     }
     return count;
 }
 
-/* Takes the address that most peers see; port 0: none is left. */
+/* Takes out the address that most peers see; port 0: none is left. */
 static struct gossip_address take_most(struct vote *votes, unsigned count)
 {
     struct gossip_address at = {0};

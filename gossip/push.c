@@ -1,5 +1,5 @@
-/* Deltas: pushes each to all members as it is made, forwards through relays in a large cluster, and
- * requests and repairs holes. */
+/* Deltas: pushes each new delta to all members, in a large cluster through relays, and requests and
+ * repairs missing ones. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -9,19 +9,20 @@ enum {
     FLUSH_US = 10000,
     FLUSH_LARGE_US = 20000,
     FLUSH_LARGE_FROM = 100,  /* members */
-    FLUSH_PACKETS = 1024,    /* packets of one flush, */
-    FLUSH_DELTAS_MIN = 4,    /* but always at least so many deltas, */
-    FLUSH_DELTAS_MAX = 64,   /* and never more than these */
-    HELD_US = 1000,          /* the rate does not allow a flush: retry after this */
-    TAIL_TWICE_FROM = 32,    /* members */
-    TAIL_US = 2000,          /* beyond the cadence, or a round trip if that is longer: then the last
-                                number is announced */
+    FLUSH_PACKETS = 1024,    /* packets in one flush */
+    FLUSH_DELTAS_MIN = 4,    /* least number of deltas in a flush, even beyond FLUSH_PACKETS */
+    FLUSH_DELTAS_MAX = 64,   /* greatest number of deltas in a flush */
+    HELD_US = 1000,          /* time until a flush that the rate limit held back is tried again */
+    TAIL_TWICE_FROM = 32,    /* members from which on the last number is announced twice */
+    TAIL_US = 2000,          /* after the cadence and this time (or a round trip, if longer) without
+                              * a delta, the last number is announced */
     FULL_ALIVE_US = 1000000, /* interval at which a full keep-alive is sent along with a delta */
-    REPAIR_DELTAS = 64,      /* per NACK */
+    REPAIR_DELTAS = 64,      /* deltas repaired per NACK */
     RETRY_MIN_US = 5000,
     RETRY_MAX_US = 1000000,
-    SETTLE_US = 300000,    /* news in transit settles by itself: this, plus two round trips */
-    UNREACHED_US = 100000, /* no session to the author: retry after this */
+    SETTLE_US = 300000,    /* time for deltas in transit to arrive: this, plus two round trips */
+    UNREACHED_US = 100000, /* time until a request is retried if there is no session to the
+                            * author */
 };
 
 uint32_t gossip_push_cadence(const struct gossip *g)
@@ -38,7 +39,7 @@ static uint32_t group_of(uint64_t node, uint32_t groups)
     return (uint32_t)(hash_mix(node) % groups);
 }
 
-/* Sends a packet with one delta; if a full keep-alive is due and fits, it goes along. */
+/* Sends a packet with one delta, and a full keep-alive if one is due and fits. */
 static void send_delta(struct gossip *g, struct gossip_peer *p, struct gossip_packet *packet)
 {
     uint8_t *mark = packet->w.at;
@@ -63,8 +64,9 @@ static bool relay_fit(const struct gossip_peer *p)
     return gossip_peer_shares(p) && p->state == GOSSIP_ALIVE;
 }
 
-/* About sqrt(N) groups by node id, so that author and relay need not agree on a list of members.
- * The relay of a group is one of its members, a different one for each delta. */
+/* Pushes a delta through relays. There are about sqrt(N) groups by node id, so author and relay
+ * need not agree on a list of members. Each group's relay is one of its members, another one for
+ * each delta. */
 static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
 {
     enum { GROUPS = 64 };
@@ -82,7 +84,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
         struct gossip_peer *p = g->order[i];
         uint32_t k = group_of(p->node, groups);
         bool relay = relay_fit(p) && skip[k]-- == 0;
-        /* The author serves a group without a relay. */
+        /* If a group has no fit relay, the author sends to its members itself. */
         if (!relay && (members[k] > 0 || !gossip_peer_shares(p)))
             continue;
         struct gossip_frame_delta copy = *f;
@@ -130,7 +132,7 @@ void gossip_push_flush(struct gossip *g)
     bound = bound < FLUSH_DELTAS_MIN ? FLUSH_DELTAS_MIN : bound;
     bound = bound > FLUSH_DELTAS_MAX ? FLUSH_DELTAS_MAX : bound;
     uint64_t flushed_us = g->flushed_us;
-    g->flushed_us = g->now_us; /* a wake-up from now on is for the next flush */
+    g->flushed_us = g->now_us; /* a wake-up during this flush counts for the next one */
     g->wanted = false;
     unsigned made = 0;
     while (made < bound && produce_one(g))
@@ -148,8 +150,8 @@ void gossip_push_flush(struct gossip *g)
     }
 }
 
-/* When the last number is announced to `p` if no delta follows. On a long path some more waiting
- * makes little difference, and the next delta may save the packet. */
+/* When the last number is announced to `p` if no delta follows. On a long path a longer wait
+ * matters little, and the next delta may make the announcement unnecessary. */
 static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
 {
     uint64_t cadence = gossip_push_cadence(g);
@@ -160,7 +162,7 @@ static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
 }
 
 /* No delta followed the last one: announces its number, so that a member that lost the delta soon
- * asks for it. Among many members some lose the announcement too, so it is sent twice there. */
+ * asks for it. In a large cluster some members lose the announcement too, so it is sent twice. */
 void gossip_push_tail(struct gossip *g)
 {
     unsigned often = g->live >= TAIL_TWICE_FROM ? 2 : 1;
@@ -186,7 +188,7 @@ void gossip_push_tail(struct gossip *g)
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
-/* How long a hole may be caused by reordering. */
+/* How long a hole counts as reordering. */
 static uint64_t grace_of(const struct gossip *g, const struct gossip_peer *author)
 {
     return g->config.gap_us + gossip_trip_jitter_us(&author->trip);
@@ -198,7 +200,7 @@ static void note_nack(struct gossip *g, const struct gossip_peer *author)
         g->nack_us = author->stream.nack_us;
 }
 
-/* This node is a relay: it sends the delta to its group at once. */
+/* Forwards a delta as a relay: sends it to this node's group at once. */
 static void hand_on(struct gossip *g, const struct gossip_peer *author,
                     const struct gossip_frame_delta *f)
 {
@@ -225,7 +227,7 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
 {
     struct gossip_peer *author = f->relayed ? gossip_peer_find(g, f->author) : from;
     if (author == NULL || !author->listed || author->self || author->foreign)
-        return 0; /* requested later, when the author is known and understood */
+        return 0; /* requested later, when the author is known and has a common version */
     if (f->epoch != author->stream.epoch && !BUG(EPOCH_IGNORED)) {
         if (f->epoch > author->stream.epoch && author == from)
             gossip_ask_who(g, from);
@@ -244,9 +246,9 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     if (BUG_RARE(RARE_DELTA))
         return 0;
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
-        /* Asking again would bring the same bytes, so the number counts as received. A relay
-         * forwards only deltas that it could apply itself, so the sender is to blame, not the
-         * author in the frame. */
+        /* The delta is malformed. Another request would bring the same bytes, so its number counts
+         * as received. A relay forwards only deltas that it could apply itself, so the sender is to
+         * blame, not the author in the frame. */
         return ERR_SYNTAX;
     }
     g->stats.deltas_applied++;
@@ -261,9 +263,8 @@ void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t se
     note_nack(g, author);
 }
 
-/* This node may not have heard the author for long: then others' vectors show that something is
- * missing. The missing deltas may still be in transit, so a hole counts when it is reported
- * again. */
+/* If this node has not heard the author for long, other members' vectors show what is missing. The
+ * deltas may still be in transit, so a hole only counts when it is reported again. */
 void gossip_push_vector(struct gossip *g, struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
@@ -281,7 +282,8 @@ void gossip_push_vector(struct gossip *g, struct slice body)
 
 /* --- holes ----------------------------------------------------------------------------------- */
 
-/* Requests the holes; those requested before only after an answer should have arrived. */
+/* Requests the holes. A hole that was requested before is only requested again after an answer
+ * should have arrived. */
 static void ask(struct gossip *g, struct gossip_peer *author)
 {
     struct gossip_stream *s = &author->stream;
@@ -332,15 +334,15 @@ void gossip_push_nacks(struct gossip *g)
     }
 }
 
-/* Sends the part of a range that the ring still has, several deltas to a packet. False: enough for
- * now. */
+/* Sends the part of a range that the ring still has, several deltas in a packet. False: the limit
+ * for one NACK, or the rate limit, is reached. */
 static bool repair(struct gossip *g, struct gossip_peer *to, struct gossip_packet *packet,
                    const struct gossip_range *range, unsigned *left)
 {
     for (uint64_t seq = range->first; seq <= range->last && seq < g->ring.next; seq++) {
         struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq};
         if (!gossip_ring_get(&g->ring, seq, &f.bytes)) {
-            seq = g->ring.first - 1; /* GONE announces it */
+            seq = g->ring.first - 1; /* GONE tells the peer that the ring no longer has them */
             continue;
         }
         if ((*left)-- == 0 || !gossip_link_rate_ready(g))

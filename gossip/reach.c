@@ -1,25 +1,29 @@
-/* Dials members and seeds: which address, and when. */
+/* Dials members and seeds: decides which address, and when. */
 #include <sodium.h>
 
 #include "gossip/gossip_internal.h"
 
 enum {
     WAIT_FIRST_US = 100000,
-    FIRST_DIALS = 3,       /* so far apart, in case a packet was lost; then the wait doubles */
-    WAIT_MAX_US = 1000000, /* to a live member */
-    WAIT_LOST_MAX_US = 10000000, /* to a member that left; the most to a dead one: dead_wait_us() */
-    DEAD_SHARE_US = 500000,      /* times the number of live members, which as it were dial in
-                                    turn */
-    DEAD_DIALS_S = 8,            /* per second, by one node, to all dead members */
-    WAIT_SEED_MAX_US = 4000000,  /* plus up to a quarter, at random */
+    FIRST_DIALS = 3,       /* dials that are WAIT_FIRST_US apart, in case a packet was lost; then
+                            * the wait doubles */
+    WAIT_MAX_US = 1000000, /* longest wait between dials to a live member */
+    WAIT_LOST_MAX_US = 10000000, /* wait between dials to a departed member, and the longest to a
+                                  * dead one (dead_wait_us()) */
+    DEAD_SHARE_US = 500000,      /* a dead member is dialled once in this time by all live members
+                                  * together */
+    DEAD_DIALS_S = 8,            /* dials per second of one node to all dead members together */
+    WAIT_SEED_MAX_US = 4000000,  /* longest wait between dials to a seed, plus up to a quarter at
+                                  * random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
     SHARED_LOOK_US = 60000000, /* interval of dials to a shared address */
-    KNOCK_SEEDS_MAX = 4,       /* so many addresses may be a single shared one, in two families */
+    KNOCK_SEEDS_MAX = 4,       /* with at most 4 seeds, all may be one shared address, in two
+                                * families */
     KNOCKS_FIRST = 8,
-    KNOCK_FIRST_US = 100000,  /* plus up to a half, at random */
-    KNOCK_EVERY_US = 5000000, /* plus up to a quarter */
-    SILENT_SUSPECTS = 2,      /* times suspect_us without a packet: the session may be dead */
+    KNOCK_FIRST_US = 100000,  /* wait between the first knocks, plus up to a half at random */
+    KNOCK_EVERY_US = 5000000, /* time between later knocks, plus up to a quarter at random */
+    SILENT_SUSPECTS = 2,      /* after 2 * suspect_us without a packet, the session may be dead */
 };
 
 /* --- members --------------------------------------------------------------------------------- */
@@ -37,8 +41,8 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
 }
 
 /* The wait between two dials to a dead member. Such dials detect that a partition has healed. So a
- * node that is alone dials each second, and each of many live nodes more seldom. Members that left
- * announced so, and pods that come under new names leave many: they do not count here. */
+ * node that is alone dials each second, and each of many live nodes less often. Departed members do
+ * not count: they announced that they left, and restarts under new names leave many of them. */
 static uint64_t dead_wait_us(const struct gossip *g)
 {
     uint64_t dead = 0;
@@ -60,17 +64,18 @@ static uint64_t wait_max_us(const struct gossip *g, const struct gossip_peer *p)
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 {
     const struct gossip_candidate *at = gossip_place_best(g, p);
-    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all of them with each key */
+    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all places are dialled with one
+                                                                  * key, then with the next */
     if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot, p->dials / places))
         gossip_place_dialled(p, &at->place.at);
     if (p->dials >= p->places_count && gossip_peer_live(p))
-        gossip_ask_where(g, p); /* the member answers at none of its places, or has none */
+        gossip_ask_where(g, p); /* the member has no place, or answers at none */
     p->dials++;
     p->dialled_us = g->now_us;
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
     uint64_t most = wait_max_us(g, p);
-    /* A hello that is given up before its welcome can arrive is wasted. */
+    /* Waits at least a round trip: a hello given up before its welcome can arrive is wasted. */
     uint64_t trip_us = p->trip.rough ? 0 : gossip_trip_wait_us(&p->trip, 0);
     if (lost && most < trip_us)
         most = trip_us;
@@ -90,8 +95,8 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
             return GOSSIP_NEVER;
         if (g->now_us < silent_us)
             return silent_us;
-        break; /* alive according to others, and silent here: it may be a new life without these
-                  keys */
+        break; /* alive according to others, but silent here: the peer may have restarted without
+                * these keys */
     case GOSSIP_SESSION_AWAITED:
     case GOSSIP_SESSION_NONE:
     case GOSSIP_SESSION_OLD:
@@ -112,8 +117,8 @@ static bool dial(struct gossip *g, struct gossip_seed *seed, unsigned key)
                             key);
 }
 
-/* Sends hellos until the seed answers. After that only if that member is lost, or if several
- * routers answered there, which may have changed. */
+/* Sends hellos until the seed answers. After that, dials only if the member that answered is lost,
+ * or now and then if several routers answered there. */
 static void dial_seed(struct gossip *g, struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
@@ -145,11 +150,11 @@ static bool may_be_shared(const struct gossip *g, const struct gossip_seed *seed
     return p == NULL || !(gossip_peer_live(p) && gossip_place_advertised(p, &seed->at));
 }
 
-/* An address may be shared by all routers (a virtual IP): each packet, or all packets from one
- * port, go to one of them. One hello meets one router, and routers that meet in pairs would
- * never hear of the other pairs. So the node knocks at its seeds, from another port each time.
- * It knocks often in the beginning if there are few seeds, and at one of them now and then for
- * ever. */
+/* An address may be shared by all routers (a virtual IP): a load balancer sends each packet, or all
+ * packets from one port, to one of them. One hello meets one router, and routers that meet in pairs
+ * would never hear of the other pairs. So the node knocks at its seeds, from another port each
+ * time. If there are few seeds, it knocks often at first. Later it knocks at one of them now and
+ * then, for ever. */
 static uint64_t knock_at_seeds(struct gossip *g)
 {
     uint64_t due = GOSSIP_NEVER;
@@ -158,7 +163,7 @@ static uint64_t knock_at_seeds(struct gossip *g)
     for (unsigned i = 0; i < g->seeds_count && g->seeds_count <= KNOCK_SEEDS_MAX; i++) {
         struct gossip_seed *seed = &g->seeds[i];
         if (seed->knocks >= KNOCKS_FIRST || seed->node == 0)
-            continue; /* until the seed answers, hellos suffice */
+            continue; /* enough knocks, or the seed has not answered a hello yet */
         if (g->now_us >= seed->knock_us) {
             if (may_be_shared(g, seed))
                 gossip_link_knock(g, seed);
@@ -210,7 +215,8 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
         for (unsigned j = 0; j < known_count; j++) {
             if (gossip_address_equal(&known[j].at, &at[i])) {
                 *seed = known[j];
-                /* The door leads to the seed's old number: a hello in transit is given up. */
+                /* The door of a hello in transit has the seed's old number, so that dial is given
+                 * up. */
                 if (j != g->seeds_count - 1)
                     gossip_dial_wipe(&seed->dial);
             }

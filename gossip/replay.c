@@ -22,7 +22,8 @@ bool gossip_replay_fresh(const struct gossip_replay *r, uint64_t counter)
 void gossip_replay_mark(struct gossip_replay *r, uint64_t counter)
 {
     if (counter >= r->next) {
-        /* Words that the window slides into still have bits from a whole ring before. */
+        /* Clears the words that the window slides into: they still have bits from one ring length
+         * before. */
         uint64_t first = r->next == 0 ? 0 : (r->next - 1) / 64 + 1;
         uint64_t last = counter / 64;
         if (last >= GOSSIP_REPLAY_WORDS && first < last - (GOSSIP_REPLAY_WORDS - 1))

@@ -1,7 +1,8 @@
-/* Which counters of a peer have been seen: RFC 6479, a ring of bits that slides in whole words.
+/* Which packet counters of a peer have been seen, as in RFC 6479: a ring of bits that slides by
+ * whole words.
  *
- * Invariant: a counter is fresh once. One that is GOSSIP_REPLAY_WINDOW or more below the greatest
- * marked is never fresh.
+ * Invariant: a counter that was marked is never fresh again. Nor is a counter that is
+ * GOSSIP_REPLAY_WINDOW or more below the greatest marked one.
  */
 #ifndef GOSSIP_REPLAY_H
 #define GOSSIP_REPLAY_H
@@ -11,15 +12,16 @@
 
 enum { GOSSIP_REPLAY_WINDOW = 2048, GOSSIP_REPLAY_WORDS = GOSSIP_REPLAY_WINDOW / 64 + 1 };
 
-/* Zeroed: nothing seen. */
+/* A zeroed struct has seen no counter. */
 struct gossip_replay {
-    uint64_t next; /* one more than the greatest seen */
+    uint64_t next; /* one more than the greatest counter seen */
     uint64_t seen[GOSSIP_REPLAY_WORDS];
 };
 
-/* Asked before a packet is opened, which is the dearer check. */
+/* True if the counter was not seen and is not too old. Checked before a packet is opened, which
+ * costs more. */
 bool gossip_replay_fresh(const struct gossip_replay *r, uint64_t counter);
-/* Only a counter that is fresh, and only once its packet was authentic. */
+/* Marks a counter as seen. Only call it for a fresh counter of an authentic packet. */
 void gossip_replay_mark(struct gossip_replay *r, uint64_t counter);
 
 #endif

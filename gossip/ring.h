@@ -1,7 +1,7 @@
-/* Own deltas, kept for peers that missed some: the last `bytes_max` bytes of them, oldest out
- * first.
+/* This node's own deltas, kept for peers that missed some: the last `bytes_max` bytes. The oldest
+ * are dropped first.
  *
- * Invariant: the numbers held are first .. next - 1 without a hole.
+ * Invariant: the ring holds the deltas first .. next - 1 without a gap.
  */
 #ifndef GOSSIP_RING_H
 #define GOSSIP_RING_H
@@ -19,7 +19,7 @@ struct gossip_ring {
     uint64_t at; /* where the next delta goes */
     struct gossip_ring_place {
         uint32_t offset, len;
-    } * places; /* of number n at n & (cap - 1) */
+    } * places; /* number n is at n & (cap - 1) */
     uint64_t cap;
     uint64_t first, next;
 };
@@ -27,11 +27,11 @@ struct gossip_ring {
 /* `bytes_max` is at least GOSSIP_DELTA_MAX and below 2^32. ERR_NOMEM. */
 MUST_USE int gossip_ring_init(struct gossip_ring *r, uint64_t bytes_max);
 void gossip_ring_free(struct gossip_ring *r);
-/* Empty again; the next number is 1. */
+/* Empties the ring; the next number is 1. */
 void gossip_ring_restart(struct gossip_ring *r);
-/* Keeps a copy under the next number, which is returned; 0 when out of memory. */
+/* Stores a copy of the delta under the next number. Returns that number, or 0 if out of memory. */
 uint64_t gossip_ring_put(struct gossip_ring *r, struct slice delta);
-/* Borrowed until the next put. */
+/* False: the ring does not have it. `out` is borrowed until the next put. */
 bool gossip_ring_get(const struct gossip_ring *r, uint64_t seq, struct slice *out);
 void gossip_ring_check(const struct gossip_ring *r);
 

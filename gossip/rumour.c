@@ -1,16 +1,17 @@
-/* News of members. A node announces its own news to all at once, and an accuser its accusation;
- * other nodes do not pass it on. Keep-alives carry a digest of the members. If two digests differ
- * for a while, the whole list is sent. So a change costs N packets, not N squared. */
+/* News about members. A node sends news about itself to all members at once, and so does an accuser
+ * with its accusation. Other nodes do not pass them on. Keep-alives carry a digest of the members.
+ * If two digests differ for a while, the whole list is sent. So a change costs N packets, not N
+ * squared. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    DIFFERS_US = 300000,        /* news in transit settles by itself */
-    LIST_EVERY_US = 1000000,    /* to one peer */
-    LIST_COST_US = 62500,       /* 16 lists a second to all together, */
-    LISTS_BURST_US = 2000000,   /* 32 of them at once */
-    REFUSED_WAIT_US = 30000000, /* until full seeds are dialled again */
+    DIFFERS_US = 300000,        /* time for news in transit to arrive */
+    LIST_EVERY_US = 1000000,    /* minimum time between two lists to one peer */
+    LIST_COST_US = 62500,       /* budget: 16 lists a second to all peers together */
+    LISTS_BURST_US = 2000000,   /* budget: at most 32 lists at once */
+    REFUSED_WAIT_US = 30000000, /* time until a refused node dials its seeds again */
     REFUSALS_US = 10000000,     /* how long a refusal counts */
 };
 
@@ -25,9 +26,9 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-/* True if the cluster refuses this node, not only a single member that is faulty or of another
- * build. The others refuse it as soon as they know what that member knows; or this node sees as
- * many members itself. */
+/* True if the cluster refuses this node, not just one member that is faulty or from another build.
+ * True if most members with a session refuse this node, or if this node sees that many members
+ * itself. */
 static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
 {
     uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;
@@ -43,7 +44,8 @@ static bool refused_by_all(const struct gossip *g, const struct gossip_frame_ful
 }
 
 /* The node goes on alone, and later asks its seeds for admission again. Refused routers must not
- * stay in touch: each would introduce the others again to the cluster that refused them. */
+ * stay in touch: each would introduce the others to the cluster again, which would refuse them
+ * again. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
                            const struct gossip_frame_full *f)
 {
@@ -74,8 +76,8 @@ static void send_list(struct gossip *g, struct gossip_peer *to)
     to->list_us = g->now_us + LIST_EVERY_US;
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
-    /* This node first: if the list overtakes the greeting, a receiver that does not know the sender
-     * yet would skip all entries in front of it. */
+    /* This node's entry comes first: if the list overtakes the greeting, the receiver does not know
+     * the sender yet, and would skip entries before the sender's own. */
     list_add(g, to, g->self, &packet);
     for (unsigned i = 0; i < g->listed; i++)
         if (!g->order[i]->self)
@@ -95,7 +97,7 @@ void gossip_rumour_compare(struct gossip *g, struct gossip_peer *from, uint64_t 
     }
 }
 
-/* Handles a statement about this node itself. */
+/* Handles another node's entry about this node itself. */
 static void said_of_self(struct gossip *g, const struct gossip_frame_member *said)
 {
     const struct gossip_peer *self = g->self;
@@ -129,12 +131,12 @@ static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t n
     if (p == NULL || !p->listed)
         return;
     if (new_here)
-        send_list(g, from); /* a newcomer knows no member */
+        send_list(g, from); /* a new member knows no other member */
     if (own_word && (said->incarnation < p->incarnation ||
                      (said->incarnation == p->incarnation && said->state < p->state)))
         gossip_announce_again(g, from, p);
-    /* An accuser may be unable to reach the accused, so a node that hears the accusation passes it
-     * on. */
+    /* An accuser may be unable to reach the accused member. So a node that hears both tells the
+     * member of the accusation. */
     if (news == 1 && !own_word && p->state != GOSSIP_ALIVE && p->session.sending != 0 &&
         g->now_us - p->heard_us < g->config.suspect_us)
         gossip_announce_again(g, p, p);

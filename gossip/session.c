@@ -45,7 +45,8 @@ unsigned gossip_packet_peek(struct slice packet, uint32_t *index)
 
 /* --- hello and welcome ----------------------------------------------------------------------- */
 
-/* Writes the end of both payloads: the index to send to, the sender's identity and its versions. */
+/* Writes the end of a hello's or welcome's payload: the index to send to, the sender's identity and
+ * its versions. */
 static void payload_end_write(struct wire_writer *w, uint32_t index,
                               const struct gossip_identity *self)
 {
@@ -61,7 +62,8 @@ static void payload_end_write(struct wire_writer *w, uint32_t index,
     memset(w->at, 0, wire_room(w));
 }
 
-/* The rest is padding, or of a later version, and ignored. */
+/* Reads the end of a payload. The bytes after it are padding or fields of a later version, and are
+ * ignored. */
 static int payload_end_read(struct wire_reader *r, uint32_t *index, uint8_t *ident,
                             uint16_t *ident_len, struct gossip_versions *speaks)
 {
@@ -166,7 +168,7 @@ static void keys_make(struct gossip_keys *out, struct gossip_noise *noise, bool 
         .made_us = now_us,
         .speaks = speaks,
         .initiator = initiator,
-        .confirmed = initiator, /* the peer made the keys first */
+        .confirmed = initiator, /* the peer made the same keys before it answered */
     };
     gossip_noise_split(noise, initiator ? out->seal : out->open, initiator ? out->open : out->seal,
                        NULL);
@@ -223,9 +225,9 @@ static void keys_expire(struct gossip_session *s, uint64_t now_us)
     }
 }
 
-/* The set that a new set replaces. If the new one will wait for confirmation, that is the one that
- * waits in vain. Otherwise it is a free one, or else the oldest, which is never the one used for
- * sending (see gossip_session_check()). */
+/* Chooses the set that a new set replaces. If the new set will wait for confirmation, it replaces a
+ * set that still waits. Otherwise it takes a free set, or replaces the oldest. The oldest is never
+ * the sending set (see gossip_session_check()). */
 static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
 {
     struct gossip_keys *oldest = NULL;
@@ -305,7 +307,8 @@ int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t n
     return ERR_OK;
 }
 
-/* An authentic packet arrived: both sides now know the set that waited for one. */
+/* An authentic packet arrived under this key set: confirms the set, because both sides now have
+ * it. */
 static void keys_confirm(struct gossip_session *s, struct gossip_keys *keys)
 {
     if (keys->confirmed)

@@ -1,4 +1,4 @@
-/* Sealed sessions over datagrams, shaped after WireGuard: one struct gossip_session per peer.
+/* Sealed sessions over datagrams, modelled on WireGuard: one struct gossip_session per peer.
  *
  * Three packets; all integers little-endian, all sizes in bytes:
  *
@@ -6,11 +6,11 @@
  *     WELCOME  2 | receiver 3 | Noise message 2 { node 8, index 3, ident, versions, 0... }
  *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
  *
- * Hello and welcome have fixed sizes, and a welcome is the shorter, so no node can be used to
- * amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is the
- * caller's identity, behind its length (2). The versions of the protocol that the sender speaks
- * follow it: least 2, greatest 2 (gossip/version.h). A later version adds fields behind them, where
- * this one ignores them; a build from before there were versions has zeros there.
+ * Hello and welcome have fixed sizes, and a welcome is shorter than a hello, so no node can be used
+ * to amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is
+ * the caller's identity, after its length (2). The versions of the protocol that the sender speaks
+ * follow it: least 2, greatest 2 (gossip/version.h). A later version adds fields behind these; this
+ * version ignores them. A build from before versions sends zeros instead of versions.
  *
  * How it is driven.
  *
@@ -23,45 +23,47 @@
  *     gossip_session_install()
  *     gossip_session_seal(), at once -- DATA -->        gossip_session_open(): from now on it sends
  *
- * A dial without answer is given up and begun anew (new ephemeral key, greater stamp); the same
- * bytes are never sent twice. After install() the initiator must send something at once, if only an
- * empty packet, since the responder has to wait for it.
+ * A dial without an answer is given up, and a new one begins with a new ephemeral key and a greater
+ * stamp. The same bytes are never sent twice. After install() the initiator must send a packet at
+ * once, even an empty one, because the responder may not send before.
  *
  * A HELLO proves that a key holder wrote it once, not that the holder is there now. Do not treat a
  * HELLO as a sign of life, and do not move a peer's address because of one. A WELCOME accepted by
  * finish() and a DATA accepted by open() do prove that the peer is there now.
  *
- * Indices. The receiver of packets chooses the 24-bit index that stands in them: never 0, and none
- * that gossip_session_owns() already. It finds the session by that index. No table is needed: let
- * the low bits be the peer's place in an array and the others random; open() compares all of it.
- * Randomness is no defence (packets are sealed); it only makes a late packet of an earlier session
- * miss.
+ * Indices. The receiver of packets chooses the 24-bit index in them, by which it finds the session.
+ * The index is never 0, and none that gossip_session_owns() already. No table is needed: use the
+ * peer's place in an array as the low bits and random other bits. open() compares the whole index.
+ * The random bits are no defence (packets are sealed). They only make a late packet of an earlier
+ * session miss.
  *
  * Keys and nonces.
- *   1. The pre-shared key comes from the keyring, derived for this and nothing else. The prologue
- *      keeps this protocol apart from calls (call.h), which use the same pre-shared keys.
+ *   1. The pre-shared key comes from the keyring, derived for this purpose only. The prologue keeps
+ *      this protocol apart from calls (call.h), which use the same pre-shared keys.
  *   2. Each handshake makes two fresh keys, one per direction, from ephemeral keys of both sides.
  *   3. The nonce is the packet's counter, which begins at 0 and never repeats under one key. It has
- *      31 bits; a key is refused at GOSSIP_SESSION_PACKETS_MAX, sending and receiving.
+ *      31 bits; a key is refused after GOSSIP_SESSION_PACKETS_MAX packets, for sending and
+ *      receiving.
  *   4. The header of DATA is authenticated (it is the associated data).
  *   5. A counter is accepted once (gossip/replay.h).
  *   6. Keys are wiped when they are replaced, or 180 s after they were made (by the next call that
  *      gets the time), or by gossip_session_wipe().
  *
- * Up to GOSSIP_SESSION_KEYS key sets live at once; all of them open packets, one seals them. A set
- * that this side initiated seals at once. A set that the peer initiated seals after a packet has
- * come in under it: only that proves that the welcome has arrived. At most one set waits for that;
- * a newer hello replaces it.
+ * Up to GOSSIP_SESSION_KEYS key sets live at once; all of them open packets, and one seals packets.
+ * A set that this side initiated seals at once. A set that the peer initiated seals after a packet
+ * has come in under that set, because only this proves that the welcome arrived. At most one set
+ * waits for such a packet; a newer hello replaces it.
  *
- * Hellos that cross are both answered. Both sets exist on both sides then, and each side seals with
- * one that the other can open, whichever it is. So if one handshake got through, every order and
- * every loss leaves at least one working set. Nothing has to be decided by comparing node ids.
+ * If two hellos cross, both are answered. Both sides then have both sets, and each side seals with
+ * a set that the other can open. So if one handshake got through, at least one set works, in every
+ * order and with every loss of packets. Nothing has to be decided by comparing node ids.
  *
- * Both sides may dial: the one that sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE does. The
- * initiator of the set in use sees OLD after 120 s. The index spreads that down to 108 s, so that a
- * cluster that started at once does not rekey at once. The responder sees it after 150 s, in case
- * the initiator fails. Where a node's hellos are refused because its clock went back (stamps.h),
- * the others' still work; so members that were lost, like seeds, should be dialled from both sides.
+ * Both sides may dial: a side dials when it sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE. The
+ * initiator of the set in use sees OLD after 108 to 120 s. The time depends on the index, so that a
+ * cluster that started at once does not rekey at once. The responder sees OLD after 150 s, in case
+ * the initiator fails. If a node's hellos are refused because its clock went back (stamps.h),
+ * hellos from other nodes still work. So lost members, like seeds, should be dialled from both
+ * sides.
  *
  * Time is microseconds of a monotonic clock. Nothing here allocates.
  */
@@ -88,7 +90,7 @@ enum {
 enum {
     GOSSIP_IDENT_MAX = 32,
     GOSSIP_LATER_BYTES =
-        28, /* of a hello and a welcome that are left for fields of later versions */
+        28, /* bytes of a hello and a welcome reserved for fields of later versions */
     GOSSIP_WELCOME_PAYLOAD = 8 + 3 + 2 + GOSSIP_IDENT_MAX + 4 + GOSSIP_LATER_BYTES,
     GOSSIP_HELLO_PAYLOAD = GOSSIP_WELCOME_PAYLOAD + 8,
     GOSSIP_HELLO_BYTES = 1 + 4 + GOSSIP_NOISE_OVERHEAD + GOSSIP_HELLO_PAYLOAD,
@@ -106,50 +108,51 @@ enum {
 #define GOSSIP_SESSION_REKEY_PACKETS      (1u << 30)
 #define GOSSIP_SESSION_PACKETS_MAX        (1u << 31)
 
-/* The type of a packet; 0 if it cannot be one of ours by type and length. For WELCOME and DATA
- * `index` is the receiver's; else it is 0. */
+/* The type of a packet, or 0 if no packet has this type and length. `index` is the receiver's index
+ * in a WELCOME or DATA, otherwise 0. */
 unsigned gossip_packet_peek(struct slice packet, uint32_t *index);
 
-/* One direction pair of keys. Of the session; public only so that a session can be embedded. */
+/* A key set: one key for each direction. Only the session uses it; it is public so that a session
+ * can be embedded. */
 struct gossip_keys {
     uint8_t seal[GOSSIP_NOISE_KEY];
     uint8_t open[GOSSIP_NOISE_KEY];
-    uint32_t own_index;  /* in packets that come in; 0: the set is not in use */
-    uint32_t peer_index; /* in packets that go out */
+    uint32_t own_index;  /* index in incoming packets; 0: the set is not in use */
+    uint32_t peer_index; /* index in outgoing packets */
     uint64_t made_us;
     uint64_t order;                /* rises with each set of this session */
-    uint32_t sealed;               /* packets: the next counter */
-    bool initiator;                /* this side began it */
+    uint32_t sealed;               /* packets sealed so far; also the next counter */
+    bool initiator;                /* this side sent the hello */
     bool confirmed;                /* the peer is known to have the set too */
-    struct gossip_versions speaks; /* the peer */
+    struct gossip_versions speaks; /* versions that the peer speaks */
     struct gossip_replay replay;
 };
 
-/* Invariants: at most one set is not confirmed; the set that seals is the newest that is. A zeroed
- * session has no keys. It may be moved as a whole; wipe what is left behind. */
+/* Invariants: at most one set is not confirmed; the newest confirmed set seals. A zeroed session
+ * has no keys. A session may be moved as a whole; wipe the old memory. */
 struct gossip_session {
     struct gossip_keys keys[GOSSIP_SESSION_KEYS];
     uint32_t sending; /* own_index of the set that seals; 0: cannot send */
     uint64_t order;
 };
 
-/* A node's statement about itself in both handshakes. */
+/* A node's statement about itself in a hello or a welcome. */
 struct gossip_identity {
     uint64_t node;
     struct gossip_versions speaks;
     struct slice ident; /* at most GOSSIP_IDENT_MAX bytes (CHECKed) */
 };
 
-/* A hello on its way: waits for its welcome. A zeroed one is not waiting. */
+/* A dial: a hello that was sent and waits for its welcome. A zeroed dial is not waiting. */
 struct gossip_dial {
     struct gossip_noise noise;
     uint32_t index;   /* 0: not waiting */
-    uint64_t sent_us; /* its owner's: when the hello was sent */
+    uint64_t sent_us; /* set by the owner: when the hello was sent */
     uint8_t key_id[GOSSIP_KEY_ID_BYTES];
     uint64_t stamp;
 };
 
-/* A hello that came in and is authentic. */
+/* An authentic hello that came in. */
 struct gossip_hello {
     uint64_t node;
     uint64_t stamp;
@@ -157,69 +160,72 @@ struct gossip_hello {
     uint8_t ident[GOSSIP_IDENT_MAX];
     uint32_t peer_index;
     struct gossip_versions speaks;
-    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key that it proved */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key that the hello proved */
     struct gossip_noise noise;
 };
 
-/* The peer that answered a dial, and the keys made with it. */
+/* An authentic welcome: the peer that answered a dial, and the new keys. */
 struct gossip_welcome {
     uint64_t node;
-    uint64_t stamp; /* of the hello that it answers */
+    uint64_t stamp; /* stamp of the hello that it answers */
     uint16_t ident_len;
     uint8_t ident[GOSSIP_IDENT_MAX];
-    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* of the key that both have */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key that both sides have */
     struct gossip_keys keys;
 };
 
-/* Writes GOSSIP_HELLO_BYTES, under the first key of the ring. A dial that was waiting is given up.
- * `random` is fresh; `stamp` is gossip_stamp_next(). */
+/* Writes a hello of GOSSIP_HELLO_BYTES under the first key of the ring. If the dial was waiting,
+ * that hello is given up. `random`: 32 fresh bytes. `stamp`: from gossip_stamp_next(). */
 void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyring,
                        const uint8_t random[32], uint32_t index, const struct gossip_identity *self,
                        uint64_t stamp, uint8_t *out);
-/* Takes the WELCOME; the dial waits no more. ERR_SYNTAX, ERR_NOT_FOUND (not the answer to this
- * dial), ERR_DENIED (not authentic): it goes on waiting. ERR_SYNTAX also for an authentic one with
- * a malformed payload: that ends the dial. */
+/* Takes a WELCOME, which ends the dial. ERR_SYNTAX, ERR_NOT_FOUND (not the answer to this dial),
+ * ERR_DENIED (not authentic): the dial goes on waiting. An authentic welcome with a malformed
+ * payload is ERR_SYNTAX too, and ends the dial. */
 MUST_USE int gossip_dial_finish(struct gossip_dial *d, struct slice packet, uint64_t now_us,
                                 struct gossip_welcome *out);
 void gossip_dial_wipe(struct gossip_dial *d);
 
-/* True if the HELLO names a key of the ring. Other HELLOs are refused without any work. */
+/* True if the HELLO names a key of the ring. Other HELLOs are refused without any cryptography. */
 bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packet);
-/* True if the HELLO names a key of the ring as another cluster has it (gossip_keyring_cluster). */
+/* True if the HELLO names a key of the ring, but another cluster's name
+ * (gossip_keyring_cluster). */
 bool gossip_hello_of_other_cluster(const struct gossip_keyring *keyring, struct slice packet);
-/* Opens a HELLO with the key of the ring that it names. ERR_SYNTAX, ERR_DENIED: `out` is wiped. */
+/* Opens a HELLO with the key of the ring that it names. On ERR_SYNTAX and ERR_DENIED `out` is
+ * wiped. */
 MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
                                struct slice packet);
 void gossip_hello_wipe(struct gossip_hello *h);
 
-/* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the keys, which do not seal yet.
- * Wipes the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
+/* Answers an opened hello: writes GOSSIP_WELCOME_BYTES and keeps the new keys, which do not seal
+ * yet. Wipes the hello's secrets. ERR_DENIED: the initiator's ephemeral key is of low order. */
 MUST_USE int gossip_session_welcome(struct gossip_session *s, struct gossip_hello *hello,
                                     const uint8_t random[32], uint32_t index,
                                     const struct gossip_identity *self, uint64_t now_us,
                                     uint8_t *out);
-/* Moves the keys into the session, which seals with them from now on. */
+/* Moves the keys of a welcome into the session, which seals with them from now on. */
 void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
 
-/* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; plain may stand at out + GOSSIP_DATA_HEADER.
+/* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; `plain` may be at out + GOSSIP_DATA_HEADER.
  * ERR_NOT_FOUND: no keys to seal with. */
 MUST_USE int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
                                  uint8_t *out);
 /* Opens a DATA packet; writes packet.len - GOSSIP_DATA_OVERHEAD bytes. ERR_SYNTAX; ERR_NOT_FOUND:
- * no such index (any more); ERR_STALE: counter seen before, too old, or beyond the limit;
- * ERR_DENIED: not authentic. Only an authentic packet changes anything. */
+ * no key set has this index, or no longer; ERR_STALE: counter seen before, too old, or beyond the
+ * limit; ERR_DENIED: not authentic. Only an authentic packet changes anything. */
 MUST_USE int gossip_session_open(struct gossip_session *s, struct slice packet, uint64_t now_us,
                                  uint8_t *out, size_t *out_len);
 
 enum gossip_session_age {
-    GOSSIP_SESSION_NONE,    /* cannot send: dial */
+    GOSSIP_SESSION_NONE,    /* cannot send: time to dial */
     GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer that sent the hello has to send first */
     GOSSIP_SESSION_FRESH,
     GOSSIP_SESSION_OLD, /* can send, but it is time to dial */
 };
-/* Wipes keys that are too old. Call it now and then for every peer. */
+/* Wipes keys that are too old, and returns the session's age. Call it now and then for every
+ * peer. */
 enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
-/* The peer's versions under the sealing keys; zeros without keys. */
+/* The versions that the peer announced with the sealing keys; zeros if there are none. */
 struct gossip_versions gossip_session_speaks(const struct gossip_session *s);
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
 void gossip_session_wipe(struct gossip_session *s);

@@ -14,7 +14,7 @@ static void remove_range(struct gossip_stream *s, unsigned i)
     memmove(&s->ranges[i], &s->ranges[i + 1], (s->count - i) * sizeof s->ranges[0]);
 }
 
-/* Merges ranges that begin right behind `applied` into it. */
+/* Raises `applied` over ranges that begin right behind it. */
 static void join_front(struct gossip_stream *s)
 {
     while (s->count > 0 && s->ranges[0].first <= s->applied + 1) {
@@ -40,10 +40,10 @@ static void note_gap(struct gossip_stream *s, uint64_t now_us, uint64_t grace_us
     }
 }
 
-/* A number beyond applied + 1. */
+/* Takes a number beyond applied + 1. */
 static enum gossip_stream_take take_beyond(struct gossip_stream *s, uint64_t seq)
 {
-    unsigned i = s->count; /* from the end, where most numbers arrive */
+    unsigned i = s->count; /* searches from the end, where most numbers arrive */
     while (i > 0 && s->ranges[i - 1].first > seq)
         i--;
     struct gossip_range *below = i > 0 ? &s->ranges[i - 1] : NULL;
@@ -83,7 +83,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq == s->applied + 1) {
         take = s->known > s->applied ? GOSSIP_STREAM_FILLS : GOSSIP_STREAM_NEW;
         s->applied = seq;
-        s->gap_us = 0; /* another number is missing now */
+        s->gap_us = 0; /* if there is a gap, it begins at another number now */
         join_front(s);
     } else {
         take = take_beyond(s, seq);
@@ -91,7 +91,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq > s->known)
         s->known = seq;
     if (take == GOSSIP_STREAM_FILLS) {
-        /* An answer is arriving: waits for the rest before asking again. */
+        /* An answer to a request is arriving: waits for the rest before the next request. */
         s->tries = 0;
         s->nack_us = now_us + 2 * grace_us;
     }

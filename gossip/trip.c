@@ -1,12 +1,12 @@
 #include "gossip/trip.h"
 
 enum {
-    SMOOTH = 8, /* a measurement counts one part in so many, */
+    SMOOTH = 8, /* a measurement counts 1/8 in the smoothed round trip */
     DEVIATE = 4,
     DEVIATE_FIRST = 2,
     DEVIATIONS = 4,
-    JITTER_PART = 8,        /* of the round trip */
-    GUESS_MAX_US = 1000000, /* a longer time is a node that slept, or several lost packets */
+    JITTER_PART = 8,        /* jitter counts up to 1/8 of the round trip */
+    GUESS_MAX_US = 1000000, /* a longer handshake is ignored: a node slept, or packets were lost */
 };
 
 static void begin(struct gossip_trip *t, uint64_t us, bool rough)

@@ -1,7 +1,7 @@
 /* The round trip to one peer, measured, and how long an answer may take (RFC 6298).
  *
- * Every wait for an answer of a peer follows from it: what is asked for again before an answer can
- * have come is sent twice. The first measurement is the handshake.
+ * Every wait for a peer's answer follows from it: a request repeated before its answer can arrive
+ * is sent twice for nothing. The first measurement is the handshake.
  */
 #ifndef GOSSIP_TRIP_H
 #define GOSSIP_TRIP_H
@@ -9,25 +9,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A zeroed one is not measured. */
+/* A zeroed struct has no measurement. */
 struct gossip_trip {
     uint64_t smooth_us; /* 0: not measured */
-    uint64_t var_us;    /* how far measurements are from it, smoothed */
-    bool rough;         /* by a handshake only */
+    uint64_t var_us;    /* smoothed deviation of measurements from smooth_us */
+    bool rough;         /* measured by a handshake only */
 };
 
-/* A handshake's duration. It counts until a better measurement, because a packet may have been
- * lost.
+/* A handshake's duration. It only counts until the first real measurement, because a packet may
+ * have been lost.
  */
 void gossip_trip_guess(struct gossip_trip *t, uint64_t us);
 
 /* One more measurement. */
 void gossip_trip_take(struct gossip_trip *t, uint64_t us);
-/* By when an answer should be here: the round trip and four times its deviation; `unknown_us` where
- * it is not measured. */
+/* The time within which an answer should arrive: the round trip and four times its deviation, or
+ * `unknown_us` if nothing was measured. */
 uint64_t gossip_trip_wait_us(const struct gossip_trip *t, uint64_t unknown_us);
-/* How much later than another a packet may come that was sent earlier: the deviation. On a short
- * way it is the machine's and not the network's, and does not count. */
+/* How much later a packet may arrive than one that was sent after it: the deviation, but at most
+ * 1/8 of the round trip. On a short path the deviation comes from the machines, not from the
+ * network. */
 uint64_t gossip_trip_jitter_us(const struct gossip_trip *t);
 
 #endif

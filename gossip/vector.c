@@ -7,10 +7,10 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    TELL_EVERY_US = 1000000,   /* to one peer, */
-    TELL_FAR_US = 5000000,     /* and to a far one (near.c) */
-    PACKET_COST_US = 31250,    /* 32 packets a second to all together, */
-    PACKETS_BURST_US = 500000, /* 16 of them at once */
+    TELL_EVERY_US = 1000000,   /* minimum time between vectors to a near peer */
+    TELL_FAR_US = 5000000,     /* minimum time between vectors to a far peer (near.c) */
+    PACKET_COST_US = 31250,    /* budget: 32 packets a second to all peers together */
+    PACKETS_BURST_US = 500000, /* budget: at most 16 packets at once */
     VERSION = 1,
 };
 
@@ -61,13 +61,13 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
         if (author == NULL || author->slot >= from->announced_len)
             continue;
         struct gossip_position *announced = &from->announced[author->slot];
-        /* Packets overtake each other; a vector only rises. */
+        /* Only takes greater positions, because packets may overtake each other. */
         if (e.epoch > announced->epoch || (e.epoch == announced->epoch && e.seq > announced->seq))
             *announced = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
 }
 
-/* Returns the number of packets sent. */
+/* Sends this node's vector. Returns the number of packets. */
 static unsigned tell(struct gossip *g, struct gossip_peer *to)
 {
     struct gossip_frame_entry entries[GOSSIP_MEMBERS_MAX];
@@ -94,7 +94,8 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        /* A far peer's older announcement says nothing about now. */
+        /* vector_new: an announcement from before the last vector was sent says nothing about the
+         * present. */
         if (!gossip_peer_shares(p) || p->vector == g->vector_digest || !p->vector_new ||
             g->now_us - p->vector_us < (p->near ? TELL_EVERY_US : TELL_FAR_US))
             continue;
@@ -161,7 +162,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
         free(entries);
         return ERR_SYNTAX;
     }
-    /* All entries are kept: some authors may be met only later. */
+    /* Keeps all entries, because some authors may only become known later. */
     free(g->adopted);
     g->adopted = entries;
     g->adopted_count = count;

@@ -1,19 +1,19 @@
-/* Versions of the protocol: everything that routers send above the base.
+/* Versions of the protocol: of all that routers send except the base.
  *
- * Every version understands the *base*: the handshake, and the frames ALIVE, MEMBERS, PING, ACK and
- * FULL (gossip/frame.h). The base only grows at its end. So routers without a common version still
+ * All versions share the *base*: the handshake, and the frames ALIVE, MEMBERS, PING, ACK and FULL
+ * (gossip/frame.h). Base frames only grow at the end. So routers without a common version still
  * know of each other. Deltas, messages and calls belong to a version. Each side announces its least
  * and greatest version, and both use the greatest common one (0: there is none, and they do not
  * understand each other).
  *
- * Most changes need no new version: older routers skip an unknown kind, and a new field at the end
- * of a record, section or frame. Other changes raise GREATEST:
+ * Most changes need no new version: older routers skip unknown kinds, and new fields at the end of
+ * a record, section or frame. Other changes raise GREATEST:
  *
  *   - a field in the middle, or another meaning or unit of an existing field;
  *   - another rule by which states join, or another hash behind a digest or an id;
- *   - something that is only right if all receivers act on it.
+ *   - anything that is only correct if all receivers act on it.
  *
- * LEAST follows a release later: a build speaks its own version and the one before, so that a
+ * LEAST rises one release later: a build speaks its own version and the one before, so that a
  * rolling upgrade works from each release to the next. gossip/README.md has the table.
  */
 #ifndef GOSSIP_VERSION_H
@@ -28,7 +28,7 @@ enum {
     GOSSIP_VERSION_GREATEST = 1,
 };
 
-/* least 0, greatest 0: a build from before there were versions. */
+/* Both 0: a build from before versions. */
 struct gossip_versions {
     uint16_t least, greatest;
 };

@@ -2,24 +2,26 @@
  * health.
  *
  * Every authenticated packet is a sign of life. Near peers (near.c) and suspects are judged by
- * their silence. All peers are, if half of the near ones are silent: then this node is cut off,
- * or many died at once, perhaps with all their watchers. Each observer has a random patience, so
- * that one of them accuses first. The others hear the accusation and need not repeat it. */
+ * their silence. If half of the near peers are silent, all peers are judged: this node may be cut
+ * off, or many members died at once, perhaps with all their watchers. Each observer has a random
+ * patience, so that one of them accuses first. The others hear the accusation and need not repeat
+ * it. */
 #include "base/bug.h"
 #include "gossip/gossip_internal.h"
 
 enum {
     FULL_ALIVE_US = 1000000,
-    SLACK_US = 10000, /* timers so close together are merged */
+    SLACK_US = 10000, /* timers closer together than this are merged */
     STRANGER_US = 5000000,
-    LATE_US = 100000, /* lateness that adds one point to `health` (0: good) */
+    LATE_US = 100000, /* lateness of the event loop that adds one point to `health` (0: good) */
     HEALTH_FALL_US = 1000000,
     MALFORMED_MAX = 16,
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
-    PROBE_TENTHS = 6,      /* of suspect_us: then a silent peer is probed */
-    HELD_MAX_US = 2000000, /* an echo that was delayed for longer measures the clocks, too */
+    PROBE_TENTHS = 6,      /* tenths of suspect_us after which a silent peer is probed */
+    HELD_MAX_US = 2000000, /* an echo that the peer held for longer would also measure the clocks'
+                            * drift */
     TWO_LIVES_US = 1000000,
 };
 
@@ -34,8 +36,8 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
         return;
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
-        return; /* an echo of another life, or the rounding of `sent` */
-    /* Packets wait for a sleeping node: this measures its sleep, not the network. */
+        return; /* an echo from another life, or a result of the rounding of `sent` */
+    /* If a node slept, packets waited for it: the time measures the sleep, not the network. */
     bool late = g->health > 0 || f->health > 0;
     if (late && rtt > (p->trip.smooth_us != 0 ? p->trip.smooth_us : LATE_US))
         return;
@@ -57,7 +59,7 @@ bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
         from->spoke_us = g->now_us;
     else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
              g->now_us - from->spoke_us < TWO_LIVES_US && g->now_us - from->since_us > TWO_LIVES_US)
-        /* An earlier and a later life send at the same time. */
+        /* An earlier and a later life of one name send at the same time. */
         gossip_peer_conflict(g, from->node, &from->source);
     if (f->incarnation >> 16 != from->stream.epoch)
         return false;
@@ -93,7 +95,7 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
     struct gossip_peer *target = gossip_peer_find(g, f->target);
     if (!from->listed || target == NULL || target == from || !gossip_peer_open(target))
         return;
-    /* The question carries its origin, and so does the answer: no state is needed here. */
+    /* Question and answer both carry their origin, so this node keeps no state. */
     if (f->who && gossip_announce_entry(g, from, target).count > 0)
         gossip_announce_again(g, from, target);
     else if (!f->who)
@@ -140,7 +142,8 @@ static uint64_t silence_us(const struct gossip *g, const struct gossip_peer *p)
            (quickly ? 0 : g->quiet_us);
 }
 
-/* The time at which a silent peer is suspected: enough for a round trip through a helper. */
+/* The time at which a silent peer is suspected. A probe through a helper has time to be
+ * answered. */
 static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
@@ -149,7 +152,7 @@ static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p
            (way_us < suspect_us ? way_us : suspect_us);
 }
 
-/* Suspects the peer or declares it dead; returns when to look again. */
+/* Suspects a silent peer or declares it dead. Returns when to look again. */
 static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
@@ -168,7 +171,8 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
         next_us = p->since_us + (uint64_t)g->config.dead_us * (1 + g->health);
         if (!p->accused_here)
             next_us += g->config.dead_us / 4 + p->patience_us;
-        /* A member that this node hears is not dead, whatever others say: it will refute that. */
+        /* A member that this node hears is not declared dead, whatever others say: the member will
+         * refute it. */
         if (next_us < p->proof_us + suspect_us)
             next_us = p->proof_us + suspect_us;
         if (g->now_us >= next_us && g->now_us >= g->grace_us) {
@@ -214,8 +218,8 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
-    /* A peer with another list of members counts as near meanwhile, so that a cluster forms and
-     * heals as fast as if all were near. */
+    /* While a peer's list of members differs, the peer gets keep-alives like a near one. So a
+     * cluster forms and heals as fast as if all peers were near. */
     if (!gossip_peer_open(p) || (!p->near && p->differs_us == 0))
         return due;
     uint64_t alive_us = earlier(p->sent_us + g->config.alive_us, p->full_us + FULL_ALIVE_US);
@@ -281,7 +285,7 @@ void gossip_watch_late(struct gossip *g, uint64_t late_us)
     uint64_t health = g->health + late_us / LATE_US;
     g->health = health < GOSSIP_HEALTH_MAX ? (unsigned)health : GOSSIP_HEALTH_MAX;
     g->health_us = g->now_us;
-    /* Silence while this node slept is not the others' silence. */
+    /* While this node slept it could hear no peer, so peers' silence does not count. */
     if (late_us >= g->config.suspect_us / 4)
         g->grace_us = g->now_us + g->config.suspect_us;
 }
