@@ -10,15 +10,15 @@
 
 struct http_answer {
     unsigned status;
-    struct slice content_type; /* empty: none is sent */
+    struct slice content_type; /* empty: no Content-Type is sent */
     struct slice body;
     const struct http_line *extra;
     size_t extra_count;
-    unsigned client_minor; /* of the client's HTTP/1.x */
+    unsigned client_minor; /* the client speaks HTTP/1.client_minor */
     bool close;            /* the connection closes after the answer */
-    bool head_request;     /* the length is sent, the body is not */
-    bool endless;          /* no length: the end of the connection ends the body, so `close` must be
-                              set */
+    bool head_request;     /* an answer to HEAD: the length is sent, the body is not */
+    bool endless;          /* no length is sent: the connection's end ends the body, so `close` must
+                            * be set */
 };
 
 /* Appends head and body. Content-Length is always written, except for endless answers and for 1xx,

@@ -21,7 +21,7 @@ bool http_ipv6_is_valid(struct slice s)
     unsigned groups = 0;
     bool gap = false;
     size_t i = 0;
-    if (s.len >= 2 && s.at[0] == ':') { /* only as a part of "::" */
+    if (s.len >= 2 && s.at[0] == ':') { /* a colon at the start must be part of "::" */
         if (s.at[1] != ':')
             return false;
         gap = true;
@@ -31,7 +31,7 @@ bool http_ipv6_is_valid(struct slice s)
         size_t start = i;
         while (i < s.len && i - start < 5 && http_char_is(s.at[i], HTTP_CHAR_HEX))
             i++;
-        if (i < s.len && s.at[i] == '.') { /* the last 32 bits as IPv4 */
+        if (i < s.len && s.at[i] == '.') { /* the last 32 bits are written as IPv4 */
             groups += 2;
             if (!ipv4_is_valid(slice_skip(s, start)))
                 return false;

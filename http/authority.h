@@ -4,11 +4,11 @@
 
 #include "base/slice.h"
 
-/* A non-empty name, IPv4 address or [IPv6 address], with a port up to 65535 or none. No user
- * info, no ',' (a sign of joined fields), no IPv6 zone, no IPvFuture. */
+/* True for a non-empty name, IPv4 address or [IPv6 address], with a port up to 65535 or none. No
+ * user info, no ',' (a sign of joined fields), no IPv6 zone, no IPvFuture. */
 bool http_authority_is_valid(struct slice authority);
 
-/* An IPv6 address without brackets (RFC 4291, section 2.2). */
+/* True for an IPv6 address without brackets (RFC 4291, section 2.2). */
 bool http_ipv6_is_valid(struct slice address);
 
 #endif

@@ -2,9 +2,9 @@
  * depend on the text, not on its position: a document gives the same chunks in every prompt, except
  * at its two ends.
  *
- * A cut depends on the 64 bytes before it. It comes where their hash says so, but at least
- * HTTP_CHUNK_BYTES_MIN and at most HTTP_CHUNK_BYTES_MAX behind the last cut. The average chunk has
- * some 1,500 bytes, about 400 tokens of English.
+ * A cut depends on the 64 bytes before it. A cut is made where their hash meets a condition, but at
+ * least HTTP_CHUNK_BYTES_MIN and at most HTTP_CHUNK_BYTES_MAX after the last cut. The average chunk
+ * has about 1,500 bytes, or 400 tokens of English.
  */
 #ifndef HTTP_CHUNK_CUT_H
 #define HTTP_CHUNK_CUT_H

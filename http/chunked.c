@@ -6,18 +6,18 @@
 #include "http/field.h"
 
 enum chunked_state {
-    SIZE,          /* hex digits */
+    SIZE,          /* reading hex digits */
     EXT_START,     /* behind ';' */
     EXT_NAME,      /* token */
     EXT_EQUALS,    /* behind '=' */
     EXT_VALUE,     /* token */
     EXT_QUOTED,    /* inside "..." */
-    EXT_ESCAPED,   /* behind a backslash there */
+    EXT_ESCAPED,   /* behind a backslash inside "..." */
     EXT_QUOTE_END, /* behind the closing quote */
     SIZE_LF,       /* behind the CR of a size line */
     DATA,          /* left > 0 */
     DATA_CR,       /* behind the data */
-    DATA_LF,       /* behind its CR */
+    DATA_LF,       /* behind the CR after the data */
     TRAILER_START, /* first byte of a trailer line */
     TRAILER_NAME,  /* token */
     TRAILER_VALUE, /* behind ':' */

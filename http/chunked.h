@@ -10,8 +10,9 @@
  *     }
  *
  * Parsing is strict. Sizes are 1 to 16 hex digits and nothing else; every line ends in CRLF.
- * Extensions must be well-formed; they are limited and dropped. Trailers must be well-formed fields
- * that are allowed there (never framing, routing or authentication); they are limited and dropped.
+ * Extensions must be well-formed; they are limited in size and dropped. Trailers must be
+ * well-formed fields that are allowed in trailers (never framing, routing or authentication); they
+ * are limited in size and dropped.
  */
 #ifndef HTTP_CHUNKED_H
 #define HTTP_CHUNKED_H
@@ -27,27 +28,27 @@ struct http_chunked {
     uint8_t name_len;
     uint64_t left;                    /* bytes of the chunk's data, or the chunk's size so far */
     uint32_t extension;               /* bytes of this chunk's extensions */
-    uint32_t extensions;              /* of all chunks */
+    uint32_t extensions;              /* bytes of all chunks' extensions */
     uint32_t trailer;                 /* bytes of trailers */
-    const char *error;                /* after an error: the reason */
-    char name[HTTP_TRAILER_NAME_MAX]; /* of the trailer that is being read */
+    const char *error;                /* the reason, after an error */
+    char name[HTTP_TRAILER_NAME_MAX]; /* name of the trailer that is being read */
 };
 
 void http_chunked_init(struct http_chunked *c);
 
 /* Takes `*used` bytes off the front of `in` and sets `*data` (maybe empty) to the body bytes among
  * them, which lie in `in`. Stops at the end of a piece of data, at the end of `in`, or with
- * c->done; bytes behind the body are not touched. After done it uses nothing. ERR_SYNTAX, or
- * ERR_LIMIT for extensions or trailers that are too long; `c` is then unusable. */
+ * c->done; bytes behind the body are not touched. After c->done it takes no bytes. ERR_SYNTAX;
+ * ERR_LIMIT: extensions or trailers are too long. After an error `c` is unusable. */
 MUST_USE int http_chunked_next(struct http_chunked *c, struct slice in, size_t *used,
                                struct slice *data);
 
-/* Returns the last `n` bytes of the data that the latest _next() gave: the next call gives them
- * again, in front of what follows. */
+/* Returns the last `n` bytes of the data that the latest http_chunked_next() gave: the next call
+ * gives them again, before the bytes that follow. */
 void http_chunked_back(struct http_chunked *c, size_t n);
 
 /* Writes the line in front of a chunk of `len` > 0 bytes and returns its length. CRLF follows the
- * data; HTTP_CHUNK_LAST follows the last chunk (with no CRLF of its own in front). */
+ * data; After the last chunk and its CRLF comes HTTP_CHUNK_LAST. */
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len);
 
 #define HTTP_CHUNK_END  "\r\n"

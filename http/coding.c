@@ -23,10 +23,10 @@ struct http_decoder {
     void *state;      /* owned */
     uint64_t in, out; /* bytes so far */
     bool trusted;
-    bool between; /* no member or frame is incomplete */
+    bool between; /* the input so far ends with a complete member or frame */
 };
 
-/* The coding of one name in the list. */
+/* The coding with this name, one element of Content-Encoding. */
 static enum http_coding coding_named(struct slice name)
 {
     if (name.len == 0 || slice_equal_nocase(name, SLICE("identity")))

@@ -12,7 +12,7 @@
  *     http_decoder_free(d);
  *
  * Several gzip members or zstd frames in a row form one body (RFC 1952, 2.2; RFC 8878, 3.1). Other
- * bytes behind them, or an end in the middle of one, are malformed.
+ * bytes after them are malformed, and so is an end inside a member or frame.
  *
  * A few input bytes may expand to many. HTTP_CODING_RATIO_MAX bounds the output, beside the
  * caller's limit on bodies. HTTP_CODING_WINDOW_MAX bounds a zstd window, and so the memory that a
@@ -26,28 +26,28 @@
 #include "http/head.h"
 
 enum http_coding {
-    HTTP_CODING_NONE, /* or identity */
+    HTTP_CODING_NONE, /* no coding, or identity */
     HTTP_CODING_GZIP,
     HTTP_CODING_ZSTD,
-    HTTP_CODING_OTHER, /* not decoded here, or several codings */
+    HTTP_CODING_OTHER, /* a coding that is not decoded here, or several codings */
     HTTP_CODINGS,
 };
 
-/* For Accept-Encoding. */
+/* Value for Accept-Encoding. */
 #define HTTP_CODINGS_ACCEPTED "gzip, zstd"
 
 enum {
     /* Output bytes per input byte. Prompts of prose shrink to a third, those of code and JSON to a
-     * tenth; gzip can write 1,032 bytes as one, zstd 30,000. */
+     * tenth; gzip can expand a byte to 1,032 bytes, zstd to 30,000. */
     HTTP_CODING_RATIO_MAX = 100,
     HTTP_CODING_FREE_BYTES = 1024 * 1024,     /* output bytes before the ratio counts: a repetitive
                                              prompt shrinks well, and costs little */
-    HTTP_CODING_WINDOW_MAX = 8 * 1024 * 1024, /* bytes */
+    HTTP_CODING_WINDOW_MAX = 8 * 1024 * 1024, /* bytes of a zstd window */
 };
 
-/* By Content-Encoding; all fields of that name are one list. */
+/* The coding that Content-Encoding names; all fields of that name are one list. */
 enum http_coding http_coding_of(const struct http_head *head);
-/* "gzip"; "" for NONE and OTHER. */
+/* The coding's name, such as "gzip"; "" for NONE and OTHER. */
 const char *http_coding_name(enum http_coding coding);
 
 struct http_decoder;
@@ -59,7 +59,7 @@ void http_decoder_free(struct http_decoder *d);
 
 /* Takes bytes off the front of `in` and writes at most `size` (> 0) decoded bytes. Returns once
  * `in` is used up or `*made` is `size`. ERR_SYNTAX: malformed; ERR_LIMIT: the output exceeds the
- * ratio; ERR_RANGE: the window is too large; ERR_NOMEM. `d` is then unusable. */
+ * ratio; ERR_RANGE: the window is too large; ERR_NOMEM. After an error `d` is unusable. */
 MUST_USE int http_decoder_next(struct http_decoder *d, struct slice *in, char *out, size_t size,
                                size_t *made);
 /* Call after the last input. ERR_SYNTAX: the input ends too early. */

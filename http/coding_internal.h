@@ -4,9 +4,9 @@
 
 #include "http/coding.h"
 
-/* `*between`: the input so far is empty or ends with a complete member or frame; ERR_* as
- * http_decoder_next(). A call with room and input uses some of either. _new returns NULL if there
- * is no memory. */
+/* `*between` is set if the input so far is empty or ends with a complete member or frame. Errors as
+ * http_decoder_next(). A call with input and output room makes progress in one of them. _new()
+ * returns NULL if there is no memory. */
 void *http_gzip_new(void);
 void http_gzip_free(void *state);
 MUST_USE int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t *made,

@@ -14,7 +14,7 @@ _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two 
 struct zstd {
     ZSTD_DCtx *z;
     unsigned begun; /* bytes of the current frame so far, up to HEADER_MAX */
-    bool skippable; /* decided by the first of them */
+    bool skippable; /* a skippable frame, decided by its first byte */
 };
 
 void *http_zstd_new(void)
@@ -50,7 +50,8 @@ static int error_of(size_t result)
     }
 }
 
-/* The library may also decode formats from before RFC 8878, which only attackers would send. */
+/* True if the next byte fits a frame's magic number of RFC 8878. The library may also decode older
+ * formats, which only attackers would send. */
 static bool is_magic(struct zstd *s, unsigned char c)
 {
     static const unsigned char frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -70,8 +71,8 @@ int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t
     ZSTD_outBuffer to = {.size = size};
     to.dst = out;
     if (s->begun < HEADER_MAX && in->len > 0) {
-        /* Byte by byte: the library decodes a frame that it gets as a whole in another way, which
-         * judges the frame's window and size differently. */
+        /* Feeds the header byte by byte: the library decodes a frame that it gets as a whole in
+         * another way, with other checks of the window and size. */
         if (!is_magic(s, (unsigned char)in->at[0]))
             return ERR_SYNTAX;
         from.size = 1;

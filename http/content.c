@@ -5,25 +5,26 @@
 
 #include "base/wide.h"
 
-/* Two of the vectors that every machine has, or one where the machine has wider ones. */
+/* Two of the vectors that every x86-64 or ARM machine has, or one wider vector if the machine has
+ * these. */
 typedef unsigned char bytes32 __attribute__((vector_size(32)));
 typedef signed char signed32 __attribute__((vector_size(32)));
 
 enum {
     WORDS = sizeof(bytes32) / sizeof(uint64_t),
-    VECTORS_MAX = UINT8_MAX / WORDS, /* so many vectors fit into one byte's count, summed over all
-                                        words of a vector */
+    VECTORS_MAX = UINT8_MAX / WORDS, /* most vectors that can be counted before a byte overflows,
+                                      * summed over all words of a vector */
 };
 
-/* True for `count` values from `first` on. Every vector unit has signed comparisons: the range is
- * moved to the lowest values. */
+/* True for `count` values from `first` on. All vector units have signed comparisons, so the range
+ * is moved to the lowest signed values. */
 #define WITHIN(c, first, count)                                                                    \
     ((bytes32)((signed32)((c) + (unsigned char)(0x80 - (first))) < (signed char)(0x80 + (count))))
 
 /* Per byte of a vector: how many vectors so far had that class at that position. */
 struct counts {
     bytes32 letters, spaces, digits;
-    bytes32 any; /* all bits seen */
+    bytes32 any; /* OR of all bytes so far */
 };
 
 struct wide_counts {
@@ -31,8 +32,8 @@ struct wide_counts {
     bytes32 inner; /* bytes that do not begin a character of three bytes or more */
 };
 
-/* Adds bytes in pairs, so that no sum exceeds 16 bits. The top of the product is the sum of the
- * four. */
+/* Sum of all bytes. Adds bytes in pairs, so that no sum exceeds 16 bits. The top 16 bits of the
+ * product are the sum of four pairs. */
 static WIDE_INLINED uint32_t sum_of(const bytes32 *counts)
 {
     const uint64_t low = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
@@ -67,13 +68,13 @@ static WIDE_INLINED void count_wide(struct wide_counts *n, const void *at)
     n->inner -= (bytes32)((signed32)c < (signed char)0xe0);
 }
 
-/* `vectors` whole vectors, at most VECTORS_MAX, and `rest` bytes of one more. Most texts are ASCII:
- * only the others are read twice. */
+/* Counts `vectors` whole vectors, at most VECTORS_MAX, and `rest` bytes of one more. Most texts are
+ * ASCII, so only texts with other bytes are read twice. */
 static WIDE_INLINED void count(struct chain_content *content, const char *at, size_t vectors,
                                size_t rest)
 {
     struct counts n = {.letters = {0}};
-    unsigned char last[sizeof(bytes32)] = {0}; /* zeros behind the rest do not count */
+    unsigned char last[sizeof(bytes32)] = {0}; /* zeros after the rest count in no class */
     size_t len = vectors * sizeof(bytes32);
     for (size_t i = 0; i < len; i += sizeof(bytes32))
         count_vector(&n, at + i);

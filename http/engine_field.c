@@ -9,7 +9,7 @@
 
 struct entry {
     struct slice name;
-    bool is_family; /* and all names with this prefix */
+    bool is_family; /* also matches all names with this prefix */
     const char *shown;
 };
 
@@ -26,7 +26,7 @@ static const struct entry members[] = {
     /* vLLM, the protocol module of each API: hosts, ports, engine and block ids of a KV
      * connector */
     NAME("kv_transfer_params"),
-    /* vLLM, the same for the encoder's cache */
+    /* vLLM, each API: the same data for the encoder's cache */
     NAME("ec_transfer_params"),
     /* SGLang, GenerateReqInput: the prefill server and its request; others may follow */
     NAME("bootstrap_host"),
@@ -34,7 +34,8 @@ static const struct entry members[] = {
     NAME("bootstrap_room"),
     NAME("bootstrap_pair_key"),
     FAMILY("bootstrap_"),
-    /* SGLang, the same: that server's rank, and how its peer is split */
+    /* SGLang, GenerateReqInput: the prefill server's rank, and the tensor parallelism of the decode
+     * server */
     NAME("disagg_prefill_dp_rank"),
     NAME("decode_tp_size"),
     /* TensorRT-LLM, DisaggregatedParams: the context phase's id and opaque state */
@@ -99,7 +100,7 @@ const char *http_engine_id_find(struct slice id)
 
 static const char hidden[] = "engine fields";
 
-/* True if the text escapes a character of the kind that the names consist of. */
+/* True if the text escapes a character of the kind that the table's names consist of. */
 static bool has_escape(struct slice text)
 {
     while (text.len >= 6) {
@@ -133,10 +134,10 @@ static bool is_wide(struct slice text, size_t size, size_t low)
             return false;
         first = false;
     }
-    return !first; /* only such encodings begin so */
+    return !first; /* only UTF-16 and UTF-32 begin so */
 }
 
-/* UTF-16 or UTF-32, which Python's JSON reads as well. */
+/* True if the text begins like an object in UTF-16 or UTF-32, which Python's JSON reads as well. */
 static bool is_wide_object(struct slice text)
 {
     return is_wide(text, 2, 0) || is_wide(text, 2, 1) || is_wide(text, 4, 0) || is_wide(text, 4, 3);
@@ -157,7 +158,8 @@ const char *http_engine_field_suspect(const struct body *body)
     /* Text across two segments: the longest name has less than half of SEAM bytes. */
     enum { SEAM = 64 };
     char seam[2 * SEAM];
-    size_t held = 0, seen = 0; /* of the body; `seam` has the latest `held` bytes, up to SEAM */
+    size_t held = 0, seen = 0; /* seen: bytes of the body; `seam` has the last `held` of them, up to
+                                * SEAM */
     for (const struct segment *s = body->first; s != NULL; s = s->next) {
         size_t n = s->len < SEAM ? s->len : SEAM;
         memcpy(seam + held, s->data, n);

@@ -36,12 +36,12 @@ static const char *error_type(unsigned status)
         return "GatewayTimeoutError";
     case 508:
         return "LoopDetectedError";
-    default: /* 400, 414, 431, ...; 500; 505 is the client's mistake, too */
+    default: /* 400, 414, 431, ...; 500; 505 is the client's error, too */
         return status < 500 || status == 505 ? "BadRequestError" : "InternalServerError";
     }
 }
 
-/* As in Anthropic's reference, which also names 504. */
+/* The error types of Anthropic's reference, which also has one for 504. */
 static const char *anthropic_type(unsigned status)
 {
     switch (status) {

@@ -30,14 +30,15 @@ enum http_error_form {
 struct http_error {
     enum http_error_form form;
     struct slice message;
-    struct slice type;        /* as an engine named it; empty: from the status, "NotFoundError", ...
-                                 Anthropic's form derives its own names from the status alone */
-    struct slice param;       /* empty: null; Anthropic's form has none */
-    struct slice request_id;  /* Anthropic's form only; empty: none */
+    struct slice type;        /* the type from an engine; empty: derived from the status
+                               * ("NotFoundError"). Anthropic's form always derives the type from
+                               * the status */
+    struct slice param;       /* empty: null; not in Anthropic's form */
+    struct slice request_id;  /* in Anthropic's form only; empty: left out */
     unsigned status;          /* also the "code" */
-    bool transient;           /* the same request may succeed if repeated: the type is one that the
-                                 API's clients repeat (docs/agents.md) */
-    uint64_t sequence_number; /* the event's number, responses only */
+    bool transient;           /* the same request may succeed if repeated: the type becomes one that
+                               * the API's clients retry (docs/agents.md) */
+    uint64_t sequence_number; /* the event's number, only for an event of responses */
 };
 
 /* The HTTP status of an API's error type, for errors without a number (Anthropic) or with a word as
@@ -47,7 +48,8 @@ unsigned http_error_status(struct slice type);
 /* Writes the JSON body alone; all texts are escaped. `out` is unchanged after an error. */
 MUST_USE int http_error_body_write(struct buf *out, const struct http_error *error);
 
-/* Writes a whole server-sent event, blank line included. Escapes and errors as above. */
+/* Writes a whole server-sent event, blank line included. All texts are escaped. `out` is unchanged
+ * after an error. */
 MUST_USE int http_error_event_write(struct buf *out, const struct http_error *error);
 
 #endif

@@ -126,8 +126,8 @@ static enum http_field_id lookup_long(struct slice name)
     return HTTP_FIELD_OTHER;
 }
 
-/* True if a name may be of a family: family names begin with these bytes, and '-' or '_' behind.
- * Few other names do, so those need no further test. */
+/* True if a name may be of a family: every family name begins with the bytes tested here, then '-'
+ * or '_'. Few other names do, so most names need no further test. */
 static bool may_be_family(struct slice name)
 {
     if (name.len < 9)

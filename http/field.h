@@ -51,9 +51,9 @@
     X(X_GRAPEVINE_REPLICA, "x-grapevine-replica")                                                  \
     X(ENDPOINT_LOAD_METRICS, "endpoint-load-metrics") /* and every longer name with this prefix */ \
     /* Families, matched in any case and with '_' for '-': field_family.c has their names. */      \
-    X(FORWARDING, "")    /* other fields of proxies about the client: X-Forwarded-Port, ... */     \
-    X(ENGINE_HEADER, "") /* between engines (engine_field.h) */                                    \
-    X(X_GRAPEVINE, "")   /* x-grapevine-...: from routers to clients */
+    X(FORWARDING, "") /* X-Forwarded-Port and other fields in which proxies describe a client */   \
+    X(ENGINE_HEADER, "") /* fields between engines (engine_field.h) */                             \
+    X(X_GRAPEVINE, "")   /* x-grapevine-...: fields that routers send to clients */
 
 enum http_field_id {
     HTTP_FIELD_OTHER,
@@ -80,7 +80,7 @@ enum http_field_id http_field_family(struct slice name);
 /* The lower-case name; empty for HTTP_FIELD_OTHER and families. */
 struct slice http_field_name(enum http_field_id id);
 
-/* A token, and a value without control bytes or outer white space. */
+/* True if the name is a token and the value has no control bytes and no outer white space. */
 bool http_field_is_valid(struct http_line line);
 
 #endif

@@ -1,5 +1,5 @@
-/* Families of header fields: one id for all names of each. Names are compared in lower case and
- * with '_' as '-', because servers behind the router (WSGI, CGI, nginx) treat both as the same
+/* Families of header fields: all names of a family share one id. Names are compared in lower case
+ * and with '_' as '-', because servers behind the router (WSGI, CGI, nginx) treat both as the same
  * name. */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "http/engine_field.h"
 #include "http/field.h"
 
-enum { NAME_MAX = 32 }; /* bytes of a name that are compared: more than the names below have */
+enum { NAME_MAX = 32 }; /* bytes of a name that are compared; no name below is longer */
 
 /* Fields in which proxies give the client's address, other than fields with an id: each product has
  * its own name. */

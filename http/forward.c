@@ -13,7 +13,7 @@ static const uint64_t hop_by_hop = BIT(CONNECTION) | BIT(KEEP_ALIVE) | BIT(PROXY
                                    BIT(PROXY_AUTHENTICATE) | BIT(PROXY_AUTHENTICATION_INFO) |
                                    BIT(PROXY_AUTHORIZATION) | BIT(HTTP2_SETTINGS);
 
-/* ORCA reports are for the router: it requests them, and removes them. */
+/* Fields that are not copied. (The router requests ORCA reports for itself, so it removes them.) */
 static const uint64_t written_anew = BIT(CONTENT_LENGTH) | BIT(EXPECT) | BIT(ENDPOINT_LOAD_METRICS);
 
 /* --- a cursor over reserved room ------------------------------------------------------------ */
@@ -93,7 +93,8 @@ static bool connection_lists(const struct http_head *h, struct slice name)
     return false;
 }
 
-/* Lines follow each other in the buffer, so neighbours that stay are copied together. */
+/* Copies all fields but those in `drop`. Lines follow each other in the buffer, so neighbouring
+ * lines that stay are copied together. */
 static void put_fields(struct cursor *c, const struct http_head *h, uint64_t drop)
 {
     const char *end = h->at + h->bytes - 2;
@@ -138,7 +139,7 @@ static void put_extra(struct cursor *c, const struct http_line *extra, size_t co
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* The values of all fields with that id, as one list. */
+/* Writes the values of all fields with that id as one list, followed by a comma. */
 static void put_list_so_far(struct cursor *c, const struct http_head *h, enum http_field_id id)
 {
     for (unsigned i = h->first[id]; i != 0 && i <= h->field_count; i++) {
@@ -233,7 +234,8 @@ unsigned http_via_routers(const struct http_head *h, struct slice self, bool *pa
     return routers;
 }
 
-/* Via is never dropped, not even from an untrusted client: its list of routers ends loops. */
+/* Via is never dropped, not even from an untrusted client: loops are detected by its list of
+ * routers. */
 static void put_via(struct cursor *c, const struct http_head *h, struct slice via)
 {
     PUT(c, "Via: ");
@@ -265,7 +267,7 @@ static bool request_reads_back(struct slice text, const struct http_forward_requ
     struct http_head head;
     int err = http_request_parse(&head, text.at, text.len, &limits);
     if (err == ERR_LIMIT)
-        return true; /* with our fields there may be more than this parser takes */
+        return true; /* with the added fields there may be more than this parser takes */
     return err == 0 && head.bytes == text.len && head.framing == how->framing &&
            (how->framing != HTTP_BODY_LENGTH || head.content_length == how->content_length);
 }
@@ -273,16 +275,16 @@ static bool request_reads_back(struct slice text, const struct http_forward_requ
 int http_forward_request_write(struct buf *out, const struct http_head *h,
                                const struct http_forward_request *how)
 {
-    enum { FIXED_ROOM = 512 }; /* names, separators and a length, which the sums below leave out */
+    enum { FIXED_ROOM = 512 }; /* for names, separators and a length, not in the sums below */
     struct slice host = how->host.len > 0 ? how->host : h->host;
     if (host.len == 0)
         host = how->host_fallback;
     CHECK(host.len > 0);
     CHECK(how->framing != HTTP_BODY_UNTIL_CLOSE);
 
-    /* The old head covers its own lines, lists included. Separators take under 2 more bytes per
-     * line, and a line has at least 4 bytes outside its value. The client's host is written up to
-     * three times, its proto and address up to twice. */
+    /* h->bytes covers the head's own lines, joined lists included: a separator takes less than the
+     * 4 bytes that each line has outside its value. The host is written up to three times; proto
+     * and client address up to twice. */
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
@@ -359,7 +361,7 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
                hop_by_hop | written_anew | BIT(X_GRAPEVINE) | BIT(X_GRAPEVINE_REPLICA) | how->drop |
                    extra_fields(how->extra, how->extra_count));
     put_framing(&c, how->framing, how->content_length);
-    /* For HEAD and 304, the length is that of the body that was not sent. */
+    /* For HEAD and 304, Content-Length is that of the body that is not sent. */
     if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)
         put_framing(&c, HTTP_BODY_LENGTH, h->content_length);
     if (!how->keep_alive)
@@ -377,7 +379,7 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
 int http_forward_length_write(struct buf *out, uint64_t content_length)
 {
     CHECK(slice_ends_with(buf_slice(out), SLICE("\r\n\r\n")));
-    out->len -= 2; /* the blank line follows the new one */
+    out->len -= 2; /* the new line goes before the blank line */
     int err = buf_printf(out, "Content-Length: %llu\r\n\r\n", (unsigned long long)content_length);
     if (err != 0)
         out->len += 2;
@@ -428,7 +430,7 @@ int http_forward_length_change(struct buf *head, uint64_t content_length)
     return ERR_OK;
 }
 
-/* True if the line at the start of `line`, CRLF included, is a field of that name. */
+/* True if `line`, with its CRLF, is a field of that name. */
 static bool is_field(struct slice line, struct slice name)
 {
     return line.len > name.len && line.at[name.len] == ':' &&
@@ -460,6 +462,6 @@ int http_forward_field_set(struct buf *head, struct slice name, struct slice val
     fields_remove(head, name);
     if (value.len == 0)
         return ERR_OK;
-    head->len -= 2; /* the blank line follows the new one */
+    head->len -= 2; /* the new line goes before the blank line */
     return buf_printf(head, "%.*s: %.*s\r\n\r\n", (int)name.len, name.at, (int)value.len, value.at);
 }

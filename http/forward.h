@@ -8,8 +8,8 @@
  * that field.h lists stay even if Connection names them: a client must not strip X-Forwarded-For or
  * Authorization.
  *
- * Both append to `out` after one reservation; an error (ERR_NOMEM, ERR_LIMIT) leaves it unchanged.
- * The head must still point into its buffer.
+ * Both writers append to `out` after one reservation; an error (ERR_NOMEM, ERR_LIMIT) leaves it
+ * unchanged. The head must still point into its buffer.
  */
 #ifndef HTTP_FORWARD_H
 #define HTTP_FORWARD_H
@@ -19,27 +19,28 @@
 #include "http/head.h"
 
 struct http_forward_request {
-    struct slice path;           /* the path to request; empty: the head's own */
-    struct slice host;           /* the Host to send; empty: the client's own */
-    struct slice host_fallback;  /* sent if there is neither (HTTP/1.0) */
+    struct slice path;           /* the path to request; empty: the path of the head */
+    struct slice host;           /* the Host to send; empty: the client's Host */
+    struct slice host_fallback;  /* the Host to send if the client sent none (HTTP/1.0) */
     struct slice client_address; /* without port or brackets; empty: no forwarding fields */
-    struct slice proto;          /* that the client used; empty: "http" */
+    struct slice proto;          /* the scheme that the client used; empty: "http" */
     struct slice request_id;     /* replaces X-Request-Id; empty: what the client sent */
-    struct slice via;            /* our own pseudonym, to be appended to Via; empty: Via passes */
+    struct slice via;            /* this router's pseudonym, appended to Via; empty: Via is
+                                  * unchanged */
     bool distrust_client;        /* the client's forwarding fields are dropped, not continued */
     uint64_t drop;               /* further fields to drop, HTTP_FIELD_BIT of each */
     enum http_framing framing;   /* of the body as it will be sent: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
-    const struct http_line *extra; /* fields to add; they replace those of the same name if field.h
-                                      lists it */
+    const struct http_line *extra; /* fields to add; a field that field.h lists replaces the
+                                    * client's */
     size_t extra_count;
 };
 
-/* Always HTTP/1.1, persistent, target in origin form (or "*"). Host is the second line, so that it
- * can be found and changed. The client's address is appended to X-Forwarded-For. X-Forwarded-Proto
- * and -Host are set unless the client (a proxy before us) sent them. Forwarded (RFC 7239) is
- * continued if the client sent it. If the client is not trusted, all of these fields are dropped
- * first. */
+/* Writes the head of a request: always HTTP/1.1, persistent, target in origin form (or "*"). Host
+ * is the second line, so that it can be found and changed. The client's address is appended to
+ * X-Forwarded-For. X-Forwarded-Proto and -Host are set unless the client (a proxy before this
+ * router) sent them. Forwarded (RFC 7239) is continued if the client sent it. If the client is not
+ * trusted, all of these fields are dropped first. */
 MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
                                         const struct http_forward_request *how);
 
@@ -47,7 +48,7 @@ MUST_USE int http_forward_request_write(struct buf *out, const struct http_head 
  * is known. */
 MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
-enum { HTTP_LENGTH_ROOM = 20 }; /* bytes */
+enum { HTTP_LENGTH_ROOM = 20 }; /* digits of the longest Content-Length */
 
 /* Changes Content-Length in a head that was written with framing LENGTH. ERR_NOMEM, ERR_LIMIT;
  * neither happens if the head has room for HTTP_LENGTH_ROOM more bytes. */
@@ -62,21 +63,22 @@ MUST_USE int http_forward_field_set(struct buf *head, struct slice name, struct 
 
 /* A gateway appends itself to Via, so that loops are found (RFC 9110, section 7.6.3). A router does
  * so under a pseudonym: this prefix and 16 hex digits, random per process, which reveal no name or
- * address. A header of our own (or CDN-Loop of RFC 8586) would show no more. */
+ * address. A header for this purpose (or CDN-Loop of RFC 8586) would tell no more. */
 #define HTTP_VIA_ROUTER "grapevine-"
 
-/* The number of routers that the request has passed, from its Via; `*passed_self`: `self` is among
- * them. */
+/* The number of routers that the request has passed, from its Via; `*passed_self`: set if `self` is
+ * among them. */
 unsigned http_via_routers(const struct http_head *head, struct slice self, bool *passed_self);
 
 struct http_forward_response {
-    unsigned client_minor;     /* of the client's HTTP/1.x */
+    unsigned client_minor;     /* the client speaks HTTP/1.client_minor */
     bool keep_alive;           /* the client's connection persists */
     enum http_framing framing; /* of the body as it will be sent */
     uint64_t content_length;
     uint64_t drop; /* further fields to drop, HTTP_FIELD_BIT of each */
     const struct http_line
-        *extra; /* e.g. x-request-id; they replace those of the same name if field.h lists it */
+        *extra; /* fields to add, such as x-request-id; a field that field.h lists replaces the
+                 * engine's */
     size_t extra_count;
 };
 
@@ -87,8 +89,8 @@ struct http_forward_response {
 enum http_framing http_forward_response_framing(const struct http_head *head,
                                                 unsigned client_minor);
 
-/* Always HTTP/1.1, with "Connection: close", or "keep-alive" for HTTP/1.0, where needed. Without a
- * body (HEAD, 304) the engine's Content-Length is kept. */
+/* Writes the head of a response: always HTTP/1.1, if needed with "Connection: close", or
+ * "keep-alive" for HTTP/1.0. Without a body (HEAD, 304) the engine's Content-Length is kept. */
 MUST_USE int http_forward_response_write(struct buf *out, const struct http_head *head,
                                          const struct http_forward_response *how);
 

@@ -59,7 +59,7 @@ static const char *value_end(const char *p, const char *end)
     return p;
 }
 
-/* Takes the CRLF at *p. */
+/* Takes a CRLF at *p and moves *p behind it. */
 static int line_end(struct http_head *h, const char **p, const char *end)
 {
     if (*p == end)
@@ -78,7 +78,7 @@ static int line_end(struct http_head *h, const char **p, const char *end)
 
 /* --- fields --------------------------------------------------------------------------------- */
 
-/* Other software reads Content_Length as Content-Length (CGI maps both to one name). */
+/* True for names such as Content_Length, which CGI and others read as Content-Length. */
 static bool is_disguised(struct slice name)
 {
     if ((name.len != 14 || name.at[7] != '_') && (name.len != 17 || name.at[8] != '_'))
@@ -125,7 +125,7 @@ static int field_note(struct http_head *h, struct http_field *f)
                                               : "repeated Transfer-Encoding");
 }
 
-/* All fields and the blank line from *p on. */
+/* Parses all fields and the blank line from *at on, and moves *at behind them. */
 static int fields_parse(struct http_head *h, const char **at, const char *end, unsigned fields_max)
 {
     const char *p = *at;
@@ -237,7 +237,7 @@ static int transfer_encoding_parse(struct http_head *h, struct slice list)
     return refuse(h, ERR_UNSUPPORTED, 501, "transfer coding other than chunked");
 }
 
-/* RFC 9112, section 6. */
+/* Decides the body's framing (RFC 9112, section 6). */
 static int framing_parse(struct http_head *h)
 {
     unsigned length = h->first[HTTP_CONTENT_LENGTH];
@@ -258,15 +258,15 @@ static int framing_parse(struct http_head *h)
     return 0;
 }
 
-/* Checked after all earlier bytes, in the order of RFC 9112, section 3.2. */
+/* Decides the host. A host in the target was checked before (RFC 9112, section 3.2). */
 static int host_parse(struct http_head *h)
 {
     unsigned i = h->first[HTTP_HOST];
     if (i == 0)
         return h->minor == 0 ? 0 : bad(h, "no Host");
     struct slice host = h->fields[i - 1].value;
-    bool in_target = h->host.len > 0; /* then it wins (RFC 9112, section 3.2.2), and Host */
-    if (in_target && host.len == 0)   /* may be empty */
+    bool in_target = h->host.len > 0; /* the target's host wins (RFC 9112, section */
+    if (in_target && host.len == 0)   /* 3.2.2), and Host may be empty */
         return 0;
     if (!http_authority_is_valid(host))
         return bad(h, "malformed Host");
@@ -281,7 +281,7 @@ static int expect_parse(struct http_head *h)
             continue;
         if (!slice_equal_nocase(h->fields[i - 1].value, SLICE("100-continue")))
             return refuse(h, ERR_UNSUPPORTED, 417, "expectation other than 100-continue");
-        /* HTTP/1.0 cannot read a 100, and a client without a body does not wait for one. */
+        /* HTTP/1.0 has no status 100, and a client without a body does not wait for one. */
         h->expect_continue = h->minor >= 1 && h->framing != HTTP_BODY_NONE &&
                              (h->framing != HTTP_BODY_LENGTH || h->content_length > 0);
     }
@@ -312,7 +312,7 @@ static enum http_method method_of(struct slice s)
     }
 }
 
-/* "HTTP/1.0" or "HTTP/1.1" and nothing else; the bytes up to the line's end are there. */
+/* Accepts only "HTTP/1.0" and "HTTP/1.1". `at` has the rest of the line. */
 static int version_parse(struct http_head *h, const char *at, size_t len)
 {
     if (len != 8 || memcmp(at, "HTTP/", 5) != 0 || !http_char_is(at[5], HTTP_CHAR_DIGIT) ||
@@ -334,7 +334,7 @@ static bool percents_are_valid(struct slice s)
     return true;
 }
 
-/* The four forms of RFC 9112, section 3.2. */
+/* Parses the target in the four forms of RFC 9112, section 3.2. */
 static int target_parse(struct http_head *h)
 {
     struct slice t = h->target;
@@ -427,7 +427,7 @@ static void head_clear(struct http_head *h, const char *at)
     h->host = h->path = h->query = slice_of("", 0);
 }
 
-/* An incomplete head that has used up its room can never become complete. */
+/* Refuses an incomplete head that has reached its size limit: it can never become complete. */
 static int head_again(struct http_head *h, int err, size_t len, size_t head_bytes_max)
 {
     if (err == ERR_AGAIN && len >= head_bytes_max)
@@ -507,7 +507,7 @@ static int status_line_parse(struct http_head *h, const char **at, const char *e
     if (memcmp(p, start, n) != 0)
         return bad(h, "not an HTTP/1 response");
     if (end - p < 13)
-        return ERR_AGAIN; /* even without a reason 14 more bytes must come */
+        return ERR_AGAIN; /* even without a reason phrase more bytes must follow */
     if (p[7] != '0' && p[7] != '1')
         return bad(h, "HTTP version other than 1.0 and 1.1");
     h->minor = (unsigned)(p[7] - '0');
@@ -565,7 +565,7 @@ int http_response_parse(struct http_head *head, const char *at, size_t len, bool
         head_check(head, len, limits);
     err = head_again(head, err, len, limits->head_bytes_max);
     if (err != 0 && err != ERR_AGAIN)
-        head->refusal = 502; /* any fault of the response is a bad gateway to the client */
+        head->refusal = 502; /* the client gets 502 for any fault of the engine's response */
     return err;
 }
 

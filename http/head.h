@@ -11,11 +11,11 @@
  *     }
  *
  * Also refused, beyond RFC 9112: a repeated Host, Content-Length or Transfer-Encoding; lists of
- * lengths; length together with chunked; any coding but one "chunked"; bare CR or LF; control
- * bytes; folded lines; characters that RFC 3986 does not have; user info; Content_Length and the
- * like; TRACE, CONNECT and unregistered methods.
+ * lengths; Content-Length with Transfer-Encoding; any transfer coding but one "chunked"; bare CR or
+ * LF; control bytes; folded lines; characters that RFC 3986 does not have; user info;
+ * Content_Length and the like; TRACE, CONNECT and unregistered methods.
  *
- * Invariants after 0:
+ * Invariants after a parser returned 0:
  *   1. bytes <= head_bytes_max, field_count <= fields_max, every name is a token, no value holds a
  *      control byte but HTAB or has white space at its ends.
  *   2. fields[i].name.at is the first byte of line i. A line ends where the next begins, the
@@ -32,9 +32,9 @@
 #include "http/limits.h"
 
 struct http_limits {
-    size_t head_bytes_max;   /* beyond: 431 */
-    size_t target_bytes_max; /* beyond: 414 */
-    unsigned fields_max;     /* beyond: 431; at most HTTP_FIELDS_MAX */
+    size_t head_bytes_max;   /* a longer head gets 431 */
+    size_t target_bytes_max; /* a longer target gets 414 */
+    unsigned fields_max;     /* more fields get 431; at most HTTP_FIELDS_MAX */
 };
 
 /* 32 KiB, 8 KiB, 100. */
@@ -64,17 +64,18 @@ struct http_head {
     struct slice method_text;
     struct slice target; /* as it was sent */
     struct slice host;   /* Host, or the authority of an absolute target; empty: none (HTTP/1.0) */
-    struct slice path;   /* "*" for OPTIONS *; "/" where an absolute target has none */
+    struct slice path;   /* "*" for OPTIONS *; "/" if an absolute target has none */
     struct slice query;  /* without '?' */
     bool has_query;      /* a '?' was sent, maybe with nothing behind it */
 
-    unsigned status; /* of a response; 0 in a request */
+    unsigned status; /* status of a response; 0 in a request */
     struct slice reason;
 
     unsigned minor; /* HTTP/1.minor */
     enum http_framing framing;
     uint64_t content_length;
-    bool length_given;     /* Content-Length was sent (a HEAD or 304 answer has no body with it) */
+    bool length_given;     /* Content-Length was sent (an answer to HEAD or a 304 has no body even
+                            * so) */
     bool keep_alive;       /* the connection persists after this message */
     bool expect_continue;  /* the client waits for 100 before it sends the body */
     bool connection_names; /* Connection lists more than "close" and "keep-alive" */
@@ -83,10 +84,10 @@ struct http_head {
     struct http_field fields[HTTP_FIELDS_MAX];
     uint16_t first[HTTP_FIELD_IDS]; /* index + 1 of the first field of that id, 0 = absent */
     const char *at;                 /* the buffer that was parsed */
-    size_t bytes;                   /* of the head, with the blank line */
+    size_t bytes;                   /* bytes of the head, with the blank line */
 
-    unsigned refusal;         /* after an error: the status to answer */
-    const char *refusal_text; /* and a short reason */
+    unsigned refusal;         /* the status to answer after an error */
+    const char *refusal_text; /* a short reason for `refusal` */
     bool fields_exceeded;     /* 431 because of fields_max, not of head_bytes_max */
 };
 
@@ -110,8 +111,8 @@ struct http_progress {
 };
 
 /* After ERR_AGAIN: true if parsing `len` bytes could now end differently, because the blank line or
- * a bare LF has arrived, or the limit is reached. Also true each time the length has doubled:
- * errors are seen early, and the total effort stays linear in the head's length. */
+ * a bare LF has arrived, or the limit is reached. Also true each time the length has doubled, so
+ * that errors are seen early while the total effort stays linear. */
 bool http_head_progress(struct http_progress *progress, const char *at, size_t len,
                         const struct http_limits *limits);
 

@@ -21,8 +21,8 @@ void http_ids_cut_free(struct http_ids_cut *c)
 
 /* --- arrays of ids --------------------------------------------------------------------------- */
 
-/* Takes the next id off the front of an array; false: the array ends here, or has something else in
- * it. */
+/* Takes the next id off the front of an array. False: the array ends here, or the next element is
+ * no id. */
 static bool id_next(struct slice *array, uint32_t *id)
 {
     uint64_t number = 0;
@@ -43,8 +43,8 @@ static void skip_space(struct slice *s)
         *s = slice_skip(*s, 1);
 }
 
-/* Length of the array at the front, from behind its opening bracket up to its closing bracket;
- * SIZE_MAX: the array has something else in it. `user` gets each id; may be NULL. */
+/* Length of an array of ids from behind its opening bracket up to its closing bracket; SIZE_MAX:
+ * the array has other elements. `user` gets each id, unless NULL. */
 static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 {
     const char *begin = rest.at;
@@ -66,7 +66,7 @@ static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 
 /* --- one answer, or a part of it ------------------------------------------------------------- */
 
-enum { NAME_MAX = 16 }; /* of "prompt_token_ids", the longest relevant name */
+enum { NAME_MAX = 16 }; /* bytes of "prompt_token_ids", the longest relevant name */
 
 struct reading {
     struct http_ids_cut *cut;
@@ -80,7 +80,7 @@ struct reading {
     bool delta_opens;     /* the next token is the delta's first */
     bool has_ids;         /* the answer has ids */
     bool delta_is_empty;  /* a choice's delta is empty */
-    bool finishes, tells; /* a choice has a finish reason; log probabilities */
+    bool finishes, tells; /* a choice has a finish reason; a choice has log probabilities */
 };
 
 static bool is(const struct reading *r, unsigned depth, struct slice name)
@@ -88,7 +88,7 @@ static bool is(const struct reading *r, unsigned depth, struct slice name)
     return r->depth == depth && slice_equal(r->name, name);
 }
 
-/* An array begins: null replaces an array of ids. */
+/* Handles the start of an array: null replaces an array of ids. */
 static void array(struct reading *r)
 {
     struct http_ids_cut *c = r->cut;
@@ -103,7 +103,8 @@ static void array(struct reading *r)
     r->has_ids |= answer && len > 0;
     CHECK(buf_append(&c->out, r->copied, (size_t)(r->in.at - 1 - r->copied)) == 0);
     CHECK(buf_append_cstr(&c->out, "null") == 0);
-    r->in = slice_skip(r->in, len); /* its end is read as that of an empty array */
+    r->in = slice_skip(r->in, len); /* the tokenizer reads the closing bracket as that of an empty
+                                     * array */
     r->copied = r->in.at + 1;
 }
 
@@ -127,8 +128,8 @@ static void token(struct reading *r, enum http_json_token t)
     r->in_choices &= r->depth > 1;
 }
 
-/* Appends the text to `out` without ids, or unchanged if it has none or is no JSON. False: nothing
- * but ids was in it. */
+/* Appends the text to `out` without ids, or unchanged if it has none or is no JSON. False: the text
+ * had nothing but ids. */
 static bool rewrite(struct http_ids_cut *c, struct slice text)
 {
     if (memmem(text.at, text.len, "token_ids", 9) == NULL) {
@@ -197,15 +198,16 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
 {
     struct slice events = slice_of(c->part.at, whole);
     while (events.len > 0) {
-        /* blank lines before an event are not part of it: they may have come in an earlier piece */
+        /* a line end before an event passes by itself: the rest of its blank line may have come
+         * earlier */
         size_t len = events.at[0] == '\n' ? 1 : http_event_length(events);
         rewrite_event(c, slice_of(events.at, len));
         events = slice_skip(events, len);
     }
 }
 
-/* Takes `in` over, and writes all complete events to `out`. False: not possible, and everything
- * passes from now on. */
+/* Takes over `in`, and writes all complete events to `out`. False: a limit or a lack of memory
+ * prevents it, and everything passes from now on. */
 static bool take(struct http_ids_cut *c, struct slice *in)
 {
     if (c->part.len + in->len > HTTP_IDS_CUT_MAX ||
@@ -216,7 +218,8 @@ static bool take(struct http_ids_cut *c, struct slice *in)
     size_t whole = c->is_stream ? whole_events(c) : c->ended ? c->part.len : 0;
     if (whole == 0)
         return true;
-    if (buf_reserve(&c->out, 2 * whole) != 0) /* "null" is no longer than two brackets twice */
+    if (buf_reserve(&c->out, 2 * whole) != 0) /* "null" is at most twice as long as the two brackets
+                                               * of an array */
         return false;
     if (c->is_stream)
         rewrite_events(c, whole);

@@ -7,15 +7,15 @@
  *             `out` goes on to the client
  *     http_ids_cut_end(&cut);                and once more, with an empty piece
  *
- * vLLM (0.10.2 to 0.33) writes null if ids were not requested, so an array of ids becomes null:
+ * If ids are not requested, vLLM (0.10.2 to 0.33) writes null. So these arrays of ids become null:
  * `prompt_token_ids` in the answer or a choice, and `token_ids` in a choice. Events that vLLM sends
  * only for their ids are left out: their `delta` is empty, because its parser of tool calls or
  * reasoning keeps the text back. Nothing else is changed.
  *
- * 1. An array that has anything but ids in it, and anything that is no JSON, passes unchanged.
+ * 1. An array with other elements than ids passes unchanged, and so does text that is no JSON.
  * 2. An event, or a body that is no stream, waits until it is complete. If that needs more than
- *    HTTP_IDS_CUT_MAX bytes, all passes unchanged; so it does without memory, and where lines end
- *    with CR.
+ *    HTTP_IDS_CUT_MAX bytes, everything passes unchanged. So it does if there is no memory, or if
+ *    lines end with CR.
  */
 #ifndef HTTP_IDS_CUT_H
 #define HTTP_IDS_CUT_H
@@ -29,7 +29,8 @@
 enum { HTTP_IDS_CUT_MAX = 2 << 20 };
 
 struct http_ids_user {
-    void (*id)(void *context, uint32_t id); /* the next token of the first prompt in the answer */
+    void (*id)(void *context, uint32_t id); /* called with each token id of the first prompt in the
+                                             * answer */
     void *context;
 };
 
@@ -42,7 +43,7 @@ struct http_ids_cut {
     bool is_stream;
     bool ended;
     bool passes; /* everything passes unchanged */
-    bool handed; /* `out` of _next() is our own memory: see http_ids_cut_settled() */
+    bool handed; /* `out` of _next() is memory of this struct: see http_ids_cut_settled() */
 };
 
 void http_ids_cut_init(struct http_ids_cut *c, bool is_stream, const struct http_ids_user *user);

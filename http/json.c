@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-/* The next allowed token. */
+/* The tokens that may come next. */
 enum state {
     FAILED = HTTP_JSON_FAILED,
     TEXT = HTTP_JSON_IN_TEXT,
@@ -29,7 +29,8 @@ enum { N_END = 100, N_BAD };
 
 void http_json_init(struct http_json *j)
 {
-    /* The containers' bits and the number text are always written before they are read. */
+    /* is_object and number_text need no initial value: they are always written before they are
+     * read. */
     j->state = VALUE;
     j->escape = NO_ESCAPE;
     j->pending_len = 0;
@@ -147,7 +148,7 @@ static enum http_json_token read_number(struct http_json *j, struct slice *in)
     bool ended = n < in->len;
     *in = slice_skip(*in, n);
     if (ended && j->number_len == 0) {
-        j->number = part; /* all in the input: the usual case, no copy */
+        j->number = part; /* the usual case: the number is all in the input, and is not copied */
     } else {
         memcpy(j->number_text + j->number_len, part.at, part.len);
         j->number_len = (uint16_t)(j->number_len + part.len);
@@ -224,7 +225,7 @@ static inline bool is_space(char c)
     return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
 }
 
-/* The input ended within the token. */
+/* Goes on with a token that the last input cut. */
 static enum http_json_token go_on(struct http_json *j, struct slice *in)
 {
     CHECK(j->state != TEXT);
@@ -428,9 +429,9 @@ static void copy_blocks(struct cursor *c)
     } while (more > BLOCK);
 }
 
-/* The same by bytes, and with \u escapes. Stops before a byte that needs more care: a quote, a
- * control byte, a surrogate, or an escape cut by the end. Also stops at the end of input or room,
- * and after an escape, because blocks may then be possible again. */
+/* Copies byte by byte, with short and \u escapes. Stops before a byte that needs more care: a
+ * quote, a control byte, a surrogate, or an escape cut by the end. Also stops at the end of input
+ * or room, and after an escape, because blocks may then be possible again. */
 static void copy_bytes(struct cursor *c)
 {
     while (c->src < c->end && c->out < c->limit) {
@@ -465,7 +466,7 @@ static void pend(struct http_json *j, uint32_t code)
         (uint8_t)(j->pending_len + utf8_put((unsigned char *)j->pending + j->pending_len, code));
 }
 
-/* The \u escape is complete in j->unit. */
+/* Handles the \u escape that is complete in j->unit. */
 static void end_unit(struct http_json *j)
 {
     j->escape = NO_ESCAPE;
@@ -513,7 +514,7 @@ static void step_text(struct http_json *j, unsigned char c)
             end_unit(j);
         return;
     }
-    if (j->high != 0) { /* no second half follows */
+    if (j->high != 0) { /* the high surrogate is not followed by a low one */
         pend(j, j->high);
         j->high = 0;
     }
@@ -532,7 +533,7 @@ static void step_text(struct http_json *j, unsigned char c)
 }
 
 /* Most strings are short. A string that is plain and all in the first block is copied at once.
- * False: nothing was done. */
+ * False: the string is not of this kind, and nothing was done. */
 static bool short_text(struct http_json *j, struct slice *in, char *to, size_t room, size_t *len)
 {
     if (in->len < BLOCK || room < BLOCK || j->state != TEXT || j->pending_len > 0 ||
@@ -548,7 +549,7 @@ static bool short_text(struct http_json *j, struct slice *in, char *to, size_t r
     size_t past = *len + 1;
     end_text(j);
     if (j->state == COLON && past < in->len &&
-        in->at[past] == ':') { /* follows most keys directly */
+        in->at[past] == ':') { /* a colon follows most keys directly */
         j->state = VALUE;
         past++;
     }
@@ -582,7 +583,7 @@ size_t http_json_text(struct http_json *j, struct slice *in, char *to, size_t ro
         if (*c.src != '"' || j->escape != NO_ESCAPE) {
             step_text(j, *c.src++);
         } else if (j->high != 0) {
-            pend(j, j->high); /* is written before the quote ends the string */
+            pend(j, j->high); /* the lone surrogate is written before the quote ends the string */
             j->high = 0;
         } else {
             c.src++;

@@ -47,17 +47,17 @@ enum http_json_token {
 enum { HTTP_JSON_FAILED, HTTP_JSON_IN_TEXT, HTTP_JSON_STATES };
 
 struct http_json {
-    /* Written by every token. */
+    /* Written for every token. */
     uint8_t state;        /* what may come next: enum state in json.c */
-    uint8_t number_state; /* where in the grammar of numbers */
+    uint8_t number_state; /* position in the grammar of numbers */
     uint8_t literal;      /* token of the literal being read */
     uint8_t matched;      /* bytes of that literal so far */
     bool is_key;          /* the string being read is a key */
     uint16_t depth;
     uint16_t number_len;
     char pending[8];
-    /* Written by unusual strings only. These members are apart from the above, because a processor
-     * that loads all of them at once waits for the latest store. */
+    /* Written for unusual strings only. These members are kept apart from those above, because a
+     * processor that loads all of them at once waits for the latest store. */
     uint8_t escape;      /* position inside an escape, 0 = in none */
     uint8_t pending_len; /* unescaped bytes that did not fit into the caller's room yet */
     uint16_t unit;       /* the \u escape being read */
@@ -80,8 +80,8 @@ static inline bool http_json_in_text(const struct http_json *j)
 }
 
 /* Takes bytes off the front of `in` and writes up to `room` unescaped bytes to `out`, which must
- * have HTTP_JSON_SLACK bytes more. Returns the number written. Stops at the end of the string, of
- * the input or of the room, and at an error. */
+ * have HTTP_JSON_SLACK bytes more. Returns the number written. Stops at the end of the string or
+ * input, when `out` is full, and at an error. */
 size_t http_json_text(struct http_json *j, struct slice *in, char *out, size_t room);
 
 /* Text of the NUMBER just returned; valid until the next call, while the input lives. */

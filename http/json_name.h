@@ -1,4 +1,4 @@
-/* Reads member names for a caller of json.h. The input is complete, or ends where the caller gives
+/* Reads member names for a caller of json.h. If the input ends within a name, the caller gives
  * up. */
 #ifndef HTTP_JSON_NAME_H
 #define HTTP_JSON_NAME_H

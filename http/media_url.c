@@ -10,7 +10,7 @@ static bool begins(struct slice text, struct slice with)
     return text.len >= with.len && slice_equal_nocase(slice_of(text.at, with.len), with);
 }
 
-/* Parameter names that occur in signatures only. */
+/* True for parameter names that only occur in signatures. */
 static bool signs(struct slice name)
 {
     static const struct slice prefixes[] = {
@@ -33,7 +33,7 @@ static bool signs(struct slice name)
     return false;
 }
 
-/* Parameters that belong to a signature if the URL has one: its times, keys and terms. */
+/* True for parameters that belong to a signature if the URL has one: its times, keys and terms. */
 static bool goes_with(struct slice name)
 {
     static const struct slice names[] = {

@@ -1,9 +1,9 @@
 /* URLs of images and other media, and the signatures in them.
  *
- * A store hands out a URL that is valid for some minutes: query parameters sign the path (AWS S3,
- * CloudFront, Google, Azure, Alibaba, Tencent, Volcengine). Engines identify the file by its
- * content (vLLM, SGLang: a hash of the bytes or of the decoded item). So two signatures of one path
- * are one image. Other parameters stay: they may choose a version or a size.
+ * Object stores hand out URLs that are valid for some minutes: query parameters sign the path (AWS
+ * S3, CloudFront, Google, Azure, Alibaba, Tencent, Volcengine). Engines identify the file by its
+ * content (vLLM, SGLang: a hash of the bytes or of the decoded item). So two URLs that only differ
+ * in their signature are one image. Other parameters stay: they may choose a version or a size.
  */
 #ifndef HTTP_MEDIA_URL_H
 #define HTTP_MEDIA_URL_H

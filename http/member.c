@@ -73,7 +73,7 @@ static const struct http_member members[] = {
 
 static struct http_names names_of_members;
 
-/* Runs before main(), so no thread sees the table half made. */
+/* Runs before main(), so no thread sees an incomplete table. */
 __attribute__((constructor)) static void names_make(void)
 {
     for (unsigned i = ARRAY_LEN(members); i > 0; i--)

@@ -11,12 +11,12 @@ enum http_slot {
     HTTP_SLOT_FIELD,
     HTTP_SLOT_INTEGER,
     HTTP_SLOT_BOOLEAN,
-    HTTP_SLOT_NOTED,   /* present; the value is not read */
-    HTTP_SLOT_GIVEN,   /* present, and neither false nor null */
+    HTTP_SLOT_NOTED,   /* noted as present; the value is not read */
+    HTTP_SLOT_GIVEN,   /* noted if the value is neither false nor null */
     HTTP_SLOT_OBJECT,  /* holds further members of the body: metadata, ... */
     HTTP_SLOT_LIST,    /* a segment: messages, tools, texts or token ids */
     HTTP_SLOT_CONTENT, /* a segment: text or content parts */
-    HTTP_SLOT_ELEMENT, /* of a LIST */
+    HTTP_SLOT_ELEMENT, /* an element of a LIST */
     HTTP_SLOT_PART,    /* a content part */
     HTTP_SLOT_ROLE,
     HTTP_SLOT_MESSAGE_CONTENT,
@@ -26,7 +26,7 @@ enum http_slot {
     HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
     HTTP_SLOT_ATOM,     /* inside an atom */
     HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
-    HTTP_SLOT_ENGINE,   /* between engines (engine_field.h) */
+    HTTP_SLOT_ENGINE,   /* a field between engines (engine_field.h) */
 };
 
 /* The objects that have listed members. */
@@ -36,27 +36,28 @@ struct http_member {
     struct slice name;
     uint8_t parent;
     uint8_t slot;
-    uint8_t index;        /* of the field, number, flag, segment or (OBJECT) parent */
-    uint8_t rank;         /* of several, the present member with the highest rank fills the segment
-                             or field */
+    uint8_t index;        /* number of the field, number, flag or segment; of an OBJECT: its enum
+                           * http_member_parent */
+    uint8_t rank;         /* if several present members fill one segment or field, the highest rank
+                           * wins */
     bool is_user_message; /* the value, if it is a string, is one user message */
-    bool has_head;        /* of a segment: it may begin with text that no model sees */
+    bool has_head;        /* the segment may begin with text that no model sees */
 };
 
-/* NULL for a name that means nothing to routing. */
+/* NULL: routing does not use the name. */
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
 
-/* True if a member of a content part is, or names, an image, a sound, a film or a file; sets
- * `*medium` to which (enum chain_medium). Anthropic's `source` counts as an image, though it may be
- * a document. */
+/* True if a content part's member of this name is, or refers to, an image, a sound, a film or a
+ * file. Sets `*medium` (enum chain_medium). Anthropic's `source` counts as an image, though it may
+ * be a document. */
 bool http_member_is_media(struct slice name, uint8_t *medium);
 
-/* True if `type` is that of a content part with nothing but text. */
+/* True if a content part of this type has nothing but text. */
 bool http_member_is_text_type(struct slice type);
 
 /* For members of messages, content parts, tools, and objects like these within them. True if the
- * API names the members of this member's value, so that null there equals absent. In schemas and
- * arguments null is a value. */
+ * API defines the members of this member's value, so that null in them equals absent. (In schemas
+ * and arguments null is a value.) */
 bool http_member_is_typed(struct slice name);
 
 #endif

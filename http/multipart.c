@@ -1,6 +1,7 @@
 #include "http/multipart.h"
 
-/* The value of a whole form field in `text`; `at` is NULL if there is none. */
+/* The value of a whole form field in `text`; the slice's `at` is NULL if the field is not all in
+ * `text`. */
 static struct slice form_model(struct slice text)
 {
     static const char needle[] = "name=\"model\"";
@@ -19,7 +20,7 @@ static struct slice form_model(struct slice text)
 struct slice http_multipart_model(const struct body *body, char *seam, uint64_t *at)
 {
     enum { SEAM = HTTP_MULTIPART_SEAM_BYTES / 2 };
-    uint64_t before_s = 0; /* bytes of the body */
+    uint64_t before_s = 0; /* bytes of the body before `s` */
     for (const struct segment *s = body->first; s != NULL; before_s += s->len, s = s->next) {
         if (s != body->first && s->next != NULL && s->next != body->last)
             continue; /* the middle of a file */

@@ -7,9 +7,10 @@
 
 enum { HTTP_MULTIPART_SEAM_BYTES = 2048 };
 
-/* Value of the form field `model`, near the start of the body or its end (the field may come before
- * or after the file); or empty. `seam` has HTTP_MULTIPART_SEAM_BYTES, for a field that lies across
- * two segments. The value is valid as long as both. `at` is its offset in the body. */
+/* Value of the form field `model`, or empty. Searches near the start and the end of the body,
+ * because the field may come before or after the file. `seam` has HTTP_MULTIPART_SEAM_BYTES, for a
+ * field that lies across two segments. The value is valid as long as `body` and `seam`. `at` is its
+ * offset in the body. */
 struct slice http_multipart_model(const struct body *body, char *seam, uint64_t *at);
 
 #endif

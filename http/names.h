@@ -1,4 +1,4 @@
-/* Finds a name in a short constant table by its length and its ends, which are read together:
+/* Finds a name in a short constant table by its length and its first and last byte:
  *
  *     for (unsigned i = http_names_first(&names, name); i != 0; i = names.next[i])
  *         ...                                       compare with row i - 1 of the table
@@ -11,20 +11,21 @@
 
 enum { HTTP_NAMES_PLACES = 64, HTTP_NAMES_MAX = 60 };
 
-/* All zero at first. */
+/* A hash table of row numbers; all zero at first. */
 struct http_names {
     uint8_t first[HTTP_NAMES_PLACES]; /* numbers of rows from 1 on; 0: none */
     uint8_t next[HTTP_NAMES_MAX + 1];
 };
 
-/* Neither name is empty. */
+/* `name` must not be empty. */
 static inline unsigned http_names_place(struct slice name)
 {
     unsigned ends = (unsigned char)name.at[0] + 5U * (unsigned char)name.at[name.len - 1];
     return (ends + 11 * (unsigned)name.len) % HTTP_NAMES_PLACES;
 }
 
-/* Put rows in from the last to the first: of two equal rows the first is then found first. */
+/* Adds a row. Add rows from the last to the first, so that of two equal rows the first is found
+ * first. */
 static inline void http_names_put(struct http_names *n, unsigned row, struct slice name)
 {
     CHECK(row < HTTP_NAMES_MAX && name.len > 0);

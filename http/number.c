@@ -23,7 +23,7 @@ bool http_number_to_i64(struct slice text, int64_t *out)
     char *end;
     long long whole = strtoll(copy, &end, 10);
     if (*end == '\0') {
-        *out = whole; /* the bound, if beyond the range */
+        *out = whole; /* strtoll() gives the bound if the number is beyond the range */
         return true;
     }
     double real = strtod(copy, NULL);

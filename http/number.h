@@ -4,11 +4,11 @@
 
 #include "base/slice.h"
 
-/* An integer, also as 1e3 or 5.0, as the engines read them. An integer beyond the range becomes the
- * bound that it passed. False: not an integer, and `out` is unchanged. */
+/* Reads an integer, also one written as 1e3 or 5.0, as the engines do. An integer beyond the range
+ * becomes the bound that it passed. False: not an integer, and `out` is unchanged. */
 bool http_number_to_i64(struct slice number, int64_t *out);
 
-/* Plain digits only: a token id. */
+/* Reads a token id, which has plain digits only. */
 bool http_number_to_u32(struct slice number, uint32_t *out);
 
 #endif

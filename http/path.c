@@ -11,7 +11,7 @@ enum {
     GET_HEAD = M(GET) | M(HEAD),
     POST = M(POST),
     ANY = (1u << HTTP_METHODS) - 1,
-    SEGMENT_BYTES_MAX = 128, /* much more than the longest name below */
+    SEGMENT_BYTES_MAX = 128, /* much longer than any name below */
 };
 
 /* --- the paths that clients use ------------------------------------------------------------- */
@@ -27,7 +27,7 @@ struct known {
         {(text), sizeof(text) - 1}, HTTP_PATH_##kind, (methods)                                    \
     }
 
-/* Sorted by frequency: the first are found first. */
+/* Sorted by frequency, because the table is searched from the front. */
 static const struct known known_paths[] = {
     PATH("/v1/chat/completions", CHAT, POST),
     PATH("/v1/completions", COMPLETIONS, POST),
@@ -141,7 +141,7 @@ static unsigned video_methods(struct slice below)
                                                   : 0;
 }
 
-/* Images that an engine stored; only their content has a path. */
+/* Methods of an image that an engine stored: only the content below has a path. 0: unknown. */
 static unsigned image_methods(struct slice below)
 {
     return slice_equal(below, SLICE("content")) ? GET : 0;
@@ -189,19 +189,20 @@ static struct http_route lookup_known(struct slice path)
     return lookup_with_id(path);
 }
 
-/* The same, with or without a slash at the end. */
+/* Looks up a listed path, with or without a slash at the end. */
 static struct http_route lookup_slashed(struct slice path)
 {
     if (path.len < 2 || path.at[path.len - 1] != '/')
         return lookup_known(path);
     struct http_route route = lookup_known(slice_of(path.at, path.len - 1));
-    if (route.kind == HTTP_PATH_OTHER) /* also "/x//" */
+    if (route.kind == HTTP_PATH_OTHER) /* unknown, such as "/x//" */
         return lookup_known(path);
     route.slashed = true;
     return route;
 }
 
-/* --- the same behind other segments --------------------------------------------------------- */
+/* --- listed paths behind other segments
+ * --------------------------------------------------------- */
 
 static bool starts_nocase(struct slice path, struct slice start)
 {
@@ -209,7 +210,8 @@ static bool starts_nocase(struct slice path, struct slice start)
 }
 
 /* Finds paths that make an engine compute, and paths of stored results, including unknown paths
- * below those. Lists, health and the like differ by engine behind other segments. */
+ * below those. Other paths, such as lists and health, are not searched for: behind other segments
+ * they differ by engine. */
 static struct http_route lookup_end(struct slice path, enum http_method method)
 {
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
@@ -317,7 +319,7 @@ static bool any_segment(struct slice path, bool (*is)(struct slice segment))
     size_t n = 0;
     for (size_t i = 0; i <= path.len; i++) {
         if (n ==
-            sizeof segment) { /* the start stays, for prefixes, and so does a possible half %XX */
+            sizeof segment) { /* keeps the start, for prefixes, and a possibly incomplete %XX */
             memmove(segment + n - 16, segment + n - 2, 2);
             n -= 14;
         }

@@ -17,27 +17,29 @@
 #include "http/head.h"
 
 enum http_path_kind {
-    HTTP_PATH_OTHER, /* unknown: refused, or proxied by load */
+    HTTP_PATH_OTHER, /* unknown path: refused, or proxied by load */
     HTTP_PATH_CHAT,  /* /v1/chat/completions */
     HTTP_PATH_COMPLETIONS,
     HTTP_PATH_RESPONSES,       /* POST /v1/responses */
-    HTTP_PATH_MESSAGES,        /* Anthropic's messages */
+    HTTP_PATH_MESSAGES,        /* POST /v1/messages (Anthropic) */
     HTTP_PATH_GENERATE,        /* SGLang's /generate */
     HTTP_PATH_TOKENS,          /* /inference/v1/generate: token ids in, token ids out */
-    HTTP_PATH_PROMPT,          /* any other JSON body that names a model and may hold a prompt:
-                                  render, tokenize, embeddings, pooling, score, detokenize, ... */
+    HTTP_PATH_PROMPT,          /* a JSON body that names a model and may hold a prompt: render,
+                                * tokenize, embeddings, pooling, score, detokenize, ... */
     HTTP_PATH_INVOCATIONS,     /* SageMaker's: a body as for PROMPT, but a header may name another
                                   model, and the engine's operator another handler */
-    HTTP_PATH_MEDIA,           /* audio, images, a video at once: JSON or multipart, with a model */
+    HTTP_PATH_MEDIA,           /* audio, images, or a video in the answer itself: JSON or multipart,
+                                * with a model */
     HTTP_PATH_JOBS,            /* /v1/videos: POST as for MEDIA begins a job, which one engine
                                   stores; GET lists that engine's jobs */
     HTTP_PATH_PLAIN,           /* proxied by load, without reading a body */
     HTTP_PATH_MODELS,          /* merged over the replicas */
     HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
     HTTP_PATH_RESPONSE_STORED, /* id: plain; goes to the replica that made the response */
-    HTTP_PATH_MEDIA_STORED,    /* the same for a video or an image */
+    HTTP_PATH_MEDIA_STORED,    /* a stored video or image; goes to the replica that made it */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
-    HTTP_PATH_STATUS,          /* /metrics, /load and such, which differ by engine: as OTHER */
+    HTTP_PATH_STATUS,          /* /metrics, /load and such, which differ by engine: treated as
+                                * OTHER */
     HTTP_PATH_ROOT,            /* GET and HEAD of /, with which programs test whether a server is
                                   up: answered by the router; other methods are OTHER */
     HTTP_PATH_SERVER,          /* OPTIONS *: answered by the router */
@@ -50,11 +52,11 @@ struct http_route {
     bool method_allowed; /* false: answer 405 with Allow; the engines' body is
                             {"detail":"Method Not Allowed"} */
     unsigned methods;    /* bits 1 << enum http_method that the path takes */
-    struct slice id;     /* of MODEL_ONE, RESPONSE_STORED and MEDIA_STORED */
+    struct slice id;     /* the id in a path of MODEL_ONE, RESPONSE_STORED or MEDIA_STORED */
     bool slashed;        /* the path is listed without its last slash, which is to be removed */
     bool behind;         /* the listed path is behind other segments or in another case, as an
                             engine may have a root path; the request path is forwarded unchanged */
-    size_t prefix;       /* bytes of the path before the listed one */
+    size_t prefix;       /* bytes of the request path before the listed path */
 };
 
 /* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a proxied path gives
@@ -63,10 +65,10 @@ struct http_route {
 struct http_route http_path_lookup(struct slice path, enum http_method method);
 
 /* True if a CONTROL path empties the engine's prefix cache (vLLM: also /sleep; SGLang: also
- * /release_memory_occupation). Recognises the same disguises. */
+ * /release_memory_occupation). Recognises the disguises listed above. */
 bool http_path_resets_cache(struct slice path);
 
-/* "GET"; empty for OTHER. */
+/* The method's name, such as "GET"; empty for OTHER. */
 const char *http_method_name(enum http_method method);
 
 /* Writes the value of an Allow field: "GET, HEAD". At most `size` - 1 bytes and a NUL. */

@@ -8,7 +8,7 @@
 #include "http/content.h"
 #include "http/prompt_internal.h"
 
-/* Tags that distinguish atoms and separators from text in the state. */
+/* Tags that distinguish atoms and separators from text in the hash state. */
 enum {
     ATOM_TAG = 0x61746f6d,
     SEPARATOR_TAG = 0x73657061,
@@ -88,7 +88,7 @@ static void forget_part(struct http_prompt *p, int segment)
     p->form.filled &= (uint8_t) ~(1u << segment);
 }
 
-/* The segment's points are those from `first` on. */
+/* Opens a segment, whose points begin at index `first`. */
 static void open_part(struct http_prompt *p, int segment, unsigned first)
 {
     forget_part(p, segment);
@@ -102,8 +102,8 @@ static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
     open_part(p, segment, p->form.parts[p->open].first);
 }
 
-/* Reads the state at every checkpoint up to the position. A text with as many points as a block may
- * have is not a block. */
+/* Reads the state at every checkpoint up to the position. A text that reaches a block's maximum of
+ * points is not a block. */
 static void read_points(struct http_prompt *p)
 {
     while (p->now.points < points_max[p->open] && next_checkpoint(p) <= p->now.bytes) {
@@ -123,7 +123,7 @@ static uint8_t code_within(uint64_t blocks)
     return code;
 }
 
-/* The code with the nearest weight. */
+/* The code with the weight nearest to `blocks`. */
 static uint8_t code_near(uint64_t blocks)
 {
     uint8_t code = code_within(blocks);
@@ -145,8 +145,8 @@ static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
     add_point(p, id, before + checkpoint_weight(code), code);
 }
 
-/* Bytes to hash at once: up to the next checkpoint, or a full stage; or a chunk. More than are in
- * the stage if the chunk has no end yet. */
+/* Bytes of the next unit: up to the next checkpoint or a full stage, or a chunk. UINT32_MAX if the
+ * chunk has no end yet. */
 static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
 {
     if (p->chain.chunks) {
@@ -159,8 +159,8 @@ static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
     return left < HTTP_PROMPT_STAGE ? (uint32_t)left : HTTP_PROMPT_STAGE;
 }
 
-/* Hashes `len` bytes of the stage from `from` on. The state is written before them, over bytes that
- * were hashed already. */
+/* Hashes `len` bytes of the stage from `from` on. The state is written in front of them, over bytes
+ * that were hashed already. */
 static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
     if (p->chain.chunks)
@@ -251,7 +251,7 @@ void http_prompt_close(struct http_prompt *p)
     CHECK(p->open >= 0);
     flush(p);
     struct http_prompt_piece *part = &p->form.parts[p->open];
-    /* The end point is added before it is known if another segment follows: if none does,
+    /* The end point is added before it is known if another segment follows: if no segment follows,
      * http_prompt_join() drops the point. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
@@ -364,7 +364,7 @@ void http_prompt_token_id(struct http_prompt *p, uint32_t id)
     const unsigned char bytes[sizeof id] = {(unsigned char)id, (unsigned char)(id >> 8),
                                             (unsigned char)(id >> 16), (unsigned char)(id >> 24)};
     p->now.has_ids = true;
-    memcpy(http_prompt_at(p), bytes, sizeof bytes); /* may reach into the slack */
+    memcpy(http_prompt_at(p), bytes, sizeof bytes); /* may write into the slack after the stage */
     p->used += (uint32_t)sizeof bytes;
     if (p->used >= HTTP_PROMPT_STAGE)
         drain(p);
@@ -407,15 +407,17 @@ void http_prompt_media(struct http_prompt *p, const struct chain_content *media)
 
 void http_prompt_separate(struct http_prompt *p)
 {
-    if (http_prompt_is_line(p->open) && p->used == 0) /* the head begins a segment */
+    if (http_prompt_is_line(p->open) && p->used == 0) /* the head begins the segment, so there is
+                                                       * nothing to separate */
         return;
     leave_head(p);
-    bool has_other = p->now.has_other; /* lists of token ids stay token ids */
+    bool has_other = p->now.has_other; /* a separator does not make a prompt of token ids mixed */
     absorb(p, SEPARATOR_TAG, (struct hash128){.low = 0}, 0);
     p->now.has_other = has_other;
 }
 
-/* The state covers all earlier messages too, so a change to any of them changes `late`. */
+/* Handles a late system message. The state covers all earlier messages too, so a change to any of
+ * them changes `late`. */
 static void said_late(struct http_prompt *p, const struct http_prompt_mark *from)
 {
     flush(p);
@@ -443,7 +445,7 @@ void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
     }
     flush(p);
     p->is_opened = true;
-    /* A message that is all head so far does not identify the conversation. */
+    /* A message that is only a head so far does not identify the conversation. */
     p->form.opening = p->open == HTTP_PROMPT_TEXT && p->now.bytes > 0 ? p->now.state.low : 0;
 }
 
@@ -494,7 +496,8 @@ static void order_points(struct http_prompt *p)
     unsigned at = 0;
     for (unsigned left = p->form.filled; left != 0; left &= left - 1) {
         struct http_prompt_piece *part = &p->form.parts[__builtin_ctz(left)];
-        if (part->count > 0 && part->first != at) { /* rotate the part to the front of those left */
+        if (part->count > 0 && part->first != at) { /* rotates the part to the front of the parts
+                                                     * that are left */
             reverse(p->chain.points, at, part->first);
             reverse(p->chain.points, part->first, part->first + part->count);
             reverse(p->chain.points, at, part->first + part->count);
@@ -514,7 +517,7 @@ void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
 {
     CHECK(p->open < 0);
     order_points(p);
-    if (p->is_opened && http_prompt_has_system(&p->form)) { /* then the messages have no head */
+    if (p->is_opened && http_prompt_has_system(&p->form)) { /* the head counts, too */
         const struct http_prompt_piece *parts = p->form.parts;
         for (int i = HTTP_PROMPT_TEXT_LINE; i < HTTP_PROMPT_TEXT; i++)
             p->form.opening = hash_mix(

@@ -11,19 +11,19 @@
  *
  * Text is collected in a stage and hashed in units. A unit ends at the next checkpoint, at
  * HTTP_PROMPT_STAGE bytes, or before an atom: state = XXH3-128(state, unit). So the unescaper and
- * the hash touch each byte once each, and the state at a checkpoint is a ready result. An atom is
- * hashed the same way. The atom moves the position by its weight, and checkpoints inside the atom
- * read the state behind it.
+ * the hash each touch a byte once, and the state at a checkpoint is its id. An atom is hashed the
+ * same way. The atom moves the position by its weight, and checkpoints inside the atom get the
+ * state after it.
  *
  * Every segment is hashed from its own start, because earlier segments may come later in the body,
  * and because an engine may leave one out. http_prompt_join() mixes the namespace and the digests
- * of the earlier segments into each point. A segment that is followed by another gets one more
- * point near its end, so that shared tools and system texts count whole.
+ * of the earlier segments into each point. A segment that another follows gets one more point near
+ * its end, so that shared tools and system texts count as a whole.
  *
  * The *head* of a system text or of a conversation is cut into segments of its own, because clients
  * and proxies put text there that no template shows the model. See docs/adr/0051. One segment is
  * the first line, if it ends within HTTP_PROMPT_LINE_MAX bytes. Another is the rest of the first
- * text, if that is shorter than the reach of a block's points. If the first text of a system list
+ * text, if that has fewer points than HTTP_PROMPT_POINTS_BLOCK. If the first text of a system list
  * begins like Claude Code's billing header, this text is a segment too, and the text behind it is
  * the head.
  *
@@ -32,8 +32,8 @@
  * late messages. In that case a digest of everything up to the last late message is mixed into the
  * messages.
  *
- * With chain.chunks the points are chunks instead (http/chunk_cut.h): a new state begins behind
- * each, so the same text has the same ids at any position. A chunk ends at its cut, and at the end
+ * With chain.chunks the points are chunks instead (http/chunk_cut.h): a new state begins after each
+ * chunk, so the same text has the same ids at any position. A chunk ends at its cut, and at the end
  * of a message or a content part. Roles are not part of a chunk. A chunk shorter than half a block
  * has no point. An atom is a chunk by itself.
  *
@@ -48,16 +48,16 @@
 #include "base/rendering.h"
 #include "http/json.h"
 
-/* In the order of the prompt. */
+/* In the order of the canonical prompt. */
 enum http_prompt_segment {
     HTTP_PROMPT_TOOLS,
     HTTP_PROMPT_HEADER, /* Claude Code's billing header */
     HTTP_PROMPT_SYSTEM_LINE,
     HTTP_PROMPT_SYSTEM_BLOCK,
-    HTTP_PROMPT_SYSTEM, /* all of the system text, or the part behind its head */
+    HTTP_PROMPT_SYSTEM, /* the system text, or its part after the head */
     HTTP_PROMPT_TEXT_LINE,
     HTTP_PROMPT_TEXT_BLOCK,
-    HTTP_PROMPT_TEXT, /* messages, or the plain prompt; or the part behind their head */
+    HTTP_PROMPT_TEXT, /* the messages or the plain prompt, or their part after the head */
     HTTP_PROMPT_SEGMENTS,
 };
 
@@ -68,9 +68,9 @@ enum { HTTP_PROMPT_STAGE = 4096 };
 struct http_prompt_mark {
     struct hash128 state;
     uint64_t bytes;
-    uint16_t points; /* points of the segment, */
-    uint8_t segment; /* the open segment, */
-    uint16_t at;     /* and points of all segments */
+    uint16_t points; /* points of the open segment so far */
+    uint8_t segment; /* the open segment */
+    uint16_t at;     /* points of all segments so far */
     bool may_be_header;
     bool has_ids;
     bool has_other;
@@ -87,15 +87,16 @@ struct http_prompt_piece {
 /* A prompt with segments that are not joined yet. */
 struct http_prompt_form {
     struct hash128 namespace;
-    struct hash128 arguments; /* of the template and such arguments; zero: none */
+    struct hash128 arguments; /* digest of the template's arguments; zero: none */
     struct hash128 tools_set; /* digest of the tools, in any order */
-    uint64_t opening;    /* of the messages up to the user's first, without a head; 0: unknown */
-    bool goes_on;        /* a message of another speaker than user and system exists */
-    bool is_led;         /* the first message is a system message */
-    uint64_t said_from;  /* bytes of TEXT that leading system messages take */
-    struct hash128 late; /* digest of TEXT up to the last late system message; zero: none */
-    uint64_t late_bytes; /* bytes of all late system messages */
-    uint8_t filled;      /* segments that are closed and not empty, one bit each */
+    uint64_t opening;         /* hash of the messages up to the user's first, without the head; 0:
+                          * unknown */
+    bool goes_on;             /* there is a message of another speaker than user and system */
+    bool is_led;              /* the first message is a system message */
+    uint64_t said_from;       /* bytes of TEXT that leading system messages take */
+    struct hash128 late;      /* digest of TEXT up to the last late system message; zero: none */
+    uint64_t late_bytes;      /* bytes of all late system messages */
+    uint8_t filled;           /* segments that are closed and not empty, one bit each */
     struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS]; /* set for the `filled` segments only */
 };
 
@@ -116,13 +117,14 @@ void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* Makes the points chunks; call it before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* The speaker of the message that ends now, before its atom comes; `from`: the message's start. */
+/* Says which speaker the message that ends now has. Call it before the message's atom. `from`: the
+ * message's start. */
 enum http_prompt_by { HTTP_PROMPT_BY_OTHER, HTTP_PROMPT_BY_SYSTEM, HTTP_PROMPT_BY_USER };
 void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
                       const struct http_prompt_mark *from);
 
-/* Starts TOOLS, SYSTEM or TEXT, empty; the previous content of the segment and its head is dropped.
- * No segment may be open. */
+/* Starts TOOLS, SYSTEM or TEXT, empty; drops the previous content of the segment and its head. No
+ * segment may be open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
 /* Starts SYSTEM or TEXT with its head. `blocks`: the segment is a list of texts, so the first may
  * be a header. */
@@ -131,8 +133,8 @@ void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segme
 void http_prompt_text_end(struct http_prompt *p);
 void http_prompt_close(struct http_prompt *p);
 
-/* The place to write text to, with HTTP_JSON_SLACK bytes of slack behind the room; the room is
- * never 0. */
+/* The place to write text to, with HTTP_JSON_SLACK bytes of slack after the room. The room is never
+ * 0. */
 static inline char *http_prompt_at(struct http_prompt *p)
 {
     return p->stage + sizeof(struct hash128) + p->used;
@@ -145,10 +147,11 @@ void http_prompt_commit(struct http_prompt *p, size_t len);
 
 void http_prompt_token_id(struct http_prompt *p, uint32_t id);
 void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t weight);
-/* The atom that comes next holds these media. */
+/* Counts media that the next atom holds. */
 void http_prompt_media(struct http_prompt *p, const struct chain_content *media);
 
-/* A boundary between two texts: they differ from the same text in one piece. */
+/* Marks a boundary between two texts, so that their hash differs from that of the same text in one
+ * piece. */
 void http_prompt_separate(struct http_prompt *p);
 
 /* _mark() returns the current position; _rewind() drops everything that was written since. */
@@ -158,11 +161,12 @@ void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *ma
 /* Mixes `salt` into the points read since `mark`. */
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt);
 
-/* No segment may be open. Sorts the points by segment; http_prompt_join() follows. */
+/* Ends the prompt: sorts the points by segment. No segment may be open. http_prompt_join() must
+ * follow. */
 void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
                      struct hash128 arguments);
-/* Makes a chain of the segments' points, which it contains, as an engine with this rendering sees
- * the prompt. The chain's other members are already set. */
+/* Turns `chain`, which has the segments' points, into the chain of the prompt as an engine with
+ * this rendering sees it. The chain's other members are already set. */
 void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
                       struct rendering rendering, struct chain *chain);
 
@@ -172,7 +176,7 @@ static inline bool http_prompt_fills(const struct http_prompt_form *form, int se
 {
     return (form->filled >> segment & 1) != 0;
 }
-/* True if there is a system text beside the messages. */
+/* True if there is a system text in addition to the messages. */
 static inline bool http_prompt_has_system(const struct http_prompt_form *form)
 {
     const unsigned system =
@@ -184,8 +188,8 @@ static inline bool http_prompt_has_late(const struct http_prompt_form *form)
 {
     return (form->late.low | form->late.high) != 0;
 }
-/* Bytes of a segment before late system messages, if these are moved to the head; UINT64_MAX: the
- * whole segment. */
+/* Bytes of a segment that come before late system messages if these are moved to the head;
+ * UINT64_MAX: the whole segment. */
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,
                                  enum http_prompt_segment segment);
 /* The segments that are in the prompt, in order, and their number. Empty segments, and those that

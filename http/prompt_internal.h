@@ -1,4 +1,4 @@
-/* Shared by prompt.c and prompt_join.c: which segment is the head of which. */
+/* Shared by prompt.c and prompt_join.c: which segments are heads, and of which segment. */
 #ifndef HTTP_PROMPT_INTERNAL_H
 #define HTTP_PROMPT_INTERNAL_H
 
@@ -10,7 +10,7 @@ enum {
     HTTP_PROMPT_HEADS = HTTP_PROMPT_LINES | HTTP_PROMPT_BLOCKS | 1 << HTTP_PROMPT_HEADER,
 };
 
-/* `segment` is a segment: callers never pass -1 (none). */
+/* Callers never pass -1 (no segment). */
 static inline bool http_prompt_is_line(int segment)
 {
     return (HTTP_PROMPT_LINES >> segment & 1) != 0;

@@ -20,7 +20,7 @@ static uint64_t prefix_id(const struct hash_secret *secret, const struct chain_p
     return hash64(secret, words, sizeof words);
 }
 
-/* The same id in every segment and at every position. */
+/* The id of a chunk, which is the same in every segment and at every position. */
 static uint64_t chunk_id(const struct hash_secret *secret, uint64_t id, const struct hash128 *space)
 {
     const uint64_t words[] = {id, space->low, space->high, CHUNK_TAG};
@@ -35,8 +35,8 @@ static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
     return bytes;
 }
 
-/* Segments that are in the prompt, one bit each. A lead that is followed by less than a block,
- * tools aside, is the prompt itself: it counts in any rendering. */
+/* Segments that are in the prompt, one bit each. A leading text counts in any rendering if less
+ * than a block follows it, tools not counted: it then is the prompt itself. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);
@@ -88,7 +88,7 @@ struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct re
 }
 
 /* Puts the points of the segments in `order` behind each other. Only the tools may move to a later
- * place: the points before them then move down by as much. */
+ * place: the points that now come before the tools move down. */
 static void pick_points(const struct http_prompt_form *form, const uint8_t *order, unsigned count,
                         struct chain *chain)
 {

@@ -36,7 +36,7 @@ static int parse_v1(struct slice in, struct http_proxy_header *out)
     struct slice family = slice_cut(&rest, ' ');
     out->bytes = len + 1;
     if (slice_equal(family, SLICE("UNKNOWN")))
-        return 0; /* the rest of the line does not matter */
+        return 0; /* the rest of the line is ignored */
     bool v4 = slice_equal(family, SLICE("TCP4"));
     if (!v4 && !slice_equal(family, SLICE("TCP6")))
         return ERR_SYNTAX;

@@ -12,14 +12,14 @@
 #include "base/slice.h"
 
 struct http_proxy_header {
-    size_t bytes;         /* of the header: the client's own bytes follow */
-    bool local;           /* the balancer's own connection: a health check */
-    bool known;           /* the header names the client: */
-    uint8_t ip[IP_BYTES]; /* as base/ip.h */
+    size_t bytes;         /* bytes of the header, after which the client's bytes follow */
+    bool local;           /* the connection is the balancer's own: a health check */
+    bool known;           /* the header gives the client's address */
+    uint8_t ip[IP_BYTES]; /* the client's address, as in base/ip.h */
 };
 
-/* Reads the header at the front of `in`. ERR_AGAIN: more is needed. ERR_SYNTAX: no header, or a
- * malformed one, or one of more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes.
+/* Reads the header at the front of `in`. ERR_AGAIN: more is needed. ERR_SYNTAX: no header, a
+ * malformed header, or one of more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes.
  * Fields behind the addresses of version 2 (TLVs) are skipped. */
 MUST_USE int http_proxy_header_parse(struct slice in, struct http_proxy_header *out);
 

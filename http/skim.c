@@ -48,7 +48,7 @@ static void frame_add(const struct http_skim *s, struct http_skim_frame *f, uint
     f->weight += weight;
 }
 
-/* A value that is no text is complete: adds it to the container. */
+/* Adds a complete value that is no text to its container. */
 static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -106,7 +106,7 @@ static void push(struct http_skim *s, enum kind kind)
 }
 
 /* True if the current member of a message or part is the one that streams. If two may stream, the
- * higher rank does, or the later one. */
+ * higher rank does, or the later member of equal rank. */
 static bool claim(struct http_skim *s, uint8_t rank)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -118,7 +118,7 @@ static bool claim(struct http_skim *s, uint8_t rank)
     return true;
 }
 
-/* The same for a member of the body that is a segment. */
+/* True if the current member of the body fills its segment, by the same rule. Opens the segment. */
 static bool claim_segment(struct http_skim *s, bool is_list)
 {
     uint8_t segment = s->member->index;
@@ -129,7 +129,7 @@ static bool claim_segment(struct http_skim *s, bool is_list)
         http_prompt_open_head(&s->prompt, (enum http_prompt_segment)segment, is_list);
     else
         http_prompt_open(&s->prompt, (enum http_prompt_segment)segment);
-    frame_top(s)[1].mark = http_prompt_mark(&s->prompt); /* of a string that is a message */
+    frame_top(s)[1].mark = http_prompt_mark(&s->prompt); /* start of a string that is a message */
     return true;
 }
 
@@ -142,7 +142,7 @@ static void next_element(struct http_skim *s, bool stands_apart)
     f->is_first = false;
 }
 
-/* A value in the body itself, a segment, is complete. */
+/* Closes the segment if the complete value is a member of the body itself. */
 static void end_segment(struct http_skim *s)
 {
     if (frame_top(s)->kind == IN_BODY)
@@ -179,7 +179,7 @@ static void end_container(struct http_skim *s)
         deliver(s, mix(s, 'a', f->sum, nothing), f->weight);
         return;
     case IN_ATOM_OBJECT:
-        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {}: none */
+        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {} is no argument */
             deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
         return;
     case IN_MESSAGE:
@@ -199,7 +199,7 @@ static void end_container(struct http_skim *s)
 
 /* --- members and values ---------------------------------------------------- */
 
-/* The purpose of a message's or part's member. */
+/* The slot of a message's or part's member. */
 static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
 {
     if (slice_equal(name, SLICE("cache_control")))
@@ -217,7 +217,7 @@ static enum http_slot prompt_slot(struct http_skim_frame *f, struct slice name)
     return slice_equal(name, SLICE("text")) ? HTTP_SLOT_PART_TEXT : HTTP_SLOT_MEMBER;
 }
 
-/* The slot of a member that routing does not use: maybe one of http/engine_field.h. */
+/* The slot of a member that routing does not use: perhaps an engine field. */
 static uint8_t unknown_slot(struct http_skim *s, const struct http_skim_frame *f, struct slice name)
 {
     const char *field = f->rank == HTTP_IN_METADATA ? NULL : http_engine_field_find(name);
@@ -256,7 +256,7 @@ static void begin_string(struct http_skim *s)
     s->text = HTTP_SKIM_TO_PROMPT;
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_SKIP:
-    case HTTP_SLOT_NOTED: /* became SKIP */
+    case HTTP_SLOT_NOTED: /* not possible: it became SKIP */
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_GIVEN:
@@ -408,7 +408,7 @@ static void deliver_scalar(struct http_skim *s, char tag, struct slice text)
     deliver(s, mix(s, (uint64_t)tag, hash128(s->secret, text.at, text.len), nothing), text.len);
 }
 
-/* `tag` is n for numbers, l for literals; null is a literal too. */
+/* Handles a number (`tag` n) or a literal (`tag` l), such as null. */
 static void on_scalar(struct http_skim *s, char tag, struct slice text)
 {
     bool is_null = tag == 'l' && text.at[0] == 'n';

@@ -1,15 +1,15 @@
 /* The skimmer of request bodies: extracts what routing needs from a JSON body as it streams.
  *
  *     http_skim_init(&skim, &secret);
- *     http_skim_by_chunks(&skim);            where the policy wants chunks
+ *     http_skim_by_chunks(&skim);            if the policy uses chunks
  *     http_skim_feed(&skim, bytes, len);     for each piece of the body, in any splits
  *     http_skim_finish(&skim);               results are valid from here on
  *
  * The skimmer recognises the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic
  * (messages), vLLM (tokenize, generate) and SGLang (generate) by their member names, in one code
- * path. It stores nothing of the body, allocates nothing, and never fails the request. A body that
- * is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt, json.h),
- * is "not understood" and left to the engine.
+ * path. It does not store the body, allocates nothing, and never fails the request. A body that is
+ * no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt, json.h), is
+ * "not understood" and forwarded as it is.
  *
  * The prompt becomes a chain (base/chain.h) by http/prompt.h. Its canonical form:
  *
@@ -19,7 +19,7 @@
  * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
  *    the JSON value that does not depend on the order of members. An atom's weight in bytes is the
- *    lengths of its strings. A content part's `type` is left out if it says text.
+ *    lengths of its strings. A content part's `type` is left out if the type is text.
  * 3. A message is its content, then one atom of its other members. The role is also mixed into
  *    every point within the message. Content as a string or as one text part is the same; further
  *    content parts are separated. A string `input` is one user message.
@@ -35,7 +35,7 @@
  *    count, or they are null or an empty object. An argument that only changes the end of a prompt
  *    (add_generation_prompt, continue_final_message) does not count.
  *
- * docs/adr/0050 says which engine behaves so, with sources.
+ * docs/adr/0050 has the engines' behaviour behind each rule, with sources.
  */
 #ifndef HTTP_SKIM_H
 #define HTTP_SKIM_H
@@ -74,7 +74,7 @@ enum http_skim_number {
     HTTP_SKIM_MAX_COMPLETION_TOKENS,
     HTTP_SKIM_MAX_OUTPUT_TOKENS,
     HTTP_SKIM_MAX_TOKENS,
-    HTTP_SKIM_MAX_NEW_TOKENS, /* of sampling_params */
+    HTTP_SKIM_MAX_NEW_TOKENS, /* max_new_tokens in sampling_params */
     HTTP_SKIM_PRIORITY,
     HTTP_SKIM_CHOICES, /* `n` */
     HTTP_SKIM_NUMBERS,
@@ -82,8 +82,8 @@ enum http_skim_number {
 
 enum http_skim_flag {
     HTTP_SKIM_STREAM,
-    HTTP_SKIM_STREAM_OPTIONS, /* the body has them, whatever their value */
-    HTTP_SKIM_BACKGROUND,     /* engines take "yes" and 1 for true, too */
+    HTTP_SKIM_STREAM_OPTIONS, /* the body has stream_options, whatever the value */
+    HTTP_SKIM_BACKGROUND,     /* also set for "yes" and 1, which engines take for true */
     HTTP_SKIM_OWN_IDS,        /* the body says whether the answer has token ids, or repeats the
                                  prompt */
     HTTP_SKIM_FLAGS,
@@ -91,7 +91,7 @@ enum http_skim_flag {
 
 struct http_skim_field {
     bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is 32 hex digits of its digest */
-    uint8_t rank;   /* of the member's spelling, where there are several */
+    uint8_t rank;   /* rank of the member that set it, if several members may */
     uint8_t len;
     char text[HTTP_SKIM_FIELD_MAX + HTTP_JSON_SLACK];
 };
@@ -99,14 +99,14 @@ struct http_skim_field {
 /* One open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;  /* of the member that streamed, if only one may */
-    bool is_first; /* array: no element yet */
+    uint8_t rank;  /* rank of the member that streamed, if only one may stream */
+    bool is_first; /* array: has no element yet */
     bool is_media; /* content part: the member being read is an image or other medium, or is inside
                       one */
     bool is_typed; /* the API names the object's members */
-    bool key_is_typed;   /* and those of the member being read */
+    bool key_is_typed;   /* the API names the members of the member being read */
     bool takes_argument; /* body: the member being read is a template argument */
-    uint8_t medium;      /* enum chain_medium of that medium */
+    uint8_t medium;      /* enum chain_medium, if is_media */
     uint64_t key;        /* hash of the member's name */
     uint64_t role;       /* message: hash of its role */
     uint8_t by;          /* message: enum http_prompt_by */
@@ -125,21 +125,21 @@ struct http_skim {
     bool flags[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
-    uint64_t model_at; /* offset in the body of the string of HTTP_SKIM_MODEL, with its quotes, */
-    uint64_t model_bytes;     /* and its length; see http_skim_has_model() */
+    uint64_t model_at;        /* offset in the body of the model's string, with its quotes */
+    uint64_t model_bytes;     /* length of that string; see http_skim_has_model() */
     const char *engine_field; /* a non-null member of the body that http/engine_field.h lists;
                                  for a request id the text in it, or "request_id" if too long to
                                  be checked; NULL: none */
 
     /* Private to skim.c and skim_string.c. */
     bool failed;
-    bool has_body; /* an object was opened */
+    bool has_body; /* the body's object was opened */
     bool finished;
     uint8_t text;                        /* destination of the string being read */
     uint8_t slot;                        /* purpose of the next value */
-    const struct http_member *member;    /* the body's member that this value belongs to */
-    const char *engine_name;             /* the same if slot is HTTP_SLOT_ENGINE */
-    uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* of the members that the segments came from */
+    const struct http_member *member;    /* the body's member that the present value belongs to */
+    const char *engine_name;             /* name of the member if `slot` is HTTP_SLOT_ENGINE */
+    uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* ranks of the members that the segments came from */
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */
     uint16_t scratch_len;
@@ -147,9 +147,10 @@ struct http_skim {
     uint64_t string_at;     /* offset of the text of the string being read */
     uint64_t scratch_total; /* bytes of the string, including those that left the scratch */
     struct hash128 scratch_state;
-    bool scratch_cut;    /* the rest of the string is left out of its digest */
-    uint32_t kilopixels; /* of the image at the start of a string since the part's last member */
-    uint32_t present;    /* fields, bits 1 << enum http_skim_name; the others are not set */
+    bool scratch_cut;    /* the string's digest leaves out the part from here on */
+    uint32_t kilopixels; /* thousands of pixels of an image in a string of the part's present
+                          * member */
+    uint32_t present;    /* bits 1 << enum http_skim_name of the fields that are set */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
     struct http_json json;
@@ -169,22 +170,22 @@ static inline void http_skim_by_chunks(struct http_skim *s)
     http_prompt_by_chunks(&s->prompt);
 }
 
-/* Cheap once the body is found not to be understood. */
+/* Reads a piece of the body. Cheap once the body is found not to be understood. */
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
 
 /* Call once, after the whole body. All results but the chain are then valid. */
 void http_skim_end(struct http_skim *s);
 /* Call once, after _end(): builds the chain as an engine with this rendering sees the prompt. */
 void http_skim_join(struct http_skim *s, struct rendering rendering);
-/* Both, with the empty rendering. */
+/* Calls http_skim_end() and http_skim_join() with the empty rendering. */
 static inline void http_skim_finish(struct http_skim *s)
 {
     http_skim_end(s);
     http_skim_join(s, (struct rendering){0});
 }
 
-/* Empty if the body has no such member; 32 hex digits of its digest if it is longer than
- * HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
+/* A member's value. Empty if the body has no such member; 32 hex digits of a digest if the value is
+ * longer than HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
 static inline struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
 {
     const struct http_skim_field *field = &s->fields[name];
@@ -198,21 +199,22 @@ static inline bool http_skim_is_odd(const struct http_skim *s, enum http_skim_na
     return (s->odd >> name & 1) != 0;
 }
 
-/* True if the body names a model, and all of its name is known. */
+/* True if the body names a model, and the whole name was stored. */
 static inline bool http_skim_has_model(const struct http_skim *s)
 {
     return (s->present >> HTTP_SKIM_MODEL & 1) != 0 && !s->fields[HTTP_SKIM_MODEL].is_digest;
 }
-/* The prompt is for another model than the body says. The model's name has HTTP_SKIM_FIELD_MAX
- * bytes at most. Between http_skim_end() and http_skim_join(). */
+/* Replaces the model that the body names, by a name of at most HTTP_SKIM_FIELD_MAX bytes. Call it
+ * between http_skim_end() and http_skim_join(). */
 void http_skim_model_set(struct http_skim *s, struct slice model);
 
-/* The bound on output tokens that the engine will apply, or -1 without one: max_completion_tokens,
- * else max_output_tokens, max_tokens, sampling_params.max_new_tokens. */
+/* The bound on output tokens that the engine will apply, or -1 if there is none. The first present
+ * one of max_completion_tokens, max_output_tokens, max_tokens and
+ * sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
 
-/* For a path that does not tell the API: the most likely one, by the member that the prompt came
- * from. HTTP_PATH_OTHER: there is no prompt. */
+/* The most likely API, by the member that the prompt came from, if the request's path does not tell
+ * it. HTTP_PATH_OTHER: there is no prompt. */
 enum http_path_kind http_skim_path(const struct http_skim *s);
 
 /* True if the prompt has tools, in any form. */
@@ -221,7 +223,8 @@ static inline bool http_skim_has_tools(const struct http_skim *s)
     return s->ranks[HTTP_PROMPT_TOOLS] != 0;
 }
 
-/* The prompt. Its length is 0 if the body was not understood, has no prompt or a short one. */
+/* The prompt. Its length is 0 if the body was not understood, or has no prompt or only a short
+ * one. */
 static inline const struct chain *http_skim_chain(const struct http_skim *s)
 {
     return &s->prompt.chain;

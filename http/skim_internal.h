@@ -9,16 +9,16 @@ enum http_skim_text { HTTP_SKIM_TO_NOWHERE, HTTP_SKIM_TO_PROMPT, HTTP_SKIM_TO_SC
 
 /* Directs the string that begins now to the scratch. */
 void http_skim_scratch_start(struct http_skim *s);
-/* The whole string; empty, which is no listed name, if the string is longer than the scratch.
- * Borrowed until the next string. */
+/* The whole string in the scratch. Empty, which is no listed name, if the string is longer than the
+ * scratch. Borrowed until the next string. */
 struct slice http_skim_scratch_text(const struct http_skim *s);
 /* The hash of the whole string, of any length. */
 struct hash128 http_skim_scratch_digest(struct http_skim *s);
-/* The same for text that may be a medium's URL: its signature is left out. */
+/* The hash of a whole string that may be a medium's URL, without the URL's signature. */
 struct hash128 http_skim_url_digest(struct http_skim *s);
 /* Stores the string, which is complete and ends at offset `end` of the body, as a field's value. */
 void http_skim_field_store(struct http_skim *s, uint64_t end);
-/* A member of a content part is complete: counts media. */
+/* Counts the media of a content part's member that is complete. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
 /* Draws text until the string or the input ends. */
 void http_skim_draw(struct http_skim *s, struct slice *in);

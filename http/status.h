@@ -1,4 +1,4 @@
-/* Status codes in words. */
+/* Reason phrases of status codes. */
 #ifndef HTTP_STATUS_H
 #define HTTP_STATUS_H
 

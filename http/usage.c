@@ -24,7 +24,7 @@ static void count_token(struct http_usage *u)
 
 /* --- server-sent events ---------------------------------------------------- */
 
-/* A blank line: the event is complete (WHATWG HTML, section 9.2.6). */
+/* Handles a blank line, which completes an event (WHATWG HTML, section 9.2.6). */
 static void event_end(struct http_usage *u)
 {
     if (!u->has_data)
@@ -69,7 +69,7 @@ static void line_end(struct http_usage *u)
     u->name_len = 0;
 }
 
-/* One byte of a line up to its value. */
+/* Handles one byte of a line before the field's value. */
 static void name_step(struct http_usage *u, char c)
 {
     if (u->mark_len < MARK_LEN) {
@@ -126,7 +126,7 @@ static void sse_read(struct http_usage *u, struct slice in)
 /* --- events of a known shape -------------------------------------------------- */
 
 /* Length of the event at the front of `in` with its blank line, if it is complete and has one line
- * of data; else 0. */
+ * of data; otherwise 0. */
 static size_t whole_event(const struct http_usage *u, struct slice in)
 {
     const struct slice start = SLICE("data: {");
@@ -157,8 +157,8 @@ static bool has_known_shape(const struct http_usage *u, struct slice event)
            is_plain_text(event.at + head, event.len - head - tail);
 }
 
-/* Call after an event with tokens was parsed: stores the event without its text, which has that
- * many bytes in all. */
+/* Call after an event with tokens was parsed: stores the event without its text. `text_bytes`:
+ * bytes of all texts in it. */
 static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_bytes)
 {
     static const struct slice before[] = {SLICE("\"content\":\""), SLICE("\"text\":\"")};
@@ -182,12 +182,12 @@ static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_
     }
 }
 
-/* The same as sse_read(), for an event that whole_event() found. */
+/* Reads an event that whole_event() found, with the same result as sse_read(). */
 static void event_read(struct http_usage *u, struct slice event)
 {
     const size_t name = sizeof "data: " - 1, ends = 2;
     struct slice data = slice_of(event.at + name, event.len - name - ends);
-    if (slice_find(data, '\r') < data.len) { /* ends a line too */
+    if (slice_find(data, '\r') < data.len) { /* a CR ends a line too */
         sse_read(u, event);
         return;
     }
@@ -298,7 +298,7 @@ bool http_usage_unfinished(const struct http_usage *u)
         return false;
     if (u->form != HTTP_USAGE_SSE)
         return u->understood && !http_json_failed(&u->json);
-    /* A body of other lines has no events; a comment tells nothing about the body. */
+    /* A body with other lines is no event stream. Comments alone tell nothing about the body. */
     bool something_else = u->line == IN_NAME && u->name_len > 0 && !begins_a_field(u);
     return u->understood || (!u->has_field && !something_else);
 }

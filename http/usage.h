@@ -7,16 +7,15 @@
  * The scanner stores nothing of the body and changes nothing. Server-sent events are framed as in
  * the WHATWG standard (CR, LF or CRLF, comments, data on several lines). Their data, or the whole
  * plain body, goes through the JSON tokenizer as it comes, so no event is too large. Data that is
- * no JSON is ignored. Nearly all events of a stream differ in their text only. An event that equals
- * the last token event except for its text is not parsed again, which saves seven eighths of the
- * cost. The scanner understands OpenAI's chat, completions and responses, Anthropic's messages,
- * vLLM's generate, and Ollama's and SGLang's native forms, single or as an array (figures are added
- * up).
+ * no JSON is ignored. Most events of a stream only differ in their text. An event that equals the
+ * last token event except for its text is not parsed again, which saves seven eighths of the cost.
+ * The scanner understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's
+ * generate, and Ollama's and SGLang's native forms, single or as an array (figures are added up).
  *
- * A stream ends with its API's terminal event or with an error event. Without either it was cut
- * (http_usage_unfinished). The finish reason "abort" is an error as well: engines give it to
- * requests that they end themselves. A message without a stop reason and a cancelled response are
- * errors too: vLLM reports aborts so in those APIs.
+ * A stream ends with its API's terminal event or with an error event. A stream with neither was cut
+ * (http_usage_unfinished). The finish reason "abort" is an error as well, because engines use it
+ * for requests that they end themselves. So are a message without a stop reason and a cancelled
+ * response: these are vLLM's aborts in those APIs.
  *
  * All results may be read at any time; they become more complete as the body arrives.
  */
@@ -47,18 +46,19 @@ struct http_usage {
     int64_t prompt_tokens; /* including cached ones, whatever the engine's convention */
     int64_t cached_tokens;
     int64_t completion_tokens;
-    int64_t media_tokens[CHAIN_MEDIA]; /* of the prompt, by medium */
+    int64_t media_tokens[CHAIN_MEDIA]; /* the prompt's media tokens, by medium */
     bool first_token; /* text, reasoning or a tool call has arrived, not just a role */
-    bool done;        /* [DONE], message_stop, response.completed and the like; JSON: complete;
-                         lines: the body ended */
+    bool done;        /* the stream's end ([DONE], message_stop, response.completed, ...), the end
+                       * of the JSON value, or of a body of lines, has arrived */
     bool error;       /* an error object in the stream or in place of the answer */
-    bool error_whole; /* the event with the error is complete, too */
+    bool error_whole; /* the event with the error has arrived completely */
     bool aborted;     /* the error is the finish reason "abort": the engine gave the request up */
-    bool understood;  /* SSE: an event was an object; JSON: the body begins like one */
+    bool understood;  /* SSE: an event was an object; JSON: the body begins like an object */
     unsigned error_status;   /* the error's HTTP status, from its code or its type; 0: unknown */
-    int64_t sequence_number; /* of the last event (OpenAI's responses); -1: none */
+    int64_t sequence_number; /* number of the last event (OpenAI's responses); -1: none */
     unsigned token_events;   /* events that carried tokens */
-    uint64_t text_bytes;     /* bytes of their text; SGLang's native events repeat earlier text */
+    uint64_t text_bytes;     /* bytes of text in token events; SGLang's native events repeat earlier
+                              * text */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or if too long */
 
     /* Private to usage.c and usage_json.c. */
@@ -67,14 +67,14 @@ struct http_usage {
     uint8_t name_len;   /* SSE: bytes of the field name */
     uint8_t mark_len;   /* SSE: bytes read of the byte order mark */
     uint8_t done_len;   /* SSE: bytes of the data, while they match [DONE] */
-    bool after_cr;      /* SSE: a LF belongs to the CR before */
+    bool after_cr;      /* SSE: the last byte was a CR, so a LF belongs to it */
     bool has_data;      /* SSE: the event has a data line */
     bool has_field;     /* SSE: a complete line that is no comment, or a name and its colon, has
                            arrived */
     bool is_terminal;   /* the event says that the stream ends */
     bool carries_token; /* the event has content */
     bool repeats;       /* the event only repeats earlier content (response.*.done) */
-    bool watches;       /* just entered a value that carries tokens unless it is empty */
+    bool watches;       /* an object or array began that carries tokens unless it is empty */
     bool is_list;       /* the JSON value is an array of answers */
     bool is_message;    /* an Anthropic message, which should have a stop reason */
     bool has_stop_reason;
@@ -82,15 +82,15 @@ struct http_usage {
     bool finished;
     uint8_t ended_in; /* SSE: enum http_usage_place at the end of the body */
     uint8_t slot;     /* meaning of the next value */
-    uint8_t enters;   /* the level that an object or array in that place opens */
+    uint8_t enters;   /* the level that an object or array opens if it is the next value */
     uint8_t scratch_len;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* level of each open container */
-    int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read, */
-    uint64_t seen_text;                /* and bytes of its text */
+    int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read */
+    uint64_t seen_text;                /* bytes of text in the answer or event being read */
     char name[8];
     uint16_t shape_head; /* bytes of the last token event before its text, 0: none */
-    uint16_t shape_tail; /* and behind its text */
-    uint64_t shape_text; /* bytes of the other texts in it */
+    uint16_t shape_tail; /* bytes of the last token event after its text */
+    uint64_t shape_text; /* bytes of the other texts in the last token event */
     struct http_json json;
     char scratch[HTTP_USAGE_SCRATCH + HTTP_JSON_SLACK];
     char shape[HTTP_USAGE_SHAPE_MAX];
@@ -99,17 +99,17 @@ struct http_usage {
 void http_usage_init(struct http_usage *u, enum http_usage_form form);
 void http_usage_feed(struct http_usage *u, const void *bytes, size_t len);
 
-/* Once, at the end of the body. */
+/* Call once, at the end of the body. */
 void http_usage_finish(struct http_usage *u);
 
 /* True if the body ended incomplete, although its framing may look complete: a stream without its
- * API's terminal event and without an error event, or half of a JSON value. A body that was not
+ * API's terminal event and without an error event, or an incomplete JSON value. A body that was not
  * understood is never unfinished; a stream with nothing but comments is. */
 bool http_usage_unfinished(const struct http_usage *u);
 
 /* The position in a stream. A caller that adds an event of its own must know it. */
 enum http_usage_place {
-    HTTP_USAGE_BETWEEN, /* events */
+    HTTP_USAGE_BETWEEN, /* between two events */
     HTTP_USAGE_IN_NAME, /* in a field name: an end of the line would complete a field without a
                            value */
     HTTP_USAGE_IN_LINE, /* in a field's value, or between two lines of an event */

@@ -68,10 +68,10 @@ static enum what what_if_any(struct slice event)
 
 /* --- the fingerprint ------------------------------------------------------------------------- */
 
-/* As vLLM writes it. Inside a string its quotes would be escaped. */
+/* vLLM's spelling. Inside a string the quotes would be escaped. */
 static const struct slice finish_mark = SLICE("\"finish_reason\":\"");
 
-/* Memory that the caller has. */
+/* Bits of `handed`: which memory was handed to the caller. */
 enum { PART = 1, FINISH = 2 };
 
 struct slice http_usage_cut_finish(const struct http_usage_cut *c)
@@ -94,7 +94,7 @@ static bool is_finish(struct slice event)
            slice_starts_with(slice_skip(event, line), SLICE("data:"));
 }
 
-/* Makes the event wait for the next one. False: not possible, and the event passes. */
+/* Makes the event wait for the next one. False: there is no room, and the event passes. */
 static bool hold(struct http_usage_cut *c, struct slice event)
 {
     struct buf *finish = &c->finish;
@@ -102,7 +102,7 @@ static bool hold(struct http_usage_cut *c, struct slice event)
     if (!(c->handed & FINISH)) {
         buf_clear(finish);
         c->finish_out = 0;
-        /* Room for another choice's end behind it, and for a fingerprint. */
+        /* Reserves room for the end of another choice after this event, and for a fingerprint. */
         if (buf_reserve(finish, 3 * event.len) != 0)
             return false;
     }
@@ -119,7 +119,7 @@ static void stamp(struct http_usage_cut *c, struct slice usage)
     if (from == NULL)
         return;
     const char *to = from + mark.len;
-    while (*to != '"') /* the object is complete */
+    while (*to != '"') /* ends, because the object is complete */
         to += *to == '\\' ? 2 : 1;
     size_t len = (size_t)(to + 1 - from);
     if (((c->handed & FINISH) && finish->cap - finish->len < len + 1) ||
@@ -142,7 +142,8 @@ static void hand_finish(struct http_usage_cut *c, struct slice *out)
 
 /* --- the stream ----------------------------------------------------------------------------- */
 
-/* Length of the event at the front; a line end before it counts as an event. 0: incomplete. */
+/* Length of the event at the front; a line end before an event counts as an event. 0:
+ * incomplete. */
 static size_t event_length(struct slice s)
 {
     if (slice_starts_with(s, SLICE("\r\n")))
@@ -168,8 +169,8 @@ static size_t events_whole(struct slice s)
 /* Position in an event after its start. */
 enum place { IN_LINE, AFTER_CR, AT_LINE, AFTER_BLANK_CR };
 
-/* Takes the rest of that event off the front of `s` and returns its length. If the event does not
- * end in `s`, returns s.len and leaves `*ended` false. */
+/* Takes the rest of the event at c->place off the front of `s` and returns its length. If the event
+ * does not end in `s`, returns s.len and leaves `*ended` false. */
 static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
 {
     *ended = false;
@@ -194,7 +195,7 @@ static bool may_be_usage(struct slice rest)
 }
 
 /* Bytes at the front of `events`, which are complete, up to the usage event or an event that must
- * wait. `*cut` is that event's length: it is not forwarded now. */
+ * wait. `*cut` is the length of that event, which is not forwarded now. */
 static size_t until_usage(struct http_usage_cut *c, struct slice events, size_t *cut)
 {
     *cut = 0;
@@ -234,7 +235,7 @@ static void hand_rest(struct http_usage_cut *c, struct slice *out)
     c->handed |= PART;
 }
 
-/* Stores all of `in`, the start of an event. Memory that the caller has does not move. */
+/* Stores all of `in`, the start of an event. Does not move memory that was handed to the caller. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
     bool ended;
@@ -283,7 +284,8 @@ static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *
     return n > 0;
 }
 
-/* Forwards complete events, or the one that waited for them. False: nothing to forward. */
+/* Forwards complete events, or the event that waited for the next one. False: nothing to
+ * forward. */
 static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
                        struct slice *out)
 {

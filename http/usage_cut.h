@@ -8,15 +8,15 @@
  *
  * With stream_options.include_usage engines send one more event before [DONE]. Its `choices` are
  * empty and its `usage` is an object (OpenAI's chat and completions; vLLM 0.32, SGLang 0.5). This
- * event is left out. An engine that sends usage beside content sends it to every client (vLLM's
- * --enable-force-include-usage): then everything passes.
+ * event is left out. An engine that sends usage in events with content sends it to every client
+ * (vLLM's --enable-force-include-usage). Then everything passes.
  *
  * vLLM writes `system_fingerprint` into the usage event if usage is requested, otherwise into the
- * event with the `finish_reason`. So the fingerprint is moved back. An event that ends a choice
- * waits for the next event, which the engine sends at once. If that is the usage event, the waiting
- * event gets the fingerprint; otherwise it passes unchanged. Nothing else is changed. Of several
- * choices, only the choice that ends right before the usage event gets the fingerprint: the other
- * ends would have to wait for the last choice.
+ * event with the `finish_reason`. So the fingerprint is moved to the event with the
+ * `finish_reason`. An event that ends a choice waits for the next event, which the engine sends at
+ * once. If that is the usage event, the waiting event gets the fingerprint; otherwise it passes
+ * unchanged. Nothing else is changed. Of several choices, only the choice that ends right before
+ * the usage event gets the fingerprint: the other ends would have to wait for the last choice.
  *
  * Only complete events are forwarded, so the end of a piece may wait for the next piece. An event
  * of more than HTTP_USAGE_CUT_MAX bytes (a tool call that the engine sent as a whole) is not the
@@ -31,16 +31,16 @@
 enum { HTTP_USAGE_CUT_MAX = 64 * 1024 };
 
 struct http_usage_cut {
-    struct buf part;      /* an event that began in an earlier piece, */
-    size_t out;           /* and the forwarded or dropped bytes in front of it */
-    struct buf finish;    /* the event that ended a choice and waits for the next one, */
-    size_t finish_out;    /* and the forwarded bytes in front of it */
+    struct buf part;      /* an event that began in an earlier piece */
+    size_t out;           /* forwarded or dropped bytes at the front of `part` */
+    struct buf finish;    /* the event that ended a choice and waits for the next event */
+    size_t finish_out;    /* forwarded bytes at the front of `finish` */
     unsigned char place;  /* position in the event of `part`, at the end of the input (enum place in
                              usage_cut.c) */
     unsigned char handed; /* which memory the caller has: see http_usage_cut_settled() */
     bool whole;           /* the event of `part` is complete */
     bool is_long;         /* the rest of the current event passes */
-    bool passes;          /* everything passes */
+    bool passes;          /* everything passes unchanged */
 };
 
 /* Owns memory once an event comes in several parts; free it with _free(). */
@@ -49,8 +49,8 @@ void http_usage_cut_free(struct http_usage_cut *c);
 
 /* Takes bytes off the front of `in`. False: `in` is used up. `out` is valid as long as `in`. If
  * `handed` is set, `out` is valid until the caller releases it (_settled), which the caller must do
- * before the next piece. Without memory an event that came in parts passes unchanged, and no
- * fingerprint moves. */
+ * before the next piece. If there is no memory, an event that came in parts passes unchanged, and
+ * no fingerprint is moved. */
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out);
 static inline void http_usage_cut_settled(struct http_usage_cut *c)
 {
@@ -60,7 +60,7 @@ static inline void http_usage_cut_settled(struct http_usage_cut *c)
 /* The beginning of an incomplete event, which waits for its rest. */
 struct slice http_usage_cut_rest(const struct http_usage_cut *c);
 
-/* The complete event before that, which waits for the next one. */
+/* The complete event that ended a choice and waits for the next event. */
 struct slice http_usage_cut_finish(const struct http_usage_cut *c);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "http/usage.h"
 
-/* A body or an event begins. */
+/* Begins a body or an event. */
 void http_usage_json_start(struct http_usage *u);
-/* The next bytes of that body or event. */
+/* Reads the next bytes of the body or event. */
 void http_usage_json_feed(struct http_usage *u, struct slice in);
 
 #endif

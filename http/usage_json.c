@@ -18,8 +18,8 @@ enum level {
     CHOICE,   /* object */
     DELTA,    /* what a choice or a content block adds */
     FIGURES,  /* "usage" or "meta_info" */
-    DETAILS,  /* of the prompt's tokens */
-    MEDIA,    /* vLLM's "multimodal_tokens" of them */
+    DETAILS,  /* details of the prompt's tokens */
+    MEDIA,    /* vLLM's "multimodal_tokens" in these details */
     TROUBLE,  /* "error" */
     FINISH,   /* "finish_reason" of SGLang's native form */
 };
@@ -28,17 +28,17 @@ enum level {
 enum slot {
     SKIP,
     ENTER, /* an object or array that opens the level in the slot */
-    TOKEN, /* carries tokens unless empty */
+    TOKEN, /* a value that carries tokens unless it is empty */
     ID,
-    TYPE, /* of the event */
+    TYPE, /* type of the event */
     OBJECT_NAME,
     FAILURE,
     END,    /* the finish reason of a choice, in a word */
-    STOP,   /* the same for Anthropic's message */
-    STATUS, /* of a response */
+    STOP,   /* the stop reason of Anthropic's message */
+    STATUS, /* status of a response */
     KIND,   /* type of an error, in a word */
     CODE,   /* the status in an error, or a word */
-    ABORT,  /* the same; it turns the object into an error */
+    ABORT,  /* a status or a word, whose presence makes the object an error */
     SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
@@ -54,7 +54,7 @@ enum figure {
     FIGURES_COUNT = IN_MEDIA + CHAIN_MEDIA
 };
 
-/* No engine counts so many tokens: a larger figure is invalid, and sums are capped. So no sum
+/* Limit of token counts. A larger figure is invalid, and sums are capped to this. So no sum
  * overflows, here or in callers, whatever an engine sends. */
 static const int64_t figure_max = INT64_C(1) << 40;
 
@@ -69,7 +69,7 @@ struct known {
         (text), sizeof(text) - 1                                                                   \
     }
 
-/* A member that carries tokens may be an object or array too: then it must not be empty. */
+/* A TOKEN member may be an object or array too, and then carries tokens unless it is empty. */
 static const struct known of_answer[] = {
     {ID, 0, NAME("id")},
     {TYPE, 0, NAME("type")},
@@ -79,7 +79,7 @@ static const struct known of_answer[] = {
     {ENTER, FIGURES, NAME("usage")},
     {ENTER, FIGURES, NAME("meta_info")},
     {ENTER, CHOICES, NAME("choices")},
-    {TOKEN, RESPONSE, NAME("response")}, /* Ollama's is its text */
+    {TOKEN, RESPONSE, NAME("response")}, /* Ollama's "response" is text */
     {ENTER, RESPONSE, NAME("message")},
     {TOKEN, DELTA, NAME("delta")},
     {TOKEN, 0, NAME("text")},
@@ -92,7 +92,7 @@ static const struct known of_answer[] = {
 };
 static const struct known of_response[] = {
     {ID, 0, NAME("id")},         {FAILURE, TROUBLE, NAME("error")}, {ENTER, FIGURES, NAME("usage")},
-    {STATUS, 0, NAME("status")}, {TOKEN, 0, NAME("content")}, /* of Ollama's message */
+    {STATUS, 0, NAME("status")}, {TOKEN, 0, NAME("content")}, /* content of Ollama's message */
 };
 static const struct known of_trouble[] = {
     {CODE, 0, NAME("code")},
@@ -143,7 +143,7 @@ static const struct known of_media[] = {
         (table), ARRAY_LEN(table)                                                                  \
     }
 
-/* By level. */
+/* Known members by level. */
 static const struct {
     const struct known *at;
     size_t count;
@@ -157,7 +157,7 @@ static const struct {
 
 static struct http_names names_at[ARRAY_LEN(members)];
 
-/* Runs before main(), so no thread sees the tables half made. */
+/* Runs before main(), so no thread sees incomplete tables. */
 __attribute__((constructor)) static void names_make(void)
 {
     for (size_t k = 0; k < ARRAY_LEN(members); k++) {
@@ -183,7 +183,7 @@ static void fold(const struct http_usage *u, int64_t *total, int64_t value)
     *total = sum < figure_max ? sum : figure_max;
 }
 
-/* The figures of an answer are complete. */
+/* Handles the end of an answer, whose figures are complete. */
 static void answer_end(struct http_usage *u)
 {
     int64_t *seen = u->seen;
@@ -244,7 +244,7 @@ static void aborted_if(struct http_usage *u, bool aborted)
     u->error |= aborted;
 }
 
-/* vLLM has no stop reason for a message that it aborted: the field is null, or left out. */
+/* A message without a stop reason was aborted: vLLM then sends null, or leaves the field out. */
 static void message_end(struct http_usage *u)
 {
     aborted_if(u, u->is_message && !u->has_stop_reason);
@@ -281,7 +281,7 @@ static void on_string(struct http_usage *u)
     case STOP:
         u->has_stop_reason = true;
         break;
-    case STATUS: /* as vLLM writes it, for one of its parsers */
+    case STATUS: /* vLLM writes "cancelled" for an aborted response */
         aborted_if(u, text_is(u, "cancelled"));
         break;
     case CODE:
@@ -349,7 +349,7 @@ static void on_number(struct http_usage *u)
     else if (u->slot == SEQUENCE)
         u->sequence_number = value;
     else if (value >= 400 &&
-             value < 600) /* "error" has to be there as well, beside the answer's own members */
+             value < 600) /* beside an answer's own members, "error" must be there as well */
         u->error_status = (unsigned)value;
     u->error |= u->slot == ABORT && u->error_status != 0;
 }
@@ -409,8 +409,8 @@ void http_usage_json_feed(struct http_usage *u, struct slice in)
         enum http_json_token token = http_json_next(&u->json, &in);
         if (token <= HTTP_JSON_MORE)
             return;
-        if (u->watches) { /* a container that should carry tokens was entered: tests if it has
-                             anything */
+        if (u->watches) { /* an object or array that carries tokens unless empty was entered: tests
+                           * if it is empty */
             u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
             u->watches = false;
         }
