@@ -124,7 +124,7 @@ unsigned crdt_registry_slots(unsigned names_max);
 
 struct crdt_registry_config {
     unsigned slots;     /* 1 .. CRDT_REPLICAS_MAX */
-    unsigned names_max; /* names with a slot at one time; 0: no lower limit than `slots` sets */
+    unsigned names_max; /* names with a slot at one time; 0: as many as there are slots */
     unsigned rows_max;  /* rows in use or waiting; 0: CRDT_ROWS_MAX */
     uint32_t ttl_s;     /* a name that no router names for so long is forgotten; 0:
                          * CRDT_NAMES_TTL_S */

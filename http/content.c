@@ -5,8 +5,7 @@
 
 #include "base/wide.h"
 
-/* Two of the vectors that every x86-64 or ARM machine has, or one wider vector if the machine has
- * these. */
+/* Two vectors of 16 bytes, or one of 32 if the machine has wide vectors (base/wide.h). */
 typedef unsigned char bytes32 __attribute__((vector_size(32)));
 typedef signed char signed32 __attribute__((vector_size(32)));
 

@@ -179,7 +179,7 @@ static void end_container(struct http_skim *s)
         deliver(s, mix(s, 'a', f->sum, nothing), f->weight);
         return;
     case IN_ATOM_OBJECT:
-        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {} is no argument */
+        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {}: none */
             deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
         return;
     case IN_MESSAGE:
