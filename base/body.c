@@ -68,7 +68,8 @@ int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct sli
 {
     struct segment *s = b->first;
     CHECK(b->refs == 1 && s != NULL && at <= s->len);
-    if (s->cap - s->len < bytes.len) { /* no room in there: what stands before moves to a new one */
+    if (s->cap - s->len < bytes.len) { /* no room in the first segment: moves the bytes before `at`
+                                        * to a new one */
         struct segment *before = segment_new(pool, at + bytes.len);
         if (before == NULL || before->cap < at + bytes.len) {
             if (before != NULL)
@@ -91,7 +92,7 @@ int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct sli
     return ERR_OK;
 }
 
-/* Lets `n` bytes at the front of those behind `s` go. */
+/* Removes the first `n` bytes after segment `s`. */
 static void behind_drop(struct segment_pool *pool, struct body *b, struct segment *s, size_t n)
 {
     while (n > 0) {
@@ -109,8 +110,9 @@ static void behind_drop(struct segment_pool *pool, struct body *b, struct segmen
     }
 }
 
-/* The end of a segment, from `at` on, becomes `bytes` and its last `rest` bytes. It has no room for
- * both: a part moves to a segment of its own, which is returned. NULL: no memory. */
+/* Replaces the end of a segment, from `at` on, by `bytes` and the segment's last `rest` bytes. The
+ * segment has no room for both, so a part moves to a new segment, which is returned. NULL: no
+ * memory. */
 static struct segment *end_split(struct segment_pool *pool, struct segment *s, size_t at,
                                  struct slice bytes, size_t rest)
 {

@@ -1,10 +1,10 @@
-/* struct buf owns bytes that grow, up to a limit that its owner chose.
+/* struct buf owns bytes that grow, up to a limit that the owner chooses.
  *
  *      at                         at+len               at+cap
  *       | bytes in use             | room               |
  *
- * Invariants: len <= cap; cap <= max unless max is 0 (no limit); at is NULL only while cap is 0.
- * An error leaves the buffer as it was. Out of memory is ERR_NOMEM, beyond the limit ERR_LIMIT.
+ * Invariants: len <= cap; cap <= max unless max is 0 (no limit); at is NULL only while cap is 0. An
+ * error leaves the buffer as it was. ERR_NOMEM: out of memory. ERR_LIMIT: beyond `max`.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
@@ -19,13 +19,13 @@ struct buf {
     size_t max; /* bytes; 0 = no limit */
 };
 
-/* Starts empty, owning nothing. A zeroed struct is the same with no limit. */
+/* Makes the buffer empty. A zeroed struct is an empty buffer with no limit. */
 void buf_init(struct buf *b, size_t max);
 void buf_free(struct buf *b);
-/* The same for secrets: wipes the memory first. */
+/* Wipes the memory and frees it, for secrets. */
 void buf_free_wiped(struct buf *b);
 
-/* Room for `more` bytes behind len. */
+/* Makes room for `more` bytes behind len. */
 MUST_USE int buf_reserve(struct buf *b, size_t more);
 MUST_USE int buf_append(struct buf *b, const void *bytes, size_t len);
 MUST_USE int buf_append_slice(struct buf *b, struct slice s);

@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* Name; what the code does wrong while the bug is active; the profile of the simulator that
- * provokes it most; the rules, one of which must catch it there (tests/sim); how many of a hundred
- * seeds of that profile catch it at least. */
+/* Columns: name; what the code does wrong while the bug is active; the simulator's profile that
+ * provokes the bug most; the rules, one of which must catch it there (tests/sim); the least number
+ * of 100 seeds of that profile that must catch it. */
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
       "phantom, equal vectors", 80)                                                                \
@@ -108,9 +108,9 @@
     X(OLD_ADDRESS_USED, "a router reuses a connection to an address that its name has lost",       \
       SERVICE, "old address", 5)
 
-/* Bugs that only real processes show: in sockets, files, clocks, signals and ciphers. Name; what
- * the code does wrong. jepsen-lite/bugs names the workload that provokes each and the rules that
- * must catch it. */
+/* Bugs that only show in real processes: in sockets, files, clocks, signals and ciphers. Columns:
+ * name; what the code does wrong. jepsen-lite/bugs names the workload that provokes each and the
+ * rules that must catch it. */
 #define BUG_REAL_MAP(X)                                                                            \
     X(PROBE_UNLIMITED, "no limit ends a probe of an engine")                                       \
     X(DESCRIPTOR_LEAK, "the descriptor of a failed connection stays open")                         \
@@ -139,8 +139,8 @@ enum bug {
 
 #ifdef GRAPEVINE_LAB
 extern enum bug bug_active;
-extern unsigned bug_chances; /* of a bug that is rare */
-/* False: there is none of that name. NULL: none is active. */
+extern unsigned bug_chances; /* calls of BUG_RARE() for the active bug */
+/* Makes the bug of this name active; NULL: none. False: there is no such bug. */
 bool bug_choose(const char *name);
 #define BUG(name)      (bug_active == BUG_##name)
 #define BUG_RARE(name) (BUG(name) && ++bug_chances % 1000 == 0)

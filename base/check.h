@@ -1,6 +1,7 @@
-/* CHECK(condition): our own bugs abort loudly, in release builds too.
+/* CHECK(condition): aborts with a message if the condition is false, in release builds too.
  *
- * It is for what cannot happen. What a client, an engine or a peer can cause is an error (err.h).
+ * It is for bugs of this program. A condition that a client, an engine or a peer can cause is an
+ * error (err.h).
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
@@ -13,8 +14,8 @@ _Noreturn void check_failed(const char *file, int line, const char *condition);
             check_failed(__FILE__, __LINE__, #condition);                                          \
     } while (0)
 
-/* For what costs more than it guards, such as to decode what was just encoded: checked where tests
- * run (under ASan and in the simulator), only compiled elsewhere. */
+/* For expensive checks, such as decoding what was just encoded: checked in tests (under ASan and in
+ * the simulator), only compiled elsewhere. */
 #if defined(__SANITIZE_ADDRESS__) || defined(GRAPEVINE_LAB) || defined(__clang_analyzer__)
 #define CHECK_SLOW(condition) CHECK(condition)
 #else

@@ -13,8 +13,9 @@ uint32_t checkpoint_weight(uint8_t code)
     return code % 2 == 0 ? power + power / 2 : power * 2; /* 3, 4, 6, 8, 12, 16, ... */
 }
 
-/* Ordinal -> blocks up to there, and the code of the last step. Derived: the step is the largest
- * weight that is not above position / 24 (checkpoint_test.c derives it again). */
+/* For each ordinal: blocks up to the checkpoint, and the weight code of the step to it. Derived:
+ * the step is the largest weight that is not above position / 24 (checkpoint_test.c derives it
+ * again). */
 static const struct {
     uint32_t blocks;
     uint8_t code;

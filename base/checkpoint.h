@@ -1,13 +1,13 @@
 /* Checkpoints: the positions in a prompt at which the chained hash is read.
  *
- * A choice of a replica need not know a 100,000-token prefix to the last 64 tokens. So a prompt is
- * indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then in steps of
- * about 1/24 to 1/32 of the position. Boundaries depend on the position only, so two prompts that
- * share a prefix share the checkpoints inside it.
+ * To choose a replica, the length of a shared 100,000-token prefix need not be known to 64 tokens.
+ * So a prompt is indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then
+ * in steps of about 1/24 to 1/32 of the position. Boundaries depend on the position only, so two
+ * prompts that share a prefix share the checkpoints inside it.
  *
- * A checkpoint's weight is the number of blocks back to the checkpoint before it. Weights come
- * from the set 1, 2, 3, 4, 6, 8, 12, ... (powers of two and one and a half times them), so five
- * bits hold one: the table of the index keeps this code beside each entry.
+ * A checkpoint's weight is the number of blocks back to the checkpoint before it. Weights come from
+ * the set 1, 2, 3, 4, 6, 8, 12, ... (powers of two and one and a half times them), so five bits
+ * encode a weight. The index stores this code in each entry.
  */
 #ifndef BASE_CHECKPOINT_H
 #define BASE_CHECKPOINT_H
@@ -16,9 +16,10 @@
 
 enum {
     CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
-    CHECKPOINT_MAX = 320,         /* ordinals: covers prompts of 64 MiB, the rest has none */
+    CHECKPOINT_MAX = 320,         /* ordinals: checkpoints cover the first 64 MiB of a prompt */
     CHECKPOINT_CODE_MAX = 30,     /* greatest code that a checkpoint may have */
-    CHECKPOINT_CODE_BINDING = 31, /* no checkpoint: the maker of a stored response; weight 0 */
+    CHECKPOINT_CODE_BINDING = 31, /* code of entries that are no checkpoints, such as a stored
+                                   * response's maker; weight 0 */
 };
 
 /* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */

@@ -1,10 +1,10 @@
-/* Thousands of timers for the price of a list: every entry of a queue waits equally long, so the
- * queue is in order of expiry by itself. Arming, re-arming and clearing are O(1).
+/* Thousands of timers for the price of a list: every entry of a queue waits for the same time, so
+ * the queue is in order of expiry. Arming, re-arming and clearing are O(1).
  *
  * Each time limit of the daemon (client head, client idle, upstream first byte, ...) is one queue;
- * the shell's tick runs them, so a limit is kept to the tick's 50 ms. The first entry of each queue
- * says when a tick is needed. Being in order of arming, a queue is also a list of those that wait,
- * the longest first.
+ * the shell's tick runs them, so a limit has a resolution of the tick's 50 ms. The first entry of
+ * each queue says when a tick is needed. A queue is also a list of the waiting entries, the longest
+ * wait first.
  */
 #ifndef BASE_DEADLINE_H
 #define BASE_DEADLINE_H
@@ -26,22 +26,21 @@ struct deadline_queue {
 
 void deadline_queue_init(struct deadline_queue *q, uint64_t wait_ms);
 
-/* Arms or re-arms; an entry sits in one queue at a time. */
+/* Arms or re-arms an entry, which is in one queue at a time. */
 void deadline_set(struct deadline_queue *q, struct deadline *d, uint64_t now_ms);
-/* The same for one that has waited for `waited_ms` before. Takes time in proportion to those that
- * have waited for longer. */
+/* Arms an entry that has already waited for `waited_ms`. Takes time in proportion to the number of
+ * entries that expire earlier. */
 void deadline_resume(struct deadline_queue *q, struct deadline *d, uint64_t waited_ms,
                      uint64_t now_ms);
 void deadline_clear(struct deadline *d);
 
-/* Gives all entries that wait `by_ms` more. */
+/* Gives all waiting entries `by_ms` more time. */
 void deadline_shift(struct deadline_queue *q, uint64_t by_ms);
 
-/* Another limit from now on, also for those that wait: what they have waited counts. With 0 nothing
- * waits any more. */
+/* Changes the limit, also for waiting entries, whose time so far counts. 0 clears all entries. */
 void deadline_queue_limit(struct deadline_queue *q, uint64_t wait_ms);
 
-/* The one that has waited longest, and the one behind it; NULL: there is none. */
+/* The entry that expires first, and the entry after a given one; NULL: there is none. */
 static inline struct deadline *deadline_first(const struct deadline_queue *q)
 {
     return q->head.next != &q->head ? q->head.next : NULL;
@@ -52,7 +51,7 @@ static inline struct deadline *deadline_behind(const struct deadline_queue *q,
     return d->next != &q->head ? d->next : NULL;
 }
 
-/* Calls `expired` of all that are due; each is cleared first and may be armed again. */
+/* Calls `expired` of all entries that are due. Each is cleared before, and may be armed again. */
 void deadline_run(struct deadline_queue *q, uint64_t now_ms);
 
 #endif

@@ -1,7 +1,7 @@
-/* Errors of the world: negative numbers, never our own bugs (those abort, see check.h).
+/* Errors with outside causes: negative numbers. (Bugs of this program abort, see check.h.)
  *
- * A function that returns one of these has changed nothing but, where its header says so, a
- * counter. Every result is used (MUST_USE).
+ * A function that returns one of these has changed nothing, except for counters where its header
+ * says so. Every result is used (MUST_USE).
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
@@ -39,7 +39,7 @@ enum err {
         }                                                                                          \
     } while (0)
 
-/* The text of an error; "ok" for 0, "unknown error" for a number that is none of ours. */
+/* The text of an error; "ok" for 0, "unknown error" for any other number. */
 const char *err_text(int err);
 
 #endif

@@ -3,8 +3,8 @@
  * VARIANT=lab sets GRAPEVINE_LAB; FUTURE=1 in a router's environment then enables all of them.
  * Otherwise FUTURE is the constant false, and the compiler removes the guarded code.
  *
- * FUTURE_SPEAKS in the environment ("3-3") sets such a router's protocol versions. A router that
- * shares none with the others is not understood.
+ * FUTURE_SPEAKS in the environment ("3-3") sets such a router's protocol versions. A router without
+ * a common version is not understood by the others.
  */
 #ifndef BASE_FUTURE_H
 #define BASE_FUTURE_H
@@ -13,14 +13,14 @@
 
 #include "base/slice.h"
 
-enum { FUTURE_KIND = 200 }; /* of a record, section, frame or chunk */
+enum { FUTURE_KIND = 200 }; /* an unknown kind of record, section, frame or chunk */
 
-/* Behind whatever has room. No zero at the end. */
+/* Bytes added at the end of records and frames. The last byte is not zero. */
 #define FUTURE_BYTES SLICE("\x2a of a later version")
-/* Behind the head of a delta or part, where there is little. */
+/* Bytes added to the head of a delta or part, where there is little room. */
 #define FUTURE_HEAD_BYTES SLICE("\x2a!")
 
-/* The last fields of crdt/learned.h: always there where GRAPEVINE_LAB is set, used if FUTURE. */
+/* Fields added at the end of crdt/learned.h: present if GRAPEVINE_LAB is set, used if FUTURE. */
 #ifdef GRAPEVINE_LAB
 extern bool future_active;
 #define FUTURE                   future_active

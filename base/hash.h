@@ -1,6 +1,6 @@
-/* XXH3 (xxHash 0.8) under a secret, so that a client cannot craft collisions without it.
+/* XXH3 (xxHash 0.8) with a secret, so that a client that does not know it cannot craft collisions.
  *
- * The secret is 192 bytes made once per process (or per cluster) by the shell and passed down.
+ * The secret is 192 bytes, which the shell makes once per process or cluster.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

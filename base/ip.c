@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Four decimal numbers, to the end of the text. */
+/* Reads four decimal numbers, up to the end of the text. */
 static bool read_v4(const char *at, uint8_t out[4])
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -27,10 +27,10 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* RFC 4291, section 2.2; a zone (%eth0) ends it. */
+/* Reads an address as in RFC 4291, section 2.2. A zone (%eth0) ends it. */
 static bool read_v6(const char *at, uint8_t out[IP_BYTES])
 {
-    unsigned n = 0, gap = IP_BYTES + 1; /* where "::" stands */
+    unsigned n = 0, gap = IP_BYTES + 1; /* gap: position of "::" in bytes */
     while (*at != '\0' && *at != '%' && n < IP_BYTES) {
         if (at[0] == ':' && at[1] == ':') {
             if (gap <= IP_BYTES)
@@ -82,7 +82,8 @@ static unsigned group(const uint8_t ip[IP_BYTES], unsigned n)
     return (unsigned)ip[2 * n] << 8 | ip[2 * n + 1];
 }
 
-/* The longest run of zero groups, at least two: it is written as "::". Returns its length. */
+/* Finds the longest run of at least two zero groups, which is written as "::". Returns its
+ * length. */
 static unsigned longest_gap(const uint8_t ip[IP_BYTES], unsigned *from)
 {
     unsigned best = 1;

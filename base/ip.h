@@ -1,5 +1,5 @@
-/* IP addresses as text and as bytes. All have 16 bytes: IPv4 as IPv4-mapped IPv6 (RFC 4291, section
- * 2.5.5.2). Names are not looked up.
+/* IP addresses as text and as bytes. All addresses have 16 bytes: IPv4 as IPv4-mapped IPv6 (RFC
+ * 4291, section 2.5.5.2). Names are not looked up.
  */
 #ifndef BASE_IP_H
 #define BASE_IP_H
@@ -11,7 +11,7 @@
 
 enum {
     IP_BYTES = 16,
-    IP_TEXT_BYTES = 48, /* of an address as text, with the NUL */
+    IP_TEXT_BYTES = 48, /* bytes of an address as text, with the NUL */
 };
 
 /* The first bytes of an IPv4 address. */
@@ -20,20 +20,20 @@ enum {
         [10] = 0xff, [11] = 0xff                                                                   \
     }
 
-/* An address as RFC 4291, section 2.2, writes it, without brackets; a zone (%eth0) is passed over.
- * False: it is no address. */
+/* Reads an address in the form of RFC 4291, section 2.2, without brackets. A zone (%eth0) is
+ * ignored. False: `text` is no address. */
 bool ip_parse(const char *text, uint8_t out[IP_BYTES]);
 bool ip_is_v4(const uint8_t ip[IP_BYTES]);
-/* 10.0.0.1, or as RFC 5952 wants it: 2001:db8::1. */
+/* Writes 10.0.0.1, or IPv6 in the form of RFC 5952: 2001:db8::1. */
 void ip_format(const uint8_t ip[IP_BYTES], char out[IP_TEXT_BYTES]);
 
-/* All addresses that share their first bits. */
+/* A network: all addresses that share their first `bits` bits. */
 struct ip_net {
     uint8_t ip[IP_BYTES];
     unsigned bits;
 };
 
-/* 10.0.0.0/8, 2001:db8::/32, or one address. False: it is none. */
+/* Reads 10.0.0.0/8, 2001:db8::/32, or a single address. False: `text` is none of these. */
 bool ip_net_parse(struct slice text, struct ip_net *out);
 bool ip_net_has(const struct ip_net *net, const uint8_t ip[IP_BYTES]);
 

@@ -18,7 +18,8 @@ static uint64_t level(const struct json_writer *w)
     return UINT64_C(1) << w->depth;
 }
 
-/* In front of every value: its comma, unless its key has brought it. */
+/* To be called before every value: writes a comma if needed, unless the value's key has written
+ * it. */
 static void separate(struct json_writer *w)
 {
     bool in_object = (w->object & level(w)) != 0;
@@ -90,7 +91,7 @@ static bool is_ordinary(char c)
     return b >= 0x20 && b < 0x7f && b != '"' && b != '\\';
 }
 
-/* Writes what stands for the first character of `s`; returns how many bytes of `s` that was. */
+/* Writes the escaped first character of `s`. Returns its number of bytes in `s`. */
 static size_t put_special(struct json_writer *w, struct slice s)
 {
     char c = s.at[0];

@@ -64,8 +64,8 @@ static void put_text(struct line *line, const char *text)
     (void)put(line, text, strlen(text));
 }
 
-/* One character of a value, escaped as JSON does (RFC 8259, section 7); bytes that are no UTF-8
- * become U+FFFD. U+0080..U+009F are controls to a terminal, U+2028/9 end lines: escaped too.
+/* Writes one character of a value, escaped as in JSON (RFC 8259, section 7). Invalid UTF-8 becomes
+ * U+FFFD. U+0080..U+009F, which control terminals, and U+2028/9, which end lines, are escaped too.
  * Returns the bytes taken. */
 static size_t put_escaped(struct line *line, struct slice s)
 {
@@ -96,7 +96,7 @@ static size_t put_escaped(struct line *line, struct slice s)
     return n;
 }
 
-/* A string needs no quotes in text if it cannot be mistaken for anything else. */
+/* True if a string needs no quotes in text, because it cannot be mistaken for anything else. */
 static bool is_plain(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -118,7 +118,7 @@ static void put_string(struct line *line, struct slice s, bool json)
     }
     if (!put(line, "\"", 1))
         return;
-    line->tail += 4; /* the ellipsis and the quote */
+    line->tail += 4; /* room for the ellipsis and the quote */
     while (s.len > 0 && !line->cut)
         s = slice_skip(s, put_escaped(line, s));
     line->tail -= 4;
@@ -229,7 +229,7 @@ size_t log_format(const struct log *log, enum log_level level, const char *event
 
 /* --- the flood gate --------------------------------------------------------------------------- */
 
-/* The event's own row; the last row is shared by names that came when all were taken. */
+/* The event's row. Names that came when all rows were taken share the last one. */
 static struct log_rate *rate_of(struct log *log, const char *event)
 {
     for (unsigned i = 0; i < LOG_EVENTS_MAX - 1; i++) {
@@ -279,7 +279,7 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
     struct log_field more[FIELDS_MAX];
     if (count > FIELDS_MAX - 1)
         count = FIELDS_MAX - 1;
-    more[0] = LOG_UINT("suppressed", rate->suppressed); /* first: a cut must not lose it */
+    more[0] = LOG_UINT("suppressed", rate->suppressed); /* first, so that a cut does not lose it */
     memcpy(more + 1, fields, count * sizeof *fields);
     rate->suppressed = 0;
     write_line(log, level, event, more, count + 1, now_ms, log->write);

@@ -5,8 +5,8 @@
  *   2026-01-31T12:00:00.123Z info  replica_up replica=10.0.0.1:8000 after_ms=12
  *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"replica_up","replica":...}
  *
- * An event up to `info` also goes to `tap`, if there is one, at any log level and any frequency.
- * The ring of recent events needs that (node/admin/events.h).
+ * An event of level `info` or more severe also goes to `tap`, if there is one, at any log level and
+ * any rate. The ring of recent events needs that (node/admin/events.h).
  *
  * Pure: the log formats a bounded line, passes the line to `write`, and reads the time from
  * `clock_ms`. The shell provides both (node/io/log_sink.h). An event without a reader costs two
@@ -15,11 +15,11 @@
  * Invariants:
  *   1. What reaches `write` is exactly one line: it ends in one newline and holds no other control
  *      character, whatever the field values are.
- *   2. A line is at most LOG_LINE_MAX bytes. A longer one loses the ends of its values and says so
- *      (cut=true).
+ *   2. A line is at most LOG_LINE_MAX bytes. A longer line loses the ends of its values and gets
+ *      the field cut=true.
  *   3. No event name is written more than `burst` times a second. The first line of that event in a
- *      later second counts what was left out (suppressed=123), or log_flush() does. What users were
- *      promised line by line goes through log_record_write(), which leaves out nothing.
+ *      later second, or log_flush(), gives the number of suppressed lines (suppressed=123). Lines
+ *      that must all be written, such as an access log, go through log_record_write().
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -34,9 +34,10 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 enum {
     LOG_LINE_MAX = 4096,
-    LOG_EVENTS_MAX = 64,       /* event names that the rate limit knows; others share the last */
+    LOG_EVENTS_MAX = 64,       /* event names with a rate limit each; further names share the
+                                * last */
     LOG_BURST_DEFAULT = 50,    /* lines a second of one event name */
-    LOG_VALUE_BYTES_MAX = 512, /* of one field, before escaping */
+    LOG_VALUE_BYTES_MAX = 512, /* bytes of one field's value, before escaping */
 };
 
 enum log_field_type {
@@ -72,7 +73,7 @@ struct log_field {
     ((struct log_field){.name = (field), .type = LOG_FIELD_BOOL, .value.b = (truth)})
 
 struct log_rate {
-    const char *event; /* NULL: free */
+    const char *event; /* NULL: the row is free */
     uint64_t second;   /* the second that `count` belongs to */
     uint32_t count;
     uint32_t suppressed;
@@ -85,7 +86,8 @@ struct log {
     bool color;     /* text only */
     uint32_t burst; /* lines a second of one event name; 0 = no limit */
     void (*write)(void *context, struct slice line);
-    void (*record)(void *context, struct slice line); /* of log_record_write(); NULL: as `write` */
+    void (*record)(void *context, struct slice line); /* used by log_record_write(); NULL: `write`
+                                                       * is used */
     uint64_t (*clock_ms)(void *context);              /* Unix time */
     void *context;
     void (*tap)(void *context, enum log_level level, const char *event,
@@ -110,7 +112,7 @@ static inline bool log_heard(const struct log *log, enum log_level level)
     return level <= log->level || (log->tap != NULL && level <= LOG_INFO);
 }
 
-/* `event` must be a literal (its address outlives the log). At least one field is needed. */
+/* `event` must be a literal (the log keeps its address). At least one field is needed. */
 #define log_event(to, level, event, ...)                                                           \
     do {                                                                                           \
         struct log *log_event_to = (to);                                                           \
@@ -121,17 +123,18 @@ static inline bool log_heard(const struct log *log, enum log_level level)
         }                                                                                          \
     } while (0)
 
-/* The function behind log_event(); formats and writes, or counts as suppressed, and tells the tap.
+/* The function behind log_event(); formats and writes the event, or counts it as suppressed, and
+ * calls the tap.
  */
 void log_event_write(struct log *log, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count);
 
-/* The same without the rate limit, whatever the level. */
+/* Formats and writes an event at any level, without the rate limit. */
 void log_record_write(struct log *log, enum log_level level, const char *event,
                       const struct log_field *fields, unsigned count);
 
-/* Writes the counts of suppressed lines that no line has shown yet, one line an event name. Before
- * the process ends, and now and then (once a minute is fine). */
+/* Writes the counts of suppressed lines that no line has shown yet, one line an event name. Call it
+ * before the process ends, and now and then (once a minute is enough). */
 void log_flush(struct log *log);
 
 const char *log_level_name(enum log_level level);
@@ -139,8 +142,8 @@ const char *log_level_name(enum log_level level);
 /* ERR_NOT_FOUND if there is no such level. */
 MUST_USE int log_level_parse(struct slice name, enum log_level *out);
 
-/* One line of `fields` as invariants 1 and 2 say, without writing it: at most LOG_LINE_MAX bytes at
- * `out`. Returns the length. What log_event_write() uses, and tests and fuzzers. */
+/* Formats a line according to invariants 1 and 2, at most LOG_LINE_MAX bytes, to `out`. Returns its
+ * length. Used by log_event_write(), tests and fuzzers. */
 size_t log_format(const struct log *log, enum log_level level, const char *event,
                   const struct log_field *fields, unsigned count, uint64_t now_ms, char *out);
 

@@ -1,5 +1,6 @@
-/* fmax() and fmin() without a call: those of the C library answer for NaN too, and so no compiler
- * puts an instruction in their place. Here the second one is the answer where either is NaN. */
+/* fmax() and fmin() without a call. The C library's functions have rules for NaN, so compilers
+ * cannot replace them by one instruction. If either argument is NaN, these return the second
+ * one. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 

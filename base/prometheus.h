@@ -1,5 +1,5 @@
-/* Prometheus text (exposition format 0.0.4) written into a struct buf: families, and under each its
- * series.
+/* Prometheus text (exposition format 0.0.4) written into a struct buf: families, each followed by
+ * its series.
  *
  *     struct prometheus p = prometheus_of(&out, "grapevine_");
  *     prometheus_family(&p, "replica_up", "1 if the replica gets new requests.");
@@ -8,9 +8,10 @@
  *     prometheus_figures(&p, rows, ARRAY_LEN(rows));
  *     err = prometheus_finish(&p);
  *
- * All series of a family must follow its head, and a family is begun once: HELP and TYPE stand once
- * in the text. Errors (ERR_NOMEM, ERR_LIMIT) stick: later calls do nothing, finish returns the
- * first one and cuts `out` back to where it was. A label without a value is our own bug and aborts.
+ * All series of a family must follow its head, and each family may be begun only once, because HELP
+ * and TYPE may only appear once. Errors (ERR_NOMEM, ERR_LIMIT) stick: later calls do nothing, and
+ * prometheus_finish() returns the first error and cuts `out` back to its length before. A label
+ * without a value is a bug and aborts.
  */
 #ifndef BASE_PROMETHEUS_H
 #define BASE_PROMETHEUS_H
@@ -28,30 +29,32 @@ struct prometheus_figure {
 
 struct prometheus {
     struct buf *out;
-    const char *prefix; /* of all names */
-    const char *family; /* the present one, without prefix; NULL before the first */
-    const char *suffix; /* of the series' name behind that; NULL: none */
-    size_t start;       /* out->len at the beginning */
+    const char *prefix; /* prefix of all family names */
+    const char *family; /* name of the present family, without prefix; NULL before the first */
+    const char *suffix; /* suffix of the series' name, such as "_bucket"; NULL: none */
+    size_t start;       /* out->len when the writer began */
     int err;
-    unsigned labels; /* of the series that is being written */
+    unsigned labels; /* labels written so far of the current series */
 };
 
-/* `prefix` and the names are borrowed: literals. */
+/* `prefix` and all names must be literals, because they are borrowed. */
 struct prometheus prometheus_of(struct buf *out, const char *prefix);
-/* 0 or the first error. */
+/* Returns 0 or the first error. */
 MUST_USE int prometheus_finish(struct prometheus *p);
 
-/* Begins a family of counters if its name ends in _total, else of gauges. */
+/* Begins a family of counters if its name ends in _total, otherwise of gauges. */
 void prometheus_family(struct prometheus *p, const char *name, const char *help);
-/* Begins a family of histograms; its name ends in _seconds: prometheus_histogram(). */
+/* Begins a family of histograms, whose name ends in _seconds. prometheus_histogram() writes
+ * each. */
 void prometheus_histograms(struct prometheus *p, const char *name, const char *help);
-/* Labels of the next series, in this order. `value` may be any bytes: it is escaped. */
+/* Adds a label to the next series, in the order of the calls. `value` may be any bytes: it is
+ * escaped. */
 void prometheus_label(struct prometheus *p, const char *label, struct slice value);
-/* Ends the series. Integers up to 2^53 are written in full, others with 15 digits. */
+/* Ends a series with its value. Integers up to 2^53 are written in full, others with 15 digits. */
 void prometheus_value(struct prometheus *p, double value);
 
-/* One of a family of histograms: its buckets, sum and count. `label` (NULL: none) and `value` tell
- * it from the others of the family. */
+/* Writes one histogram of a family: its buckets, sum and count. `label` (NULL: none) and `value`
+ * distinguish it from the family's other histograms. */
 void prometheus_histogram(struct prometheus *p, const char *label, struct slice value,
                           const struct histogram *h);
 

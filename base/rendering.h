@@ -11,22 +11,22 @@
 #include <stdint.h>
 
 enum rendering_lead {
-    RENDERING_LEAD_ALL,      /* the leading text counts */
-    RENDERING_LEAD_NO_LINE,  /* its first line does not, */
-    RENDERING_LEAD_NO_BLOCK, /* nor does the rest of its first block */
+    RENDERING_LEAD_ALL,      /* all of the leading text counts */
+    RENDERING_LEAD_NO_LINE,  /* the first line of the leading text does not count */
+    RENDERING_LEAD_NO_BLOCK, /* neither the first line nor the rest of the first block counts */
     RENDERING_LEADS,
 };
 
 struct rendering {
     uint8_t lead : 2;          /* enum rendering_lead */
     uint8_t no_arguments : 1;  /* template arguments and the like do not count */
-    uint8_t tools_sorted : 1;  /* the order of tools does not */
-    uint8_t tools_after : 1;   /* tools come behind the system text */
-    uint8_t counts_header : 1; /* Claude Code's billing header is text as any other */
-    uint8_t late_first : 1;    /* later system messages stand before all that was said */
+    uint8_t tools_sorted : 1;  /* the order of tools does not count */
+    uint8_t tools_after : 1;   /* tools come after the system text */
+    uint8_t counts_header : 1; /* Claude Code's billing header counts like any other text */
+    uint8_t late_first : 1;    /* late system messages are moved before all other messages */
 };
 
-enum { RENDERING_CODES = 128 }; /* codes are below it */
+enum { RENDERING_CODES = 128 }; /* rendering_code() returns less than this */
 
 static inline uint8_t rendering_code(struct rendering r)
 {

@@ -1,9 +1,9 @@
-/* Pooled pieces of memory for bodies on their way through (base/body.h).
+/* Pooled pieces of memory for bodies that pass through (base/body.h).
  *
  * A body of unknown size grows by segments instead of by copying; libuv reads straight into the
  * last one. Three sizes keep a thousand small requests small. Freed segments are kept for reuse up
- * to a bound. All bytes handed out count against a limit (`bytes_max`); beyond it allocation
- * returns NULL and the caller sheds the request.
+ * to a bound. All bytes handed out count against a limit (`bytes_max`); beyond it, allocation
+ * returns NULL and the caller must reject the request.
  */
 #ifndef BASE_SEGMENT_H
 #define BASE_SEGMENT_H
@@ -27,20 +27,21 @@ struct segment {
 struct segment_pool {
     struct segment *free[SEGMENT_CLASSES];
     unsigned free_count[SEGMENT_CLASSES];
-    uint64_t bytes;     /* handed out */
-    uint64_t bytes_max; /* limit on them */
-    uint64_t refused;   /* allocations that hit it */
+    uint64_t bytes;     /* bytes handed out */
+    uint64_t bytes_max; /* limit of `bytes` */
+    uint64_t refused;   /* allocations refused because of bytes_max */
 };
 
 void segment_pool_init(struct segment_pool *pool, uint64_t bytes_max);
 void segment_pool_free(struct segment_pool *pool);
 
-/* The smallest class that holds `hint` bytes, at most 64 KiB. NULL at the limit. */
+/* A segment of the smallest class that holds `hint` bytes, at most 64 KiB. NULL: bytes_max is
+ * reached. */
 struct segment *segment_new(struct segment_pool *pool, size_t hint);
 void segment_release(struct segment_pool *pool, struct segment *s);
 
-/* Memory of bodies that is no segment counts against the limit too. False, beyond it: it does not
- * count. */
+/* Counts a body's other memory against the limit too. False: the limit is reached, and nothing is
+ * counted. */
 bool segment_pool_charge(struct segment_pool *pool, uint64_t bytes);
 void segment_pool_discharge(struct segment_pool *pool, uint64_t bytes);
 

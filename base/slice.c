@@ -41,7 +41,7 @@ size_t slice_find(struct slice s, char byte)
 struct slice slice_skip(struct slice s, size_t from)
 {
     if (from == 0 || s.len == 0)
-        return s; /* nothing is added to NULL */
+        return s; /* because adding to a NULL pointer is undefined */
     if (from > s.len)
         from = s.len;
     return slice_of(s.at + from, s.len - from);
@@ -94,7 +94,7 @@ bool slice_equal_secret(struct slice a, struct slice b)
 {
     if (a.len != b.len)
         return false;
-    volatile unsigned char differ = 0; /* volatile: no compiler ends the loop early */
+    volatile unsigned char differ = 0; /* volatile, so that no compiler ends the loop early */
     for (size_t i = 0; i < a.len; i++)
         differ |= (unsigned char)(a.at[i] ^ b.at[i]);
     return differ == 0;

@@ -1,4 +1,4 @@
-/* struct slice borrows bytes: it never owns, never ends in NUL, and is passed by value. */
+/* struct slice borrows bytes: it never owns them, need not end in NUL, and is passed by value. */
 #ifndef BASE_SLICE_H
 #define BASE_SLICE_H
 
@@ -35,10 +35,10 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-/* For secrets: the time that it takes depends on nothing but the lengths. */
+/* Compares secrets, in a time that depends on the lengths only. */
 bool slice_equal_secret(struct slice a, struct slice b);
 
-/* ASCII case folded, as header names and tokens compare (RFC 9110, section 5.1). */
+/* Compares without regard to ASCII case, as for header names and tokens (RFC 9110, section 5.1). */
 bool slice_equal_nocase(struct slice a, struct slice b);
 bool slice_starts_with(struct slice s, struct slice prefix);
 bool slice_ends_with(struct slice s, struct slice suffix);
@@ -49,15 +49,15 @@ size_t slice_find(struct slice s, char byte);
 /* The part of `s` from `from` (at most s.len) on. */
 struct slice slice_skip(struct slice s, size_t from);
 
-/* Without leading and trailing spaces and tabs (OWS of RFC 9110, section 5.6.3). */
+/* `s` without leading and trailing spaces and tabs (OWS of RFC 9110, section 5.6.3). */
 struct slice slice_trim(struct slice s);
 
-/* Cuts the part before the first `byte` off the front of `s` and returns it; `s` loses the byte
- * too. Without the byte, all of `s` is returned and `s` becomes empty. */
+/* Cuts the part before the first `byte` off the front of `s` and returns it; `byte` itself is
+ * removed too. If `s` does not have it, returns all of `s`, and `s` becomes empty. */
 struct slice slice_cut(struct slice *s, char byte);
 
-/* Decimal digits only, no sign, no spaces. ERR_SYNTAX if empty or not digits, ERR_RANGE beyond
- * uint64_t. */
+/* Reads a number of decimal digits only, without sign or spaces. ERR_SYNTAX if empty or not digits,
+ * ERR_RANGE beyond uint64_t. */
 MUST_USE int slice_to_u64(struct slice s, uint64_t *out);
 
 /* Copies into a NUL-terminated array, cut to `size` - 1 bytes. Returns whether all of it fitted. */

@@ -1,14 +1,14 @@
-/* Loops over vectors, compiled twice where a machine may have wider ones than all of its kind do.
+/* Loops over vectors, compiled twice on architectures where only some machines have wide vectors.
  *
  *     static WIDE_INLINED void add_all(...) { the loop }
  *     WIDE_TARGET static void add_all_wide(...) { add_all(...); }
  *     void f(...) { if (wide_has()) add_all_wide(...); else add_all(...); }
  *
- * Both give the same, to the last bit: no multiplication is fused with an addition. Vectors are not
- * passed, nor returned: how depends on the machine.
+ * Both versions give the same result, to the last bit: no multiplication is fused with an addition.
+ * Vectors are neither passed nor returned, because the convention depends on the machine.
  *
- * A test may define WIDE_NONE and include such a file once more, under other names. Then it has the
- * code of a machine without wide vectors, and compares the two (tests/unit/http/content_test.c).
+ * A test may define WIDE_NONE and include such a file a second time, under other names. This gives
+ * the code of a machine without wide vectors, to compare both (tests/unit/http/content_test.c).
  */
 #ifndef BASE_WIDE_H
 #define BASE_WIDE_H

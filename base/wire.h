@@ -1,8 +1,8 @@
 /* Packed little-endian fields, as the frames of gossip and the codecs of crdt use them.
  *
- * Both cursors are sticky: the first step beyond the end sets `bad` and moves nothing; from then on
- * reading yields 0 and writing does nothing. So a decoder reads everything it expects and asks
- * once. Varints are LEB128 of at most 10 bytes; an overlong one is bad.
+ * Errors stick: the first step of a reader or writer beyond its end sets `bad` and moves nothing.
+ * After that, reading yields 0 and writing does nothing. So a decoder reads all that it expects and
+ * checks `bad` once. Varints are LEB128 of at most 10 bytes; an overlong one is bad.
  */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
@@ -55,7 +55,7 @@ static inline size_t wire_room(const struct wire_writer *w)
     return w->bad ? 0 : (size_t)(w->end - w->at);
 }
 
-/* The next `len` bytes, borrowed; empty if there are not so many. */
+/* The next `len` bytes, borrowed; empty, and `bad` set, if there are fewer. */
 static inline struct slice wire_read_bytes(struct wire_reader *r, size_t len)
 {
     if (r->bad || len > (size_t)(r->end - r->at)) {
@@ -105,7 +105,7 @@ static inline uint64_t wire_read_u64(struct wire_reader *r)
     return wire_read_fixed(r, 8);
 }
 
-/* Any, also one that is no number. */
+/* Reads any double, also NaN. */
 static inline double wire_read_double(struct wire_reader *r)
 {
     uint64_t bits = wire_read_u64(r);
@@ -116,7 +116,7 @@ static inline double wire_read_double(struct wire_reader *r)
 
 uint64_t wire_read_varint(struct wire_reader *r);
 
-/* A varint of at most `max`; a greater one is bad. */
+/* Reads a varint of at most `max`; a greater one sets `bad`. */
 static inline uint64_t wire_read_varint_max(struct wire_reader *r, uint64_t max)
 {
     uint64_t value = wire_read_varint(r);
@@ -127,7 +127,8 @@ static inline uint64_t wire_read_varint_max(struct wire_reader *r, uint64_t max)
     return value;
 }
 
-/* A field at the end of a record that may have been written without it: then it is 0. */
+/* Reads a field at the end of a record. If an older version wrote the record without it, gives
+ * 0. */
 static inline uint64_t wire_read_field(struct wire_reader *r, uint64_t max)
 {
     return wire_left(r) > 0 ? wire_read_varint_max(r, max) : 0;
