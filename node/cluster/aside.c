@@ -1,7 +1,7 @@
-/* Messages between routers beside the shared state: numbers of which only the latest counts, and
- * which may get lost. They are not in digests, snapshots and anti-entropy. While there is news,
- * a message of a separate kind goes to each member that counts, a few times a second. Routers
- * without support skip it. */
+/* Messages between routers outside the shared state: numbers that may get lost, and of which only
+ * the latest count. They are not part of digests, snapshots and anti-entropy. While there is news,
+ * a message of a separate kind goes to each member with which messages can be exchanged, a few
+ * times a second. Routers without support skip it. */
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
 
@@ -41,7 +41,8 @@ void node_aside_run(struct node_replication *n, uint64_t now_us)
         n->message.len == NODE_MESSAGE_HEAD)
         return;
     for (unsigned i = 0; i < n->peer_count; i++) {
-        /* A member that cannot take it now gets the current numbers with a later message. */
+        /* A member that cannot take the message now gets the current numbers with a later
+         * message. */
         if (node_peer_counts(&n->peers[i]))
             DISCARD(gossip_message(n->gossip, n->peers[i].node, buf_slice(&n->message), now_us));
     }

@@ -1,12 +1,12 @@
-/* Calls: one question to one member, or the same to all (serve.c answers them). */
+/* Calls: a question to one member, or the same question to all (serve.c answers). */
 #include "base/err.h"
 #include "base/json_write.h"
 #include "node/cluster/replication_internal.h"
 
 #include <stdlib.h>
 
-/* The likeliest address of a member, or the next one after each failed call: connections may get
- * through where datagrams need an address translation. */
+/* The likeliest address of a member, or after each failed call its next one: connections may work
+ * at another address than datagrams. */
 static bool place_of(const struct node_replication *n, uint64_t peer, struct gossip_address *out)
 {
     struct gossip_place places[GOSSIP_PLACES_MAX];
@@ -70,7 +70,7 @@ static int ask_json(const struct node_ask *a, struct buf *out)
     return json_writer_finish(&w);
 }
 
-/* All have answered, or the time is up. */
+/* Ends a question to all: all have answered, or the time is up. */
 static void ask_end(struct node_replication *n, unsigned number)
 {
     struct node_ask *a = &n->asks[number];
@@ -97,7 +97,8 @@ static bool has_room(const struct node_replication *n)
     return false;
 }
 
-/* True if a member can be expected to answer: it has not died or left, and is understood. */
+/* True if a member can be expected to answer: it has not died or left, and a protocol version is
+ * common. */
 static bool is_there(const struct node_replication *n, uint64_t node, uint64_t now_us)
 {
     struct gossip_member m;
@@ -116,7 +117,7 @@ static void give_up(struct node_replication *n, unsigned number, unsigned asked)
     n->asks[number].asked[asked].err = ERR_UNREACHABLE;
 }
 
-/* Opens as many calls as there is room for; the others wait until some end. */
+/* Opens as many calls of a question as there is room for. The others wait until some end. */
 static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us)
 {
     struct node_ask *a = &n->asks[number];
@@ -199,7 +200,7 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
 
 /* --- whether TCP gets through ---------------------------------------------------------------- */
 
-/* The member with the latest failed call, else the next in turn. */
+/* The member with the latest failed call, otherwise the next in turn. */
 static struct node_peer *to_try(struct node_replication *n)
 {
     struct node_peer *next = NULL;
@@ -222,8 +223,8 @@ static void tried(struct node_replication *n, struct node_peer *p, uint64_t now_
         node_peer_tell_filtered(n, p, now_us);
 }
 
-/* TCP may become filtered at any time. A ready router makes no calls until an operator asks, or it
- * needs a snapshot. */
+/* TCP may become filtered at any time. A ready router makes no calls unless an operator asks or a
+ * snapshot is needed, so this tests whether TCP works. */
 static void try_run(struct node_replication *n, uint64_t now_us)
 {
     if (!n->ready || now_us < n->try_due_us)

@@ -1,10 +1,10 @@
 /* Cluster time: makes routers with different wall clocks count the same generations.
  *
  * Each router announces its cluster time with every anti-entropy message. A node stores a peer's
- * time as an offset to its own monotonic clock, which stays true until the peer moves its time. A
- * node follows the median of all offsets, its own (0) included, so the majority wins. If the two in
- * the middle disagree, the router that has been ready longer wins: it has more to lose. If both
- * have been ready equally long, the later time wins, because going back costs an index.
+ * time as an offset to its own monotonic clock, which stays correct until the peer moves its time.
+ * A node follows the median of all offsets, its own (0) included, so the majority wins. If the two
+ * in the middle disagree, the router that has been ready longer wins, because it would lose more.
+ * If both have been ready equally long, the later time wins, because going back costs an index.
  *
  * A jump needs proof (proven()). The first few announcements are no majority. And a message that
  * waited, for example in the socket of a stopped router, announces a time that has passed.
@@ -17,11 +17,11 @@
 
 enum {
     FRESH_US = 60000000,  /* an announcement older than this does not count */
-    SLEW_MS = 500,        /* at most per check, so per second */
-    GRAIN_MS = 100,       /* the network's delay: smaller differences are ignored */
-    SLEW_GENERATIONS = 8, /* if ahead by no more than this: slow down instead of setting back */
+    SLEW_MS = 500,        /* the most that cluster time moves in a check, which is once a second */
+    GRAIN_MS = 100,       /* smaller differences may be network delay and are ignored */
+    SLEW_GENERATIONS = 8, /* a clock ahead by no more than this is slowed down, not set back */
     AGE_S = 5,            /* smaller differences of age count as equal */
-    PROOF_US = 1500000,   /* a jump must have been due for so long */
+    PROOF_US = 1500000,   /* a jump must have been due for this long */
     DRAIN_US = 500000,    /* time to read the messages that waited in the socket */
 };
 
@@ -51,7 +51,7 @@ static int64_t own_off(const struct node_replication *n, uint64_t now_us)
 }
 
 struct vote {
-    int64_t off_ms; /* minus this node's cluster time */
+    int64_t off_ms; /* the peer's cluster time minus this node's */
     uint64_t age_s;
 };
 
@@ -74,8 +74,8 @@ static int64_t median(struct vote *votes, unsigned count)
 }
 
 /* The milliseconds that this node is behind the median of announcements since `since_us`. `heard`:
- * the number of other routers among them. Further others, up to `voters`, count as agreeing with
- * this node. */
+ * the number of other routers among them. Other routers without an announcement, up to `voters` in
+ * all, count as agreeing with this node. */
 static int64_t behind(const struct node_replication *n, uint64_t since_us, unsigned voters,
                       uint64_t now_us, unsigned *heard)
 {
@@ -133,7 +133,7 @@ static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint6
     node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
 }
 
-/* The answer may have been in transit for any time since the request. Every offset between these
+/* The peer's time was read at some moment between request and answer. Every offset between the two
  * bounds is equally good (Cristian, Probabilistic clock synchronization, 1989). */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t asked_us, uint64_t now_us)
@@ -164,8 +164,9 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
     n->clock_slewed_ms += (uint64_t)llabs(step);
 }
 
-/* A jump seems to be due. Returns its size once it has been due for PROOF_US in which this router
- * was not stopped, by what live members announced since then; asks them. 0: unknown so far. */
+/* Called while a jump seems to be due: asks live members for their time. Returns the jump's size by
+ * their announcements, once it has been due for PROOF_US in which this router was not stopped. 0:
+ * not proven yet. */
 static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)
@@ -203,7 +204,7 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
         return true;
     }
     forward(n, 0, by, now_us);
-    /* Reports by others of a time that was the future here were refused. */
+    /* Fetches a snapshot, because data from a time that was the future here was refused. */
     n->snapshot_of = gossip_peer_random(n->gossip, 0);
     return false;
 }

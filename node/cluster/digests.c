@@ -23,9 +23,10 @@ static const char *class_text(enum node_digest_class class)
     return texts[class];
 }
 
-/* One router's digests: hashes of the texts, so that the compared data has a fixed size. */
+/* One router's digests: hashes of their texts, so that they have a fixed size. */
 struct digests {
-    uint64_t classes[NODE_DIGEST_CLASSES]; /* of the index: sum over generations from `from` on */
+    uint64_t classes[NODE_DIGEST_CLASSES]; /* hash per class; of the index: sum over generations
+                                            * from `from` on */
     unsigned bits;                         /* the classes that are present */
     bool joining;
     uint64_t floor, now;
@@ -42,7 +43,7 @@ static enum http_json_token next(struct reader *r)
     return http_json_next(&r->json, &r->in);
 }
 
-/* The text of a key or string; longer texts are cut, and then equal none of ours. */
+/* The text of a key or string; longer texts are cut, and then equal no expected text. */
 static struct slice text(struct reader *r)
 {
     size_t len = 0;
@@ -56,7 +57,7 @@ static struct slice text(struct reader *r)
     return slice_of(r->text, len);
 }
 
-/* Skips the rest of a value with the first token `first`. */
+/* Skips the rest of a value whose first token is `first`. */
 static void skip(struct reader *r, enum http_json_token first)
 {
     unsigned depth = 0;
@@ -99,7 +100,7 @@ static uint64_t number(struct reader *r, enum http_json_token token)
     return value;
 }
 
-/* {"generation": n, "digest": "..."}: added to the sum, so the order does not matter. */
+/* Reads {"generation": n, "digest": "..."} and adds it to the sum, so the order does not matter. */
 static void read_generation(struct reader *r, uint64_t from, struct digests *out)
 {
     uint64_t generation = 0;
@@ -145,7 +146,8 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
 {
     *out = (struct digests){.now = UINT32_MAX};
     out->classes[NODE_DIGEST_POISON] = text_hash(SLICE("0000000000000000"));
-    out->bits = 1u << NODE_DIGEST_POISON; /* an earlier version has no such class */
+    out->bits = 1u << NODE_DIGEST_POISON; /* a missing class counts as empty: an earlier version
+                                           * does not have it */
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;
@@ -177,7 +179,7 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
     }
 }
 
-/* Reads all members, with the index from generation `from` on. */
+/* Compares the digests of all members, with the index from generation `from` on. */
 static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
 {
     struct reader r = {.in = nodes};
@@ -226,7 +228,7 @@ void node_digests_differ_write(unsigned differ, struct json_writer *w)
 
 /* --- in short form ---------------------------------------------------------------------------- */
 
-/* A string, a number below 2^64, true, false; anything else is null. */
+/* Copies a string, a number below 2^64, true or false. Any other value becomes null. */
 static void copy_value(struct reader *r, enum http_json_token token, struct json_writer *w)
 {
     switch (token) {
@@ -258,7 +260,7 @@ static void copy_object(struct reader *r, enum http_json_token token, struct jso
     json_object_end(w);
 }
 
-/* True: the member has an error. */
+/* Copies one member's digests. True: the member has an error. */
 static bool copy_node(struct reader *r, enum http_json_token token, bool with_hears,
                       struct json_writer *w)
 {

@@ -4,13 +4,12 @@
  *   {"registry": "16 hex digits", "reports": "...", "poison": "...", "floor": 117, "now": 240,
  *    "index": [{"generation": 118, "digest": "..."}, ...]}
  *
- * `hears` (name -> milliseconds since the router heard that member, or null) is for people, like
- * `whole_index`. `"ready": false` says that the router has not taken over the state yet, so its
- * state is incomplete. Members of other names are ignored, e.g. `log`, which older routers compare.
- * A generation that is not listed is empty. Generations below the greatest floor of all are not
- * compared: forgetting earlier than others is no disagreement (crdt/index.h). If one router's floor
- * is above everything that another keeps (that router's `now` + 1), nothing is compared, which is
- * no agreement either.
+ * `hears` (name -> milliseconds since the router heard that member, or null) is shown to operators
+ * and not compared, like `whole_index`. `"ready": false` says that the router has no snapshot yet,
+ * so its state is incomplete. Other JSON members are ignored, such as `log`, which older routers
+ * compare. A generation that is not listed is empty. Generations below the greatest floor of all
+ * routers are not compared: to forget earlier than others is no difference (crdt/index.h). If one
+ * router's floor is above all that another one keeps (its `now` + 1), the indexes are incomparable.
  */
 #ifndef NODE_CLUSTER_DIGESTS_H
 #define NODE_CLUSTER_DIGESTS_H
@@ -24,26 +23,26 @@
 enum node_digest_class {
     NODE_DIGEST_REGISTRY,
     NODE_DIGEST_REPORTS,
-    NODE_DIGEST_POISON, /* missing: empty */
+    NODE_DIGEST_POISON, /* a missing digest counts as empty */
     NODE_DIGEST_INDEX,
     NODE_DIGEST_CLASSES,
 };
-/* Further bits beside the classes: a router joins; the indexes have nothing in common to
- * compare. */
+/* Further bits: a router is still joining; two indexes have no generation in common. */
 enum {
     NODE_DIGESTS_JOINING = 1 << NODE_DIGEST_CLASSES,
     NODE_DIGESTS_INCOMPARABLE = NODE_DIGESTS_JOINING << 1,
 };
 
 /* `nodes`: a JSON object, member name -> digests, as given by node_replication_ask(). Returns bits
- * 1 << class for each class that differs somewhere; 0: all is equal. A member that did not answer,
- * or left a class out, differs in it. */
+ * 1 << class for each class in which two members differ; 0: all are equal. A member that did not
+ * answer, or left a class out, differs in it. */
 unsigned node_digests_differ(struct slice nodes);
 /* Writes an array with the names of the classes in such bits. */
 void node_digests_differ_write(unsigned differ, struct json_writer *w);
-/* Writes an object of the same members, each with its digests, `whole_index`, `ready` and, if
- * `hears` is set, `hears`; or only with its `error`, if it has one. `silent`: the number of members
- * with an error. False: `nodes` is no such object, and the output is no valid object either. */
+/* Writes an object with the same member names, each with its digests, `whole_index`, `ready` and,
+ * if `hears` is set, `hears`; or only with its `error`, if it has one. `silent`: the number of
+ * members with an error. False: `nodes` is no such object, and the output is no valid object
+ * either. */
 bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
                               struct json_writer *w);
 

@@ -1,7 +1,7 @@
 /* Becoming ready: a snapshot from a ready peer.
  *
- * The answer of a snapshot call is a head (is the peer ready itself, and its cluster time), the
- * state in chunks, and last the vector. The vector is from the snapshot's *start*: everything
+ * The answer of a snapshot call is a head (whether the peer is ready, and its cluster time), the
+ * state in chunks, and at the end the vector. The vector is from the snapshot's *start*: everything
  * that it counts as applied was in the peer's state before the first chunk was made. */
 #include <stdio.h>
 
@@ -13,9 +13,9 @@
 
 enum {
     RETRY_US = 200000,
-    AGAIN_US = 20000, /* the missing members appear soon */
-    /* If no call to join succeeded for so long, TCP is filtered, and the state has to come in
-     * datagrams. This is longer than a router that starts beside this one takes to listen. */
+    AGAIN_US = 20000, /* retry wait after a head with unknown routers, which appear soon */
+    /* If no call to join succeeded for this time, TCP counts as filtered, and the state must come
+     * in datagrams. A router that starts at the same time listens earlier than that. */
     UNREACHED_US = 10000000,
     WAITS_MAX = 50,
 };
@@ -28,7 +28,7 @@ static unsigned calls_of(const struct node_replication *n, enum node_call_use us
     return count;
 }
 
-/* A random ready member, if possible not the one that failed last. 0: none. */
+/* A random ready member, if possible not the one whose snapshot failed last. 0: none. */
 static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
 {
     uint64_t drawn = 0, failed = 0;
@@ -47,7 +47,8 @@ static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
     return drawn != 0 ? drawn : failed;
 }
 
-/* If all members have just started, one may begin sooner than if it were alone. */
+/* True if no other member is ready, and this node has the smallest id: then it may become ready
+ * sooner than alone. */
 static bool is_first(const struct node_replication *n)
 {
     unsigned others = 0;
@@ -62,7 +63,7 @@ static bool is_first(const struct node_replication *n)
     return others > 0;
 }
 
-/* Members live, but none could be asked. */
+/* Gives the reason why no live member could be asked for a snapshot. */
 static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX])
 {
     unsigned others = 0, foreign = 0;
@@ -98,7 +99,7 @@ static void become_ready(struct node_replication *n, uint64_t of, uint64_t now_u
                                   (int64_t)((now_us - n->started_us) / 1000), why);
 }
 
-/* Sends the event once a minute for each member. */
+/* Sends the event of a failed snapshot, once a minute for each member. */
 static void tell_failed(struct node_replication *n, struct node_peer *p, int err, uint64_t now_us)
 {
     char at[NODE_ADDRESS_MAX];
@@ -118,7 +119,7 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     uint8_t request[4];
     w = wire_writer_of(request, sizeof request);
     struct crdt_index *index = node_state_index(n->state);
-    /* A joiner's clock may be wrong: it requests all generations. */
+    /* A joining node's clock may be wrong, so it requests all generations. */
     wire_write_u32(&w, n->ready ? crdt_index_floor(index) : 0);
     CHECK(!w.bad);
     if (node_call_open(n, NODE_CALL_JOIN, peer, NODE_CALL_SNAPSHOT,
@@ -170,7 +171,7 @@ static bool wants(const struct node_replication *n)
     return !n->ready || n->snapshot_of != 0 || n->lacks_snapshot;
 }
 
-/* Better ready with the content of datagrams than never. Each member is reported. */
+/* Becomes ready with only the data from datagrams, because no call works. Reports each member. */
 static void become_ready_unreached(struct node_replication *n, uint64_t now_us)
 {
     uint64_t unreached_us = n->unreached_us;
@@ -216,7 +217,7 @@ uint64_t node_join_due(const struct node_replication *n)
 
 void node_join_again(struct node_replication *n, uint64_t now_us)
 {
-    /* A snapshot in transit is of a state that is gone. */
+    /* Drops snapshots in transit, because they are for a state that was replaced. */
     for (unsigned i = 0; i < NODE_CALLS_MAX; i++) {
         if (n->calls[i].use == NODE_CALL_JOIN)
             n->calls[i].use = NODE_CALL_FREE;
@@ -235,8 +236,9 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-/* Reports of routers that membership has not announced yet would be skipped, and the vector would
- * claim them. Membership announces them within a few milliseconds. */
+/* True if membership has announced all routers that the head lists. Otherwise their reports would
+ * be skipped, but the vector would count them as applied. Membership announces them within a few
+ * milliseconds. */
 static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
 {
     bool known = true;
@@ -258,7 +260,7 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
     if (r->bad)
         return ERR_SYNTAX;
     if (!ready && !n->ready)
-        return ERR_AGAIN; /* the peer knows no more than this node */
+        return ERR_AGAIN; /* the peer is no more ready than this node */
     bool known = knows_routers(n, r);
     if (r->bad)
         return ERR_SYNTAX;

@@ -32,8 +32,8 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* The number up to which a member has heard each author, as it last said; this node's own for
- * itself. */
+/* The numbers up to which a member has applied each author's deltas, as it last announced. For this
+ * node, its own. */
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -54,7 +54,8 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
     json_object_end(w);
 }
 
-/* The member's deltas that this node has not applied, and this node's that the member lacks. */
+/* The member's deltas that this node has not applied, and this node's deltas that the member has
+ * not applied. */
 static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                     const struct gossip_member *self)
 {
@@ -93,7 +94,7 @@ static void put_places(struct json_writer *w, const struct gossip *g, const stru
     json_array_end(w);
 }
 
-/* Two live members have this name, as of the last minute. */
+/* Writes a member if two live routers had this name within the last minute. */
 static void put_duplicate(struct json_writer *w, const struct gossip *g,
                           const struct gossip_member *m, uint64_t now_us)
 {
@@ -108,7 +109,7 @@ static void put_duplicate(struct json_writer *w, const struct gossip *g,
     json_put_cstr(w, "duplicate_at", address);
 }
 
-/* The address at which the member takes no call, if so. */
+/* The address at which the member does not accept TCP calls, if TCP is filtered. */
 static void put_filtered(struct json_writer *w, const struct node_replication *n,
                          const struct node_peer *p, uint64_t now_us)
 {
@@ -285,8 +286,8 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     json_put_u64(&w, "floor", floor);
     json_put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
-    put_hex(&w, "log", 0); /* routers from before ADR 0067 take a missing digest for a difference,
-                              and have 0 themselves */
+    put_hex(&w, "log", 0); /* for routers from before ADR 0067: they send 0, and count a missing
+                            * digest as a difference */
     put_hex(&w, "poison", digest.poison);
     put_hex(&w, "reports", digest.reports);
     put_hex(&w, "whole_index", digest.index);

@@ -14,9 +14,10 @@ enum {
     FRAME_HEAD = 5,
     CHECK_BYTES = 8,
     LEARNED_HEAD = 6 + 2,
-    HEAD_BYTES = 2 + 6 + 4 + 4 + 8 + 4 + 1, /* plus the secret of a router alone */
-    PASSES_MAX = 64,                        /* over paths */
-    END_ROOM = 1 << 20,                     /* of a file, for the last chunk and its end */
+    HEAD_BYTES = 2 + 6 + 4 + 4 + 8 + 4 + 1, /* plus the secret, if the router has no cluster */
+    PASSES_MAX = 64,                        /* passes over the paths */
+    END_ROOM = 1 << 20,                     /* bytes of a file reserved for the last chunk and the
+                                             * end */
 };
 
 static const char magic[] = "GRAPEVINE-STATE\n";
@@ -27,7 +28,8 @@ enum { MAGIC_BYTES = sizeof magic - 1 };
 static uint64_t check_next(uint64_t before, const char *frame, size_t len)
 {
     struct hash_secret secret;
-    hash_secret_from_seed(&secret, 0x67726170); /* any constant: the check detects accidents */
+    hash_secret_from_seed(&secret, 0x67726170); /* any constant, because the check only detects
+                                                 * accidents */
     return hash_mix(before ^ hash64(&secret, frame, len));
 }
 
@@ -77,13 +79,13 @@ static int head_put(const struct node_keep *k, struct buf *out)
     wire_write_u64(&w, a.hash);
     wire_write_u32(&w, a.id_ranges);
     wire_write_u8(&w, !config->replicated);
-    if (!config->replicated) /* others derive it from the cluster's key */
+    if (!config->replicated) /* routers of a cluster derive it from the cluster's key */
         wire_write_bytes(&w, config->secret.bytes, HASH_SECRET_BYTES);
     CHECK(!w.bad);
     return buf_append(out, bytes, wire_written(&w));
 }
 
-/* { key 6 | length 2 | value } of each replica */
+/* Writes { key 6 | length 2 | value } of each replica. */
 static int learned_put(struct node_keep *k, struct buf *out)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(k->of.state));
@@ -109,7 +111,7 @@ static int learned_put(struct node_keep *k, struct buf *out)
     return 1;
 }
 
-/* Appends the next piece of the current stage: 1, or 0 at its end. */
+/* Appends the next piece of the current stage. Returns 1, or 0 at the end of the stage. */
 static int stage_put(struct node_keep *k, struct buf *out)
 {
     switch (k->stage) {
@@ -307,8 +309,7 @@ static void paths_recall(const struct node_kept *k, struct kv_readers *readers)
     }
 }
 
-/* Chunks that are malformed in themselves are skipped: there are none, because the check is
- * right. */
+/* A malformed chunk would be skipped, but with a correct check there is none. */
 int node_kept_join(const struct node_kept *k, struct node_state *s, struct kv_readers *readers,
                    uint64_t now_ms, const char **why)
 {

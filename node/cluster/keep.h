@@ -1,8 +1,8 @@
-/* The state file, from which a router starts warm: writes and reads its bytes.
+/* Writes and reads the bytes of the state file, from which a router starts with a warm index.
  *
  *   "GRAPEVINE-STATE\n"  then frames: kind 1 | length 4 | body | check 8
  *
- *   HEAD    the origin: version, cluster time, settings, and the secret of a router alone
+ *   HEAD    version, cluster time, settings, and the secret if the router has no cluster
  *   PATHS   checkpoints of prompts, and their positions (node/kv/paths.h)
  *   FEED    one engine's cache, by its KV events (node/kv/reader.h)
  *   STATE   a chunk of the shared state (crdt/state.h)
@@ -10,16 +10,16 @@
  *   TOLD    facts from answers about models and prompts (node/route/recall.h)
  *   END     nothing; no byte follows
  *
- * The check of a frame is a hash of the frame and of the check before, so that each byte and the
- * order are covered. A file that was cut, or has one wrong bit, is refused as a whole before any of
- * it is used. The check detects accidents. The file's mode protects against attackers.
+ * A frame's check is a hash of the frame and of the previous frame's check, so it covers each byte
+ * and the order. A file that was cut or has a wrong bit is refused as a whole, before any of it is
+ * used. The check detects accidents. The file's mode protects against attackers.
  *
- * The state is written while it changes, as for a joining router. Reading leaves out what must not
- * come back: the reports of routers that lived then, expired entries, and entries of the future.
- * The router treats its own earlier measurements of replicas like another router's. The order of
- * joins does not matter: a router that reads its file and then joins others has the union of both.
+ * The state is written while it changes, as for a joining router. Reading leaves out reports of
+ * routers, expired entries, and entries of the future. The router treats its own earlier
+ * measurements of replicas like another router's. The order does not matter: a router that reads
+ * its file and then joins others has the union of both.
  *
- * Pure: each piece of bytes takes less than a millisecond, except for a tree of blocks.
+ * Pure: each piece takes less than a millisecond, except for an engine's tree of blocks.
  */
 #ifndef NODE_CLUSTER_KEEP_H
 #define NODE_CLUSTER_KEEP_H
@@ -38,23 +38,23 @@ struct kv_readers;
 
 enum {
     NODE_KEEP_VERSION = 2,
-    /* A longer file is refused. A written file ends before that, with a part of the state. */
+    /* A longer file is refused. Writing stops before that, with only a part of the state. */
     NODE_KEEP_BYTES_MAX = 256 << 20,
-    NODE_KEEP_FUTURE_MS = 60000, /* a file may be so far ahead of this machine's clock */
+    NODE_KEEP_FUTURE_MS = 60000, /* the most that a file may be ahead of this machine's clock */
 };
 
 /* --- writing --- */
 
 struct node_keep;
 
-/* All borrowed until node_keep_end(). */
+/* The data to write. All is borrowed until node_keep_end(). */
 struct node_keep_source {
     const struct node_state *state;
-    const struct kv_readers *readers; /* NULL: none */
-    /* Measurements of the replica; false: none. */
+    const struct kv_readers *readers; /* NULL: no KV-cache events are read */
+    /* Gives the measurements of a replica; false: there are none. */
     bool (*learned)(void *context, unsigned slot, struct crdt_learned *out);
-    /* Appends the next piece of facts from answers: 1, or 0 at the end. `at` begins as zeroes.
-     * NULL: no such facts. ERR_NOMEM. */
+    /* Appends the next piece of facts from answers: 1, or 0 at the end. `at` is the position and
+     * begins as zeroes. ERR_NOMEM. The function may be NULL. */
     int (*told)(void *context, unsigned at[2], struct buf *out);
     void *context;
 };
@@ -62,23 +62,24 @@ struct node_keep_source {
 /* ERR_NOMEM. */
 MUST_USE int node_keep_begin(struct node_keep **out, const struct node_keep_source *source,
                              uint64_t now_ms);
-/* Appends the next piece: 1, or 0: the file is complete. ERR_STALE: the clock was set back
- * meanwhile, begin anew; ERR_NOMEM. */
+/* Appends the next piece. Returns 1, or 0 if the file is complete. ERR_STALE: the clock was set
+ * back meanwhile, so start again. ERR_NOMEM. */
 MUST_USE int node_keep_next(struct node_keep *k, struct buf *out);
 void node_keep_end(struct node_keep *k);
 
 /* --- reading --- */
 
-/* A file with every byte checked. */
+/* A file whose bytes were all checked. */
 struct node_kept {
     struct slice file; /* borrowed */
     uint64_t cluster_ms;
     struct node_agreement agreement;
-    bool alone; /* written by a router alone, so the secret is in the file */
+    bool alone; /* written by a router without a cluster, so the secret is in the file */
     struct hash_secret secret;
 };
 
-/* ERR_SYNTAX, ERR_VERSION; `why` then says the reason in a few words that follow "the file". */
+/* Checks a file. ERR_SYNTAX, ERR_VERSION: `why` gets the reason, in words that continue "the
+ * file". */
 MUST_USE int node_kept_read(struct node_kept *out, struct slice file, const char **why);
 /* Joins the file into `s`, which has its secret and the current time, and no state from other
  * routers yet. `readers` may be NULL, and copies what it keeps. On an error nothing is joined:

@@ -13,14 +13,14 @@ void node_lie(struct node_replication *n, uint64_t now_us)
 }
 #else
 
-/* Age of announced names before their time is over: names heard in the last sixteenth of it are
- * announced again. */
+/* How long before their end of life the invented names seem to be: other routers repeat names that
+ * arrive in the last sixteenth of that life. */
 enum { NAMES_AGO_S = 75 };
 
 enum {
     NAMES = 80,        /* more than CRDT_TOLD_MAX */
-    TELL_US = 50000,   /* between two names */
-    TURN_US = 3000000, /* then other engines are reported full */
+    TELL_US = 50000,   /* time between two names */
+    TURN_US = 3000000, /* time after which other engines are reported full */
     REQUESTS = 100000,
     TOKENS = 100000000,
 };
@@ -34,7 +34,7 @@ static void tell_name(struct crdt_state *s, unsigned i)
     crdt_state_lie(s, told, CRDT_NAMES_TTL_S - NAMES_AGO_S);
 }
 
-/* Two thirds of the replicas are reported full, in turn, and every fourth time all are. */
+/* Reports two thirds of the replicas as full, in turn, and every fourth time all. */
 static void tell_loads(struct crdt_state *s, uint64_t turn)
 {
     const struct crdt_registry *r = crdt_state_registry(s);
@@ -49,7 +49,7 @@ static void tell_loads(struct crdt_state *s, uint64_t turn)
 void node_lie(struct node_replication *n, uint64_t now_us)
 {
     static unsigned told;
-    static uint64_t due_us; /* one router in a process */
+    static uint64_t due_us; /* static, because lab builds run one router in a process */
     struct crdt_state *s = node_state_crdt(n->state);
     if (told < NAMES && now_us >= due_us) {
         tell_name(s, told++);

@@ -1,5 +1,5 @@
-/* The limits of the seam, and what crdt/ and gossip/ rely on in each other. docs/limits.md says
- * what happens at each. */
+/* The limits of this folder, and assertions that limits of crdt/ and gossip/ fit each other.
+ * docs/limits.md says what happens at each. */
 #ifndef NODE_CLUSTER_LIMITS_H
 #define NODE_CLUSTER_LIMITS_H
 
@@ -9,15 +9,15 @@
 #include "gossip/limits.h"
 
 enum {
-    NODE_MESSAGE_HEAD = 10,                 /* bytes before a message of crdt/ */
-    NODE_CALLS_MAX = 64,                    /* to other routers, in flight */
-    NODE_CALLS_SERVED_MAX = 64,             /* of other routers, in flight */
+    NODE_MESSAGE_HEAD = 10,                 /* bytes of the head in front of a message of crdt/ */
+    NODE_CALLS_MAX = 64,                    /* calls to other routers, in flight */
+    NODE_CALLS_SERVED_MAX = 64,             /* calls of other routers, in flight */
     NODE_ASKS_MAX = 4,                      /* questions to all routers, in flight */
-    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* of one router's answer to such a question */
-    NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* of all answers together */
-    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* deltas kept while a snapshot arrives */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* bytes of one router's answer to a question to all */
+    NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* bytes of all answers to a question together */
+    NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* bytes of deltas kept while a snapshot arrives */
     NODE_STRANGERS_MAX = 16,                /* addresses of other clusters that were logged */
-    NODE_CLOCKS_MAX = 16,                   /* routers with clocks that are compared */
+    NODE_CLOCKS_MAX = 16,                   /* routers whose clocks are compared */
     NODE_REQUEST_TEXT_MAX = 4096,           /* bytes of a text in a packed request */
     NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in a packed request */
     NODE_ADMIN_MAX = 96,                    /* bytes of a router's admin address */
@@ -38,7 +38,7 @@ _Static_assert(3 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
 _Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
-/* admin, version, policy, seven numbers, each with tag and length */
+/* A node's metadata: admin, version, policy and numbers, each with a tag and a length. */
 _Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 8 * 8 + 11 * 2 <=
                    (int)GOSSIP_META_MAX,
                "what a router says of itself fits");

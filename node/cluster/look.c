@@ -1,15 +1,17 @@
-/* Which members operators see, and each in short for what needs attention
- * (node/admin/attention.h). */
+/* Decides which members operators see, and describes each in short for the list of what needs
+ * attention (node/admin/attention.h). */
 #include <string.h>
 
 #include "node/cluster/replication_internal.h"
 
 enum {
-    LEFT_SHOWN_US = 60000000,  /* long enough to see in a rollout that it left in order */
-    DEAD_SHOWN_US = 600000000, /* long enough for an operator called at night to look */
+    LEFT_SHOWN_US = 60000000,  /* how long a departed router is shown, so that a rollout shows that
+                                * it left in order */
+    DEAD_SHOWN_US = 600000000, /* how long a dead router is shown: enough for a paged operator to
+                                * look */
 };
 
-/* True if a living router has the address of that one. */
+/* True if a live router has the address of the router `gone`. */
 static bool is_replaced(const struct node_replication *n, const struct gossip_member *gone,
                         uint64_t now_us)
 {
@@ -58,7 +60,7 @@ unsigned node_replication_look_count(const struct node_replication *n)
     return gossip_member_count(n->gossip);
 }
 
-/* True if a living router, this one included, started after that cluster time. */
+/* True if a live router, this one included, started after the cluster time `gone_ms`. */
 static bool has_successor(const struct node_replication *n, uint64_t gone_ms)
 {
     bool any = n->started_ms > gone_ms;

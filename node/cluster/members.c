@@ -10,12 +10,13 @@
 
 enum {
     ALONE_SAID_US = 3000000,
-    REFUSED_SAID_US = 60000000, /* the other router asks again twice a minute */
-    /* A member with working datagrams takes no call: a few tries in a row, for as long as a busy or
-     * starting router may need. */
+    REFUSED_SAID_US = 60000000, /* the refused router asks again twice a minute */
+    /* TCP to a member counts as filtered if datagrams work and this number of calls in a row
+     * failed, for longer than a busy or starting router needs. */
     FILTERED_CALLS = 3,
     FILTERED_US = NODE_TRY_AGAIN_US,
-    SELF_SAID_US = 10000000, /* another router may start, and be met under the same name */
+    SELF_SAID_US = 10000000, /* wait before reporting that this node reaches itself: another router
+                              * of its name may be starting */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -295,7 +296,7 @@ void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX
 
 /* --- metadata ------------------------------------------------------------------------------- */
 
-/* Fields of tag, length and bytes; readers skip unknown tags. */
+/* Tags of metadata fields. A field is tag, length and bytes. Readers skip unknown tags. */
 enum {
     META_ADMIN = 1,
     META_VERSION,
@@ -307,7 +308,7 @@ enum {
     META_ID_RANGES,
     META_POLICY,
     META_NAMES_MAX,
-    META_DRAINING, /* only while draining */
+    META_DRAINING, /* present only while draining */
 };
 
 static void put_field(struct wire_writer *w, uint8_t tag, const void *bytes, size_t len)
@@ -396,8 +397,8 @@ void node_replication_meta(struct node_replication *n, uint64_t now_us)
 
 /* --- the user and the state ------------------------------------------------------------------ */
 
-/* The state counts the reports of a member that the gossip says lives and that is heard: the gauges
- * of any other member would stay as they were. */
+/* The state only counts reports of live members with which messages are exchanged. The gauges of
+ * any other member would never change. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p)
 {
     struct crdt_state *state = node_state_crdt(n->state);

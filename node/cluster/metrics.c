@@ -1,4 +1,4 @@
-/* Metrics of the seam. Labels are words of this file and of gossip.h. */
+/* Metrics of the replication. Label values come from this file and gossip.h only. */
 #include "base/check.h"
 #include "node/cluster/replication_internal.h"
 

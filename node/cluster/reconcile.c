@@ -1,15 +1,16 @@
-/* Anti-entropy: proves to a random peer that the states are equal, or repairs the difference. */
+/* Anti-entropy: compares this node's state with a random peer's, and repairs differences. */
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
 
 enum {
-    FORCE_US = 3000000,     /* a difference that lasts so long is more than traffic in transit */
-    LOST_US = 50000,        /* after a loss, because more losses are likely at once */
+    FORCE_US = 3000000,     /* a difference that lasts this long is not just data in transit */
+    LOST_US = 50000,        /* wait after a loss, because more losses are likely to follow */
     SNAPSHOT_US = 30000000, /* minimum time between snapshots for repair */
-    CUT_US = 1000000,       /* minimum time between walks for a cut, */
-    CUT_MAX_US = 64000000,  /* doubled each time that there was too much, up to this */
+    CUT_US = 1000000,       /* minimum time between walks for a cut */
+    CUT_MAX_US = 64000000,  /* the time between walks doubles up to this while cuts are too
+                             * different to decode */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -21,7 +22,7 @@ static void round_end(struct node_replication *n)
     if (!r->open)
         return;
     r->open = false;
-    /* Either of the two may have decoded: both have worked on the round. */
+    /* Either peer may have decoded cells: both have then worked on the round. */
     r->worked = r->bytes_in > 0 && !r->equal && !r->differs && !r->incomparable;
     a->rounds_equal += r->equal;
     a->rounds_incomparable += r->incomparable;
@@ -30,7 +31,8 @@ static void round_end(struct node_replication *n)
     a->rounds_too_many += r->too_many;
     a->rounds_unanswered += r->bytes_in == 0;
     a->differed = r->differs || (a->differed && r->bytes_in == 0);
-    /* A forced round without an answer is repeated with another peer: this peer may be cut off. */
+    /* A forced round without an answer is repeated with another peer, because this peer may be cut
+     * off. */
     if (r->force && r->bytes_in > 0)
         a->forced_us = r->began_us;
     if (r->worked)
@@ -81,7 +83,7 @@ bool node_reconcile_run(struct node_replication *n, uint64_t now_us)
     struct node_reconcile *a = &n->reconcile;
     if (now_us < a->due_us)
         return false;
-    /* A random spread, so that nodes do not fall into step. */
+    /* A random spread, so that nodes do not all compare at the same time. */
     a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
                 prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
     if (node_clock_check(n, now_us))
@@ -113,7 +115,7 @@ static void cut_account(struct node_reconcile *a, const struct crdt_reconciled *
         a->cut_due_us = now_us + a->cut_wait_us;
 }
 
-/* A message of the state's own protocol. */
+/* Handles a message of the state's own protocol (crdt/state.h). */
 static void take_state(struct node_replication *n, uint64_t peer, enum node_message kind,
                        uint8_t flags, struct slice rest, bool settled, uint64_t now_us)
 {
@@ -142,7 +144,8 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
         round->differences += done.differences;
         round->joined += done.joined;
     }
-    /* A difference while both still hear from others is most likely in transit. */
+    /* A difference while deltas are still in transit to either node will most likely settle by
+     * itself. */
     bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
     if (n->message.len > NODE_MESSAGE_HEAD && !wait)
         (void)node_message_send(n, peer, now_us);
@@ -193,7 +196,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:
-        /* A joining node has nothing to compare yet, and a snapshot in transit. */
+        /* A joining node has nothing to compare yet, because its snapshot is still in transit. */
         if (n->ready)
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;
@@ -207,7 +210,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
         break;
     case NODE_MESSAGE_CLOCK:
         break;
-    default: /* of a later version */
+    default: /* a kind of a later version */
         n->messages_skipped++;
     }
 }

@@ -1,8 +1,8 @@
-/* Shared by the files of the replication. Each calls only those above it:
+/* Shared by the files of the replication. Each file calls only the files above it:
  *
  *   members.c      members and their metadata, events, the callbacks of the user
  *   message.c      messages of anti-entropy
- *   aside.c        messages beside the state
+ *   aside.c        messages outside the state
  *   look.c         which members operators see
  *   json.c         output for operators; metrics.c
  *   serve.c        answers other routers' calls
@@ -30,48 +30,52 @@ struct node_peer {
     bool mismatch;
     bool understood; /* as in struct gossip_member */
     bool quarantined;
-    bool foreign_said; /* the event for `understood` false was sent */
-    bool refuses;      /* answered that it cannot give a snapshot */
-    bool forgotten;    /* by an operator, since it is gone: not shown */
+    bool foreign_said; /* the event for a member that is not understood was sent */
+    bool refuses;      /* the member answered that it cannot give a snapshot */
+    bool forgotten;    /* hidden by an operator since it died or left */
     struct gossip_versions speaks;
-    struct node_agreement agreement; /* all 0: unknown so far */
-    uint64_t started_ms;             /* cluster time at its start */
-    unsigned calls_failed;           /* in a row: the next call uses another of its addresses */
-    uint64_t calls_failed_us;        /* when the first of them began; 0: the last call succeeded */
-    uint64_t told_us;                /* no event about a failed snapshot or TCP before this time */
+    struct node_agreement agreement; /* the settings that must agree; all 0: unknown so far */
+    uint64_t started_ms;             /* cluster time when the member started */
+    unsigned calls_failed;           /* failed calls in a row; the next call uses another of the
+                                      * member's addresses */
+    uint64_t calls_failed_us;        /* when the first call of that row began; 0: the last call
+                                      * succeeded */
+    uint64_t told_us;                /* earliest time of the next event about a failed snapshot or
+                                      * TCP */
     char name[GOSSIP_NAME_MAX + 1];
     char admin[NODE_ADMIN_MAX + 1];
     char version[NODE_VERSION_MAX + 1];
     char policy[NODE_POLICY_MAX + 1]; /* empty: unknown */
-    uint32_t names_max;               /* its replicas-max; 0: unknown */
+    uint32_t names_max;               /* the member's setting replicas-max; 0: unknown */
     bool hinted;                      /* the event for another policy was sent */
 };
 
 /* Cluster time as a peer announced it. */
 struct node_clock {
     uint64_t node;
-    int64_t off_ms; /* minus this node's monotonic clock */
+    int64_t off_ms; /* the peer's cluster time minus this node's monotonic clock */
     uint64_t heard_us;
-    uint64_t age_s; /* how long the peer had been ready then */
+    uint64_t age_s; /* how long the peer had been ready at heard_us */
 };
 
 /* Anti-entropy messages begin with kind, flags, the sender's cluster time, and for how many seconds
  * the sender has been ready. */
 enum node_message {
-    NODE_MESSAGE_SUMMARY = 1, /* of crdt/state.h: begins a round */
-    NODE_MESSAGE_STEP,        /* the protocol's next step */
-    NODE_MESSAGE_EQUAL,       /* answers: the states are equal */
-    NODE_MESSAGE_DIFFERS,     /* the states differ, maybe only in transit */
+    NODE_MESSAGE_SUMMARY = 1, /* a summary (crdt/state.h), which begins a round */
+    NODE_MESSAGE_STEP,        /* a later step of that protocol */
+    NODE_MESSAGE_EQUAL,       /* answer: the states are equal */
+    NODE_MESSAGE_DIFFERS,     /* answer: the states differ, perhaps only by data in transit */
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
-    NODE_MESSAGE_INCOMPARABLE, /* the indexes have no generation in common */
+    NODE_MESSAGE_INCOMPARABLE, /* answer: the indexes have no generation in common */
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
 
-/* True if operators see the router. One that left is shown for a minute; a dead one for ten, or
- * until an operator forgets it, or another router has its address. Gossip remembers a dead router
- * longer and calls it now and then, which heals a partition (gossip/watch.c). */
+/* True if operators see the router. A departed router is shown for a minute. A dead one is shown
+ * for ten minutes, or until an operator hides it or another router has its address. Gossip
+ * remembers a dead router for longer and dials it now and then, which heals a partition
+ * (gossip/watch.c). */
 bool node_member_shown(const struct node_replication *n, const struct gossip_member *m,
                        uint64_t now_us);
 
@@ -80,7 +84,7 @@ struct node_round {
     uint64_t peer; /* 0: none yet */
     bool open;
     bool force;
-    uint64_t began_us, ended_us; /* ended: time of the last message, in either direction */
+    uint64_t began_us, ended_us; /* ended_us: time of the last message, in either direction */
     uint64_t bytes_out, bytes_in;
     bool equal, differs, incomparable, worked, too_many;
     uint64_t differences, joined;
@@ -89,20 +93,24 @@ struct node_round {
 struct node_reconcile {
     uint64_t due_us;
     uint64_t forced_us;               /* when a round was last forced */
-    bool differed;                    /* the last round found a difference, maybe only in transit */
+    bool differed;                    /* the last round found a difference, perhaps only by data in
+                                       * transit */
     uint64_t cut_due_us, cut_wait_us; /* earliest time of the next walk for a cut; the wait after
                                          it */
     uint64_t lost;                    /* the author of lost deltas; 0: none */
     struct node_round round;          /* the current or last round */
-    struct node_round repair;         /* the last one that found differences */
+    struct node_round repair;         /* the last round that found differences */
     uint64_t rounds, rounds_equal, rounds_unsettled, rounds_incomparable, rounds_worked,
         rounds_too_many, rounds_unanswered;
     uint64_t differences, joined, bytes_out, bytes_in;
 };
 
-enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer that stalls for so long has failed */
-enum { NODE_AGAIN_US = 60000000 };         /* a lasting condition: retry and report interval */
-enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this */
+enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer without progress for this time has failed */
+enum {
+    NODE_AGAIN_US = 60000000
+};                                    /* interval of retries and reports of a lasting
+                                            * condition */
+enum { NODE_TRY_AGAIN_US = 3000000 }; /* a failed call is repeated once after this */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
@@ -156,7 +164,7 @@ struct node_replication {
     bool draining;
     uint64_t started_us, ready_us;
     uint64_t started_ms;    /* cluster time at the start */
-    uint64_t join_due_us;   /* of the next try */
+    uint64_t join_due_us;   /* time of the next try to join */
     uint64_t snapshot_of;   /* a peer to fetch a snapshot from although ready; 0: none */
     uint64_t unreached_us;  /* since when no call to join succeeded; 0: one succeeded, or there was
                                none */
@@ -165,7 +173,7 @@ struct node_replication {
     struct buf kept;        /* deltas that arrived while joining */
     bool kept_all;
     unsigned join_waits; /* heads of snapshots with members that are unknown here */
-    uint64_t not_from;   /* the last peer with a failed snapshot */
+    uint64_t not_from;   /* the peer whose snapshot failed last */
     uint64_t repair_us;  /* no further snapshot for repair before this time */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
 
@@ -185,7 +193,7 @@ struct node_replication {
     const char *alone; /* the reason that was logged last */
     struct {
         uint64_t again_us; /* no further event before this time */
-        uint64_t count;    /* in the last event */
+        uint64_t count;    /* count when the last event was sent */
     } name_taken, refused_key, replicas_full, routers_full, name_refused, other_cluster;
     struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* already logged; the oldest are
                                                                    overwritten */
@@ -194,18 +202,18 @@ struct node_replication {
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
     struct node_ask asks[NODE_ASKS_MAX];
-    uint64_t try_due_us; /* of the next NODE_CALL_TRY; 0: none so far */
-    unsigned tried;      /* the peer of the last one */
+    uint64_t try_due_us; /* time of the next NODE_CALL_TRY; 0: none so far */
+    unsigned tried;      /* index of the peer of the last NODE_CALL_TRY */
     uint64_t serving, served;
 
     uint64_t delta_errors, message_errors;
-    node_replication_events_write *events_write; /* NULL: no events are kept */
+    node_replication_events_write *events_write; /* NULL: NODE_CALL_EVENTS is not supported */
     void *events_context;
-    node_replication_events_write *figures_write; /* NULL: nobody counts */
+    node_replication_events_write *figures_write; /* NULL: NODE_CALL_FIGURES is not supported */
     void *figures_context;
     struct node_replication_aside aside;
     uint64_t aside_due_us;
-    uint64_t parts_skipped, messages_skipped; /* of kinds that this build does not support */
+    uint64_t parts_skipped, messages_skipped; /* received, but of unknown kinds */
 };
 
 static inline uint64_t node_replication_ms(uint64_t now_us)
@@ -217,34 +225,34 @@ void node_replication_event(struct node_replication *n, enum node_replication_ev
                             uint64_t node, int64_t value);
 void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
                                    uint64_t node, int64_t value, const char *detail);
-/* The settings that must agree and differ at the member; empty: none. */
+/* The settings that must agree but differ at the member; empty: none. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
 /* True if a live member takes no call because TCP is filtered on the way; `out`: its address. */
 bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
                         uint64_t now_us, char out[NODE_ADDRESS_MAX]);
-/* Sends the event for that. */
+/* Sends the event NODE_REPLICATION_TCP_FILTERED if TCP to the member is filtered. */
 void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us);
 /* True if calls to the member have failed, but too few to call it filtered. */
 bool node_peer_doubted(const struct node_peer *p);
-/* Records if a call to the member succeeded. */
+/* Records whether a call to the member succeeded. */
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us);
-/* The settings that may differ and do so at the member; empty: none. */
+/* The settings that may differ between routers and differ at the member; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);
 /* HOST:PORT; empty: unknown. */
 void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX]);
 /* The member's row, or NULL. */
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
-/* Alive or suspected. */
+/* True if the member is alive or suspected. */
 bool node_peer_lives(const struct node_peer *p);
 /* True if the member lives, is understood and not in quarantine: its reports count, and calls to it
  * make sense. */
 bool node_peer_counts(const struct node_peer *p);
-/* Which protocol versions the member and this node use, and the remedy. */
+/* Describes which protocol versions the member and this node use, and the remedy. */
 void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
                       char out[NODE_DETAIL_MAX]);
-/* Updates the metadata. */
+/* Updates this node's metadata in the gossip. */
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
 MUST_USE int node_meta_read(struct node_peer *p, struct slice meta);
@@ -255,10 +263,10 @@ void node_replication_joined(struct node_replication *n);
 /* Calls the user's reports(). */
 void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
-/* Writes a member's row to the state. */
+/* Tells the state whether the member's reports count. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
-/* The seconds for which this node has been ready, as in messages. Above the limit of two bytes (18
- * h) all nodes are equally old. */
+/* The seconds for which this node has been ready, as in messages. The number has two bytes: from 18
+ * h on all nodes count as equally old. */
 uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
 static inline uint16_t node_clock_age_cut(uint64_t age_s)
 {
@@ -277,7 +285,7 @@ void node_message_say(struct node_replication *n, uint64_t peer, enum node_messa
 /* aside.c */
 void node_aside_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_aside_due(const struct node_replication *n);
-/* False: not such a message. */
+/* False: the message is of another kind. */
 bool node_aside_message(struct node_replication *n, uint64_t peer, struct slice bytes,
                         uint64_t now_us);
 
@@ -287,7 +295,7 @@ void node_lie(struct node_replication *n, uint64_t now_us);
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);
-/* A delta was applied before the snapshot is complete. */
+/* Keeps a delta that was applied before the snapshot is complete. */
 void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
                     struct slice delta);
 void node_join_again(struct node_replication *n, uint64_t now_us);
@@ -316,7 +324,7 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 struct node_call *node_call_find(struct node_replication *n, uint32_t id);
-/* A part of an answer to a question to all, or to a NODE_CALL_TRY, and its end. */
+/* Take a part, and the end, of an answer to a question to all or to a NODE_CALL_TRY. */
 MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
                               struct slice chunk);
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);

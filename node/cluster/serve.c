@@ -14,12 +14,12 @@ struct node_serve {
     struct node_replication *n;
     uint8_t kind;
     uint64_t now_us;  /* when the call began */
-    uint64_t rewinds; /* of the state, at that time */
+    uint64_t rewinds; /* node_state_rewinds() when the call began */
     enum { SERVE_HEAD, SERVE_LATER, SERVE_STATE, SERVE_VECTOR, SERVE_END } stage;
     struct crdt_snapshot cursor;
-    struct buf vector; /* of the snapshot's start */
+    struct buf vector; /* the vector at the snapshot's start */
     struct buf text;   /* a whole answer in JSON */
-    size_t told;       /* bytes of it that were sent */
+    size_t told;       /* bytes of `text` that were sent */
 };
 
 static int explain_make(struct node_serve *s, struct slice request)
@@ -107,7 +107,8 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
     return ERR_OK;
 }
 
-/* The head lists the live routers: a joiner skips reports of routers that it does not know. */
+/* The head lists the live routers: a joining node would skip reports of routers that it does not
+ * know. */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
     enum { HEAD = 8 + WIRE_VARINT_MAX, ROUTER = 14 };

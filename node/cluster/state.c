@@ -10,7 +10,7 @@ struct node_state {
     struct node_state_config config;
     struct crdt_state_config crdt_config;
     struct crdt_state *crdt;
-    struct crdt_index *index; /* of `crdt` */
+    struct crdt_index *index; /* the index of `crdt` */
     int64_t cluster_off_ms;   /* cluster time - monotonic time */
     int64_t wall_off_ms;      /* wall clock - monotonic time; 0: unknown */
     uint64_t rewinds;
@@ -26,7 +26,8 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
     s->crdt_config = (struct crdt_state_config){
         .index = {.bytes_max = config->index_bytes,
                   .replicas_max = config->replicas_max,
-                  .ttl_generations = ttl < 1 ? 1 : ttl, /* node_state_create() refuses too many */
+                  .ttl_generations = ttl < 1 ? 1 : ttl, /* too many are refused later, by
+                                                         * crdt/index.h */
                   .generation = (uint32_t)(config->wall_ms / config->generation_ms),
                   .replicated = config->replicated},
         .self = config->self,
@@ -120,8 +121,8 @@ void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* Copies all but the observations: a snapshot from a generation that no entry has. Own reports stay
- * as last sent, so that later changes count as changes. */
+/* Copies all but the observations, by a snapshot from a generation that no entry has. Own reports
+ * stay as last sent, so that later changes count as changes. */
 static int copy_without_index(const struct crdt_state *from, struct crdt_state *to)
 {
     crdt_state_copy_own(to, from);

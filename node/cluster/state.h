@@ -2,7 +2,7 @@
  *
  * The node_state owns the replicated state (crdt/state.h). Two modules borrow that. The router
  * (node/route) uses it for decisions and reports; the replication (node/cluster/replication.h)
- * exchanges changes with the other routers. A router alone has one too.
+ * exchanges changes with the other routers. A router without a cluster has one too.
  *
  * *Cluster time* is the wall clock at the start, continued by the monotonic clock: a jump of the
  * wall clock has no effect. The index's generations are slices of cluster time. Routers with
@@ -10,7 +10,7 @@
  *
  * Invariants:
  *   1. Generations never go back, except by node_state_rewind().
- *   2. The crdt_state stays the same one, except over node_state_rewind().
+ *   2. The crdt_state stays the same one, except for node_state_rewind().
  *
  * `now_ms` is monotonic and the same clock everywhere.
  */
@@ -30,20 +30,20 @@ struct node_state;
 
 struct node_state_config {
     struct hash_secret secret; /* for the hashes of prompts and sessions; the same in all routers */
-    uint64_t self;             /* this router: gossip_node_id() of its name */
+    uint64_t self;             /* this router's id: gossip_node_id() of its name */
     bool replicated;           /* there are other routers: changes are queued for them */
-    bool keeps;                /* the state outlives this process (node/cluster/keep.h) */
+    bool keeps;                /* the state is saved to a file (node/cluster/keep.h) */
     unsigned replicas_max;     /* slots: crdt_registry_slots(names_max) */
     unsigned names_max;        /* names of replicas in use at one time; 0: as many as slots allow */
     uint64_t index_bytes;      /* memory for the prefix index */
     uint32_t generation_ms;    /* length of a generation */
     uint32_t ttl_ms;           /* an observation older than this is dropped; at most CRDT_TTL_MAX
                                   generations */
-    uint32_t names_ttl_s;      /* a name that no router lists is dropped after so long; 0: after
-                                  CRDT_NAMES_TTL_S. Use 0 if routers may differ in their settings,
-                                  `ttl_ms` too: others would keep what one drops */
-    bool (*is_name)(struct slice name); /* tests if a replica may have this name, by its text alone
-                                           and the same everywhere; NULL: any name */
+    uint32_t names_ttl_s;      /* time after which a name that no router lists is dropped; 0:
+                                * CRDT_NAMES_TTL_S. Use 0 if routers may differ in this or in
+                                * ttl_ms: others would keep a name that one drops */
+    bool (*is_name)(struct slice name); /* tests if a replica may have this name: a pure function,
+                                         * the same at all routers; NULL: any name */
     uint64_t wall_ms, now_ms; /* wall clock and monotonic clock now, at the same moment; 0, 0: use
                                  the monotonic clock (a router alone) */
 };
@@ -54,7 +54,7 @@ void node_state_destroy(struct node_state *s);
 void node_state_check(const struct node_state *s);
 
 const struct node_state_config *node_state_config_of(const struct node_state *s);
-/* Owned by `s`; replaced by node_state_rewind(). */
+/* Both are owned by `s`, and replaced by node_state_rewind(). */
 struct crdt_state *node_state_crdt(const struct node_state *s);
 struct crdt_index *node_state_index(const struct node_state *s);
 
@@ -68,7 +68,7 @@ struct node_agreement node_state_agreement(const struct node_state *s);
 
 /* --- cluster time --------------------------------------------------------------------------- */
 
-/* Milliseconds since 1970, approximately (see above). */
+/* Cluster time: milliseconds since 1970, approximately (see above). */
 uint64_t node_state_cluster_ms(const struct node_state *s, uint64_t now_ms);
 /* Moves the index to the current generation. Cheap if that has not changed. */
 void node_state_clock(struct node_state *s, uint64_t now_ms);
@@ -76,11 +76,12 @@ void node_state_clock(struct node_state *s, uint64_t now_ms);
 void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms);
 /* Cluster time minus wall clock, in ms; 0 before node_state_wall() was called. */
 int64_t node_state_clock_off_ms(const struct node_state *s);
-/* Moves cluster time; back only within the current generation. */
+/* Moves cluster time by `by_ms`, back only within the current generation. */
 void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms);
-/* Moves cluster time back, further than the current generation. Observations that are then of the
- * future become earlier by as much, and all others are dropped; the rest stays. The caller must
- * give the new crdt_state its epoch and the live routers. ERR_NOMEM: nothing changed. */
+/* Moves cluster time back, further than the current generation. Observations that are then in the
+ * future move back by as much, and all other observations are dropped. Everything else stays. The
+ * caller must give the new crdt_state its epoch and the live routers. ERR_NOMEM: nothing
+ * changed. */
 MUST_USE int node_state_rewind(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* The number of rewinds. */
 uint64_t node_state_rewinds(const struct node_state *s);
