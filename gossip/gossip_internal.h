@@ -1,5 +1,5 @@
 /* Shared by the files of a node, and not included outside gossip/. A file may call the files above
- * it in this list, but none below. Each does one thing and returns the result.
+ * it in this list, but none below. Each function does one thing and returns the result.
  *
  *   place.c     members' addresses: kept, dialled, forwarded; this node's own address
  *   peer.c      the table of peers: slots, names, digests

@@ -49,8 +49,8 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     p->slot = (uint16_t)slot;
     p->node = node;
     p->since_us = g->now_us;
-    /* Message ids must not start low: a peer that this node dropped may still remember its ids, and
-     * takes lower ones for repeats. Ids rise more slowly than milliseconds. */
+    /* Message ids must not start low: a peer that this node dropped may still remember older ids,
+     * and takes lower ones for repeats. Ids rise more slowly than milliseconds. */
     p->message_id = (g->now_us - g->created_us) / 1000;
     gossip_stream_restart(&p->stream, 0);
     g->slots[slot] = p;

@@ -26,9 +26,8 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-/* True if the cluster refuses this node, not just one member that is faulty or from another build.
- * True if most members with a session refuse this node, or if this node sees that many members
- * itself. */
+/* True if the cluster refuses this node, not just one member that is faulty or from another build:
+ * most members with a session refuse this node, or it sees too many live members itself. */
 static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
 {
     uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;

@@ -48,7 +48,7 @@ MUST_USE int http_chunked_next(struct http_chunked *c, struct slice in, size_t *
 void http_chunked_back(struct http_chunked *c, size_t n);
 
 /* Writes the line in front of a chunk of `len` > 0 bytes and returns its length. CRLF follows the
- * data; After the last chunk and its CRLF comes HTTP_CHUNK_LAST. */
+ * data; after the last chunk and its CRLF comes HTTP_CHUNK_LAST. */
 size_t http_chunk_head_write(char out[HTTP_CHUNK_HEAD_MAX], uint64_t len);
 
 #define HTTP_CHUNK_END  "\r\n"

@@ -198,7 +198,7 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
 {
     struct slice events = slice_of(c->part.at, whole);
     while (events.len > 0) {
-        /* a line end before an event passes by itself: the rest of its blank line may have come
+        /* A line end before an event passes by itself: the rest of its blank line may have come
          * earlier */
         size_t len = events.at[0] == '\n' ? 1 : http_event_length(events);
         rewrite_event(c, slice_of(events.at, len));

@@ -201,8 +201,7 @@ static struct http_route lookup_slashed(struct slice path)
     return route;
 }
 
-/* --- listed paths behind other segments
- * --------------------------------------------------------- */
+/* --- listed paths behind other segments ---------------------------------------------------- */
 
 static bool starts_nocase(struct slice path, struct slice start)
 {

@@ -90,7 +90,7 @@ struct http_prompt_form {
     struct hash128 arguments; /* digest of the template's arguments; zero: none */
     struct hash128 tools_set; /* digest of the tools, in any order */
     uint64_t opening;         /* hash of the messages up to the user's first, without the head; 0:
-                          * unknown */
+                               * unknown */
     bool goes_on;             /* there is a message of another speaker than user and system */
     bool is_led;              /* the first message is a system message */
     uint64_t said_from;       /* bytes of TEXT that leading system messages take */

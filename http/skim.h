@@ -147,7 +147,7 @@ struct http_skim {
     uint64_t string_at;     /* offset of the text of the string being read */
     uint64_t scratch_total; /* bytes of the string, including those that left the scratch */
     struct hash128 scratch_state;
-    bool scratch_cut;    /* the string's digest leaves out the part from here on */
+    bool scratch_cut;    /* true: the string's digest leaves out its rest */
     uint32_t kilopixels; /* thousands of pixels of an image in a string of the part's present
                           * member */
     uint32_t present;    /* bits 1 << enum http_skim_name of the fields that are set */

@@ -308,7 +308,7 @@ bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
     return begun && token == HTTP_JSON_OBJECT_END;
 }
 
-/* --- who hears whom --------------------------------------------------------------------------- */
+/* --- which router hears which ---------------------------------------------------------------- */
 
 /* -1: there is no room. */
 static int hears_row(struct node_hears *h, struct slice name)

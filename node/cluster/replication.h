@@ -69,7 +69,7 @@ enum node_replication_event {
     NODE_REPLICATION_REPLICAS_FULL,   /* replicas-max names are in use [names]: the name of
                                        * one that waits */
     NODE_REPLICATION_ROUTERS_FULL,   /* too many routers live [limit]: the name of a refused router,
-                                    * possibly this one; at most once a minute */
+                                      * possibly this one; at most once a minute */
     NODE_REPLICATION_NOT_UNDERSTOOD, /* a member has no version of the protocol in common: which */
     NODE_REPLICATION_DIFFERS,        /* settings that may differ between routers differ at a member:
                                       * which */

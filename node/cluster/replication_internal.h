@@ -106,11 +106,8 @@ struct node_reconcile {
 };
 
 enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer without progress for this time has failed */
-enum {
-    NODE_AGAIN_US = 60000000
-};                                    /* interval of retries and reports of a lasting
-                                            * condition */
-enum { NODE_TRY_AGAIN_US = 3000000 }; /* a failed call is repeated once after this */
+enum { NODE_AGAIN_US = 60000000 };         /* retry and report interval of lasting conditions */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
