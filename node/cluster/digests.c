@@ -310,7 +310,7 @@ bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
 
 /* --- which router hears which ---------------------------------------------------------------- */
 
-/* -1: there is no room. */
+/* The row of this router, added if it is new; -1: there is no room. */
 static int hears_row(struct node_hears *h, struct slice name)
 {
     for (unsigned i = 0; i < h->count; i++) {

@@ -46,14 +46,16 @@ void node_digests_differ_write(unsigned differ, struct json_writer *w);
 bool node_digests_brief_write(struct slice nodes, bool hears, unsigned *silent,
                               struct json_writer *w);
 
-/* Times since each router heard each other one. Beyond so many routers none says it. */
+/* How long ago each router heard each other one. With more than NODE_HEARS_MAX routers no router
+ * reports these times. */
 enum { NODE_HEARS_MAX = 64 };
 struct node_hears {
-    unsigned count; /* rows: routers that answered or are named by others */
+    unsigned count; /* routers that answered, or that others name */
     char names[NODE_HEARS_MAX][GOSSIP_NAME_MAX + 1];
     bool answered[NODE_HEARS_MAX];
-    /* [a][b]: how long ago a heard b, in milliseconds. Beyond all: NODE_HEARS_NEVER, a has not; or
-     * NODE_HEARS_UNKNOWN, a does not say. */
+    /* ms[a][b]: how long ago router a heard router b, in milliseconds. NODE_HEARS_NEVER: a has
+     * not heard b, or b is dead for a. NODE_HEARS_UNKNOWN: a does not say. Both are greater than
+     * any time. */
     uint32_t ms[NODE_HEARS_MAX][NODE_HEARS_MAX];
 };
 enum { NODE_HEARS_NEVER = INT32_MAX - 1, NODE_HEARS_UNKNOWN = INT32_MAX };
