@@ -101,7 +101,9 @@ struct node_work {
     bool by_time;             /* leaves the line after its estimated time, and times nothing */
     struct node_work_shadow { /* shadow mode (node/route/shadow.h): the policy's choice */
         struct node_booking booking; /* there; none without shadow mode */
-        uint32_t cached_tokens;      /* predicted there, */
+        bool moved;                  /* the choice is another replica */
+        uint32_t prompt_tokens;      /* as estimated there, */
+        uint32_t cached_tokens;      /* of these, predicted, */
         double ttft_s;               /* and the time to the first token; 0: unknown */
     } shadow;
 };

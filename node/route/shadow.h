@@ -32,7 +32,7 @@ struct node_shadow_counts {
 
 struct node_shadow_sums {
     struct node_shadow_counts sides[NODE_SHADOW_SIDES];
-    uint64_t moved; /* in shadow mode: requests that the policy would have sent elsewhere */
+    uint64_t moved; /* of the policy's in shadow mode: requests that it would have sent elsewhere */
 };
 
 struct node_shadow {
@@ -59,7 +59,7 @@ void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode);
 /* `side` answered a request of the present mode. */
 void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
                      const struct node_shadow_answer *a, uint64_t now_ms);
-/* The policy would have sent a request elsewhere. */
+/* The policy would have sent an answered request elsewhere. */
 void node_shadow_moved(struct node_shadow *s, uint64_t now_ms);
 /* Adds sums, or takes earlier ones off later ones. */
 void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more);

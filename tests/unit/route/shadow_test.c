@@ -1,5 +1,5 @@
 /* Shadow mode and control: a plain policy routes, and the router's own is compared with it. */
-#include "node/route/router_internal.h"
+#include "node/route/shade.h"
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 4, TURN_TOKENS = 3000, TURN_MS = 2000 };
@@ -187,6 +187,47 @@ static void retries_and_failures(void **state)
     alone_destroy(r);
 }
 
+/* Moved requests are a share of the answered ones. Of eight long streams and a short one, 6 of 1
+ * were moved. */
+static void moved_requests_have_ended(void **state)
+{
+    (void)state;
+    enum { STREAMS = 8 };
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 1, START_MS);
+    struct node_decision d[STREAMS];
+    for (unsigned i = 0; i < STREAMS; i++, now_ms += TURN_MS)
+        d[i] = choose(r, prompt(1, (i + 2) * TURN_TOKENS), now_ms);
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 1);
+    assert_true(s->moved <= 1);
+    for (unsigned i = 0; i < STREAMS; i++)
+        node_router_finish(r, d[i].booking, NODE_OUTCOME_BROKEN, NULL, now_ms);
+    assert_true(s->moved <= 1);
+    alone_destroy(r);
+}
+
+/* An engine counts three times as many tokens as were estimated. The plain policy's replica has
+ * lost the prompt, and the other has it, with its tokens known: 152 % of them were predicted. */
+static void each_side_has_its_own_size_of_a_prompt(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    (void)converse(r, 9, 1, START_MS - TURN_MS);
+    const struct node_usage usage = {
+        .prompt_tokens = 6 * TURN_TOKENS, .cached_tokens = 0, .completion_tokens = 20};
+    struct node_decision d = choose(r, prompt(1, 2 * TURN_TOKENS), START_MS);
+    assert_int_equal(r->shade->loads[d.replica].requests, 0);
+    done_with(r, d, &usage, START_MS + 1000);
+    node_router_probed(r, d.replica, (struct node_check){.refused = true}, START_MS + 1100);
+    node_router_probed(r, d.replica, (struct node_check){.ok = true}, START_MS + 1200);
+    const struct node_shadow_counts *c = &sums(r, NODE_SHADOW_ON)->sides[NODE_SHADOW_POLICY];
+    uint64_t before = c->cached_tokens;
+    done_with(r, choose(r, prompt(1, 2 * TURN_TOKENS), START_MS + 2000), &usage, START_MS + 3000);
+    assert_near((double)(c->cached_tokens - before), 6 * TURN_TOKENS, 0.01);
+    alone_destroy(r);
+}
+
 static void an_engine_that_reports_nothing(void **state)
 {
     (void)state;
@@ -260,6 +301,8 @@ int main(void)
         cmocka_unit_test(the_switch_finds_what_is_cached),
         cmocka_unit_test(a_switch_under_way),
         cmocka_unit_test(retries_and_failures),
+        cmocka_unit_test(moved_requests_have_ended),
+        cmocka_unit_test(each_side_has_its_own_size_of_a_prompt),
         cmocka_unit_test(an_engine_that_reports_nothing),
         cmocka_unit_test(a_share_of_conversations_is_the_control),
         cmocka_unit_test(the_last_hour),
