@@ -111,6 +111,7 @@ void node_router_check(const struct node_router *r)
             node_believed_check(&r->replicas[k].believed);
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
+    node_router_shadow_check(r);
     node_router_presence_check(r);
     node_models_check(r->models);
     node_adapters_check(r->adapters);

@@ -13,6 +13,34 @@ void node_shade_destroy(struct node_shade *s)
     free(s);
 }
 
+void node_router_shadow_slot_set(struct node_router *r, unsigned replica)
+{
+    if (!r->shade)
+        return;
+    CHECK(!node_router_shadow_is_booked(r, replica));
+    node_load_init(&r->shade->loads[replica]);
+    r->shade->rooms[replica] = (struct node_room){0};
+    node_belief_init(&r->shade->beliefs[replica]);
+}
+
+void node_router_shadow_cache_renewed(struct node_router *r, unsigned replica)
+{
+    if (r->shade)
+        node_belief_init(&r->shade->beliefs[replica]);
+}
+
+void node_router_shadow_check(const struct node_router *r)
+{
+    const struct node_load *loads[NODE_REPLICAS_MAX];
+    CHECK(r->shadow_of == NULL);
+    for (unsigned k = 0; r->shade && k < r->replica_count; k++)
+        loads[k] = &r->shade->loads[k];
+    if (!r->shade)
+        return;
+    node_bookings_check(r->shade->bookings, loads, r->replica_count);
+    CHECK(node_bookings_open_count(r->shade->bookings) <= node_bookings_open_count(r->bookings));
+}
+
 static bool shade_create(struct node_router *r)
 {
     struct node_shade *s = r->shade ? r->shade : calloc(1, sizeof *s);

@@ -22,7 +22,7 @@ void node_router_shadow_began(struct node_router *r, const struct node_work *wor
         DISCARD(node_room_ran(&r->shade->rooms[k], e->ran_at_first_byte));
 }
 
-/* Its slot may be another name's by now. */
+/* A replica out of use gets no records. */
 static bool is_recorded(const struct node_router *r, const struct node_booking_entry *e)
 {
     return e->work.prompt_id != 0 && !r->replicas[e->work.replica].absent;

@@ -228,6 +228,45 @@ static void each_side_has_its_own_size_of_a_prompt(void **state)
     alone_destroy(r);
 }
 
+/* The choice of the policy is forgotten while the request runs elsewhere. Its number is kept until
+ * then: another name would get records and bookings of a prompt that it never had. */
+static void a_number_is_kept_for_its_bookings(void **state)
+{
+    (void)state;
+    enum { S = 1000, TTL_S = 10, REPLICAS_MADE = 2 };
+    struct node_config config = config_of("cache_aware");
+    config.router.shadow = true;
+    config.router.plain_policy = "round_robin";
+    config.state.names_max = 4;
+    config.state.generation_ms = S;
+    config.state.ttl_ms = TTL_S * S;
+    config.state.names_ttl_s = TTL_S;
+    struct node_router *r = alone_router(&config);
+    static const char *const names[REPLICAS_MADE] = {"a:80", "b:80"};
+    for (unsigned k = 0; k < REPLICAS_MADE; k++) {
+        assert_int_equal(node_router_name(r, slice_of_cstr(names[k]), NODE_ENGINE_VLLM), k);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
+    }
+    uint64_t now_ms = converse(r, 1, 1, START_MS);
+    struct node_decision d = choose(r, prompt(1, 2 * TURN_TOKENS), now_ms);
+    node_router_first_byte(r, d.booking, now_ms + 10);
+    unsigned own = !d.replica;
+    assert_int_equal(r->shade->loads[own].requests, 1);
+    node_router_unname(r, slice_of_cstr(names[own]));
+    for (uint64_t until = now_ms + (TTL_S + 2) * S; now_ms < until; now_ms += S)
+        node_router_tick(r, now_ms);
+    assert_int_equal(node_router_replica_find(r, slice_of_cstr(names[own])), -1);
+    int other = node_router_name(r, SLICE("c:80"), NODE_ENGINE_VLLM);
+    assert_true(other >= REPLICAS_MADE);
+    node_router_used(r, d.booking, prompt(1, 2 * TURN_TOKENS), now_ms);
+    answered(r, d, 0, now_ms);
+    assert_int_equal(crdt_index_ring_part(r->index, (unsigned)other, true).total, 0);
+    node_router_tick(r, now_ms);
+    assert_int_equal(node_router_name(r, SLICE("d:80"), NODE_ENGINE_VLLM), own);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
 static void an_engine_that_reports_nothing(void **state)
 {
     (void)state;
@@ -303,6 +342,7 @@ int main(void)
         cmocka_unit_test(retries_and_failures),
         cmocka_unit_test(moved_requests_have_ended),
         cmocka_unit_test(each_side_has_its_own_size_of_a_prompt),
+        cmocka_unit_test(a_number_is_kept_for_its_bookings),
         cmocka_unit_test(an_engine_that_reports_nothing),
         cmocka_unit_test(a_share_of_conversations_is_the_control),
         cmocka_unit_test(the_last_hour),
