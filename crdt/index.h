@@ -253,6 +253,7 @@ struct crdt_index_stats {
     uint64_t entries;     /* live (id, code, replica), those in sets too */
     uint64_t promoted;    /* ids that have a set of holders */
     uint64_t inserted;    /* entries ever made; the rest counts since the start too */
+    uint64_t apart;       /* of these, under ids apart */
     uint64_t refreshed;   /* entries moved to a newer generation */
     uint64_t refused;     /* ERR_FULL */
     uint64_t stale;       /* ERR_STALE */

@@ -131,6 +131,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_shares_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
+    node_router_shadow_notice(r, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;
     if (r->ticked_ms == 0 || seconds > 60)
         seconds = 1;

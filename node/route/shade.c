@@ -58,6 +58,20 @@ static bool shade_create(struct node_router *r)
     return true;
 }
 
+void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats)
+{
+    enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 }; /* of other ids, 1 in 256 */
+    struct node_apart_seen now = {stats->inserted, stats->apart}, *seen = &r->apart_seen;
+    if (now.inserted < seen->inserted) /* the state was replaced */
+        *seen = (struct node_apart_seen){0};
+    uint64_t apart = now.apart - seen->apart;
+    if (apart < ENOUGH)
+        return;
+    if (apart * CLEARLY > now.inserted - seen->inserted)
+        DISCARD(crdt_index_split(r->index));
+    *seen = now;
+}
+
 #define SWAP(type, a, b)                                                                           \
     do {                                                                                           \
         type kept = (a);                                                                           \

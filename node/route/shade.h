@@ -58,6 +58,9 @@ static inline void node_router_shadow_split(struct node_router *r)
     if (r->config.shadow)
         DISCARD(crdt_index_split(r->index));
 }
+/* The same as soon as records of other routers in shadow mode come, or of an earlier life: else
+ * they would fill the believed caches. */
+void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats);
 void node_router_shadow_metrics(const struct node_router *r, struct prometheus *p);
 
 #endif

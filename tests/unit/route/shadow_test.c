@@ -124,6 +124,34 @@ static void believed_caches_are_apart(void **state)
     alone_destroy(r);
 }
 
+/* Started with shadow: off after the switch, or before the others: what these recorded in shadow
+ * mode was taken for contents of caches, and pushed all else out of them. */
+static void records_of_others_in_shadow_mode(void **state)
+{
+    (void)state;
+    enum { PROMPT_TOKENS = 50000, S = 1000 };
+    static struct chain apart;
+    struct node_router *r = make_with(false, 0);
+    struct node_request request = request_of(prompt(1, PROMPT_TOKENS));
+    struct node_decision d = choose(r, prompt(1, PROMPT_TOKENS), START_MS);
+    answered(r, d, 0, START_MS + S);
+    node_router_tick(r, START_MS + 2 * S);
+    assert_int_equal(crdt_index_ring_part(r->index, d.replica, true).total,
+                     crdt_index_ring(r->index, d.replica).total); /* not split */
+    for (unsigned i = 1; i <= 4; i++) {
+        node_router_clock(r, START_MS + i * 20 * S);
+        node_shadow_chain(&apart, prompt(1 + i, PROMPT_TOKENS));
+        assert_true(crdt_state_observe(r->crdt, &apart, d.replica) > 0);
+    }
+    node_router_tick(r, START_MS + 90 * S);
+    request.chain = prompt(1, PROMPT_TOKENS);
+    json_t *root = explain(r, &request, START_MS + 90 * S);
+    assert_near(explained(root, d.replica, "cached_tokens"), PROMPT_TOKENS, 0.01);
+    json_decref(root);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
 static void the_switch_finds_what_is_cached(void **state)
 {
     (void)state;
@@ -337,6 +365,7 @@ int main(void)
         cmocka_unit_test(the_policy_is_only_counted),
         cmocka_unit_test(its_loads_are_its_own),
         cmocka_unit_test(believed_caches_are_apart),
+        cmocka_unit_test(records_of_others_in_shadow_mode),
         cmocka_unit_test(the_switch_finds_what_is_cached),
         cmocka_unit_test(a_switch_under_way),
         cmocka_unit_test(retries_and_failures),
