@@ -260,6 +260,7 @@ struct crdt_index_stats {
     uint64_t entries;     /* live (id, code, replica), in the table and in sets */
     uint64_t promoted;    /* ids that have a set of holders */
     uint64_t inserted;    /* since the start: entries made */
+    uint64_t apart;       /* since the start: entries made under ids apart, part of `inserted` */
     uint64_t refreshed;   /* since the start: entries moved to a newer generation */
     uint64_t refused;     /* since the start: observations refused with ERR_FULL */
     uint64_t stale;       /* since the start: observations refused with ERR_STALE */

@@ -23,9 +23,11 @@ void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item)
         x->spans.used[item->replica] = true;
         hash = mark.hash;
     }
+    bool apart = crdt_index_is_apart(item->id);
     crdt_counts_add(&x->counts, item->replica, item->generation, checkpoint_weight(item->code),
-                    hash, crdt_index_is_apart(item->id));
+                    hash, apart);
     x->stats.inserted++;
+    x->stats.apart += apart;
 }
 
 void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known)

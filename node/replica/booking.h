@@ -107,6 +107,8 @@ struct node_work {
     struct node_work_shadow { /* shadow mode (node/route/shadow.h): the choice of the router's own
                                * policy */
         struct node_booking booking; /* the booking at that choice; none if shadow mode is off */
+        bool moved;                  /* that choice is another replica */
+        uint32_t prompt_tokens;      /* estimated prompt tokens there */
         uint32_t cached_tokens;      /* predicted cached tokens there */
         double ttft_s;               /* predicted time to the first token there; 0: unknown */
     } shadow;

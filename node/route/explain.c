@@ -275,8 +275,7 @@ static void replica_cache(struct json_writer *w, const struct node_router *r, un
     json_put_bool(w, "told_by_engine", k->told.cache_tokens > 0);
     json_put_cstr(w, "from", node_router_cache_source(r, number));
     json_put_double(w, "size_factor", k->belief.factor);
-    json_put_u64(w, "indexed_bytes",
-                 crdt_index_blocks_total(r->index, number) * CHECKPOINT_BLOCK_BYTES);
+    json_put_u64(w, "indexed_bytes", node_router_ring(r, number).total * CHECKPOINT_BLOCK_BYTES);
     json_put_double(w, "present_bytes", k->belief.present_blocks * CHECKPOINT_BLOCK_BYTES);
     json_put_u64(w, "predicted_tokens", k->cache.by_usage.predicted);
     json_put_u64(w, "actual_tokens", k->cache.by_usage.actual);

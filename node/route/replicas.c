@@ -3,7 +3,7 @@
  * numbers. */
 #include "base/check.h"
 #include "base/err.h"
-#include "node/route/router_internal.h"
+#include "node/route/shade.h"
 
 /* --- following the registry ----------------------------------------------------------------- */
 
@@ -11,6 +11,7 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
 {
     node_adapters_forget(r->adapters, replica);
     node_replica_cache_renewed(&r->replicas[replica], rkey);
+    node_router_shadow_cache_renewed(r, replica);
     node_renderings_forget(r->renderings, replica);
 }
 
@@ -20,6 +21,7 @@ static void slot_set(struct node_router *r, unsigned slot, struct slice name)
     uint64_t hash = name.len > 0 ? hash64(&r->common->secret, name.at, name.len) : 0;
     node_replica_anew(&r->replicas[slot], slot, name, hash, &r->config.prior);
     r->slots[slot] = (struct node_slot){0};
+    node_router_shadow_slot_set(r, slot);
 }
 
 /* Frees the slot. For loops over the table it becomes an absent replica. */
@@ -185,13 +187,15 @@ void node_router_presence_check(const struct node_router *r)
     }
 }
 
-/* A name that is forgotten keeps its slot while a request, or a connection, is there. */
+/* A name that is forgotten keeps its slot while a request, or a connection, is there, or would be
+ * there in shadow mode. */
 void node_router_slots_leave(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
         const struct node_replica *k = &r->replicas[slot];
         bool forgotten = k->name_len > 0 && node_router_row(r, slot) == NULL;
-        if (forgotten && k->absent && node_replica_own_requests(k) == 0 &&
+        bool booked = node_replica_own_requests(k) > 0 || node_router_shadow_is_booked(r, slot);
+        if (forgotten && k->absent && !booked &&
             (!r->watch_forgotten || r->watch_forgotten(r->watch_context, slot)))
             slot_leave(r, slot);
     }

@@ -111,6 +111,7 @@ void node_router_check(const struct node_router *r)
             node_believed_check(&r->replicas[k].believed);
     }
     node_bookings_check(r->bookings, loads, r->replica_count);
+    node_router_shadow_check(r);
     node_router_presence_check(r);
     node_models_check(r->models);
     node_adapters_check(r->adapters);
@@ -130,6 +131,7 @@ void node_router_tick(struct node_router *r, uint64_t now_ms)
     node_router_shares_find(r);
     struct crdt_index_stats stats;
     crdt_index_stats(r->index, &stats);
+    node_router_shadow_notice(r, &stats);
     double seconds = now_ms > r->ticked_ms ? (double)(now_ms - r->ticked_ms) / 1000 : 0;
     if (r->ticked_ms == 0 || seconds > 60)
         seconds = 1;

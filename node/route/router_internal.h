@@ -129,6 +129,9 @@ struct node_router {
     const struct node_policy *policy, *plain;
     struct node_shadow shadow;
     struct node_shade *shade; /* loads in shadow mode; NULL: there never was any */
+    struct node_apart_seen {  /* entries made in the index, at the last look */
+        uint64_t inserted, apart;
+    } apart_seen;
     struct prng prng;
     uint64_t turn;
     struct node_state *state;               /* borrowed */

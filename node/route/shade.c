@@ -13,6 +13,34 @@ void node_shade_destroy(struct node_shade *s)
     free(s);
 }
 
+void node_router_shadow_slot_set(struct node_router *r, unsigned replica)
+{
+    if (!r->shade)
+        return;
+    CHECK(!node_router_shadow_is_booked(r, replica));
+    node_load_init(&r->shade->loads[replica]);
+    r->shade->rooms[replica] = (struct node_room){0};
+    node_belief_init(&r->shade->beliefs[replica]);
+}
+
+void node_router_shadow_cache_renewed(struct node_router *r, unsigned replica)
+{
+    if (r->shade)
+        node_belief_init(&r->shade->beliefs[replica]);
+}
+
+void node_router_shadow_check(const struct node_router *r)
+{
+    const struct node_load *loads[NODE_REPLICAS_MAX];
+    CHECK(r->shadow_of == NULL);
+    for (unsigned k = 0; r->shade && k < r->replica_count; k++)
+        loads[k] = &r->shade->loads[k];
+    if (!r->shade)
+        return;
+    node_bookings_check(r->shade->bookings, loads, r->replica_count);
+    CHECK(node_bookings_open_count(r->shade->bookings) <= node_bookings_open_count(r->bookings));
+}
+
 static bool shade_create(struct node_router *r)
 {
     struct node_shade *s = r->shade ? r->shade : calloc(1, sizeof *s);
@@ -28,6 +56,20 @@ static bool shade_create(struct node_router *r)
     }
     r->shade = s;
     return true;
+}
+
+void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats)
+{
+    enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 }; /* of other ids, 1 in 256 */
+    struct node_apart_seen now = {stats->inserted, stats->apart}, *seen = &r->apart_seen;
+    if (now.inserted < seen->inserted) /* the state was replaced */
+        *seen = (struct node_apart_seen){0};
+    uint64_t apart = now.apart - seen->apart;
+    if (apart < ENOUGH)
+        return;
+    if (apart * CLEARLY > now.inserted - seen->inserted)
+        DISCARD(crdt_index_split(r->index));
+    *seen = now;
 }
 
 #define SWAP(type, a, b)                                                                           \

@@ -23,6 +23,15 @@ struct node_shade {
 
 /* Frees it, if there is one. */
 void node_shade_destroy(struct node_shade *s);
+void node_router_shadow_check(const struct node_router *r);
+/* The number gets another owner, which no booking survives. And: the cache is a new, empty one. */
+void node_router_shadow_slot_set(struct node_router *r, unsigned replica);
+void node_router_shadow_cache_renewed(struct node_router *r, unsigned replica);
+/* True if a request is booked there in shadow. */
+static inline bool node_router_shadow_is_booked(const struct node_router *r, unsigned replica)
+{
+    return r->shade && r->shade->loads[replica].requests > 0;
+}
 /* The policy that routes the request. */
 const struct node_policy *node_router_routed_by(const struct node_router *r,
                                                 const struct node_request *request);
@@ -50,6 +59,9 @@ static inline void node_router_shadow_split(struct node_router *r)
     if (r->config.shadow)
         DISCARD(crdt_index_split(r->index));
 }
+/* The same as soon as records of other routers in shadow mode come, or of an earlier life: else
+ * they would fill the believed caches. */
+void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats);
 void node_router_shadow_metrics(const struct node_router *r, struct prometheus *p);
 
 #endif

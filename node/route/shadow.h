@@ -33,7 +33,7 @@ struct node_shadow_counts {
 
 struct node_shadow_sums {
     struct node_shadow_counts sides[NODE_SHADOW_SIDES];
-    uint64_t moved; /* in shadow mode: requests that the policy would have sent elsewhere */
+    uint64_t moved; /* of the policy's in shadow mode: requests that it would have sent elsewhere */
 };
 
 struct node_shadow {
@@ -60,7 +60,7 @@ void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode);
 /* `side` answered a request of the present mode. */
 void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
                      const struct node_shadow_answer *a, uint64_t now_ms);
-/* The policy would have sent a request elsewhere. */
+/* The policy would have sent an answered request elsewhere. */
 void node_shadow_moved(struct node_shadow *s, uint64_t now_ms);
 /* Adds `more` to sums, or subtracts `less` from them. */
 void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more);

@@ -22,8 +22,7 @@ void node_router_shadow_began(struct node_router *r, const struct node_work *wor
         DISCARD(node_room_ran(&r->shade->rooms[k], e->ran_at_first_byte));
 }
 
-/* True if the prompt was recorded at a replica that is still in use. Its slot may be another name's
- * by now. */
+/* True if the prompt was recorded at a replica that is still in use. */
 static bool is_recorded(const struct node_router *r, const struct node_booking_entry *e)
 {
     return e->work.prompt_id != 0 && !r->replicas[e->work.replica].absent;
@@ -53,13 +52,12 @@ static void recorded_end(struct node_router *r, const struct node_booking_entry 
         node_belief_void(b, e->work.prompt_id, e->work.generation - 1, e->work.fresh_blocks);
 }
 
-/* The predicted tokens as a part of the prompt as the engine counts it. */
-static uint64_t predicted_tokens(const struct node_work *work, const struct node_usage *usage)
+/* The predicted tokens as a part of the prompt as the engine counts it. The estimate of the prompt
+ * at the plain policy's choice may be another one. */
+static uint64_t predicted_tokens(const struct node_work_shadow *own, uint64_t prompt_tokens)
 {
-    double cached = work->shadow.cached_tokens;
-    if (usage->prompt_tokens > 0)
-        cached *= (double)usage->prompt_tokens / work->prompt_tokens;
-    return (uint64_t)cached;
+    double share = (double)own->cached_tokens / number_max(own->prompt_tokens, 1);
+    return (uint64_t)(number_min(share, 1) * (double)prompt_tokens);
 }
 
 static void count(struct node_router *r, const struct node_booking_entry *e,
@@ -79,13 +77,16 @@ static void count(struct node_router *r, const struct node_booking_entry *e,
                     now_ms);
     if (!shadow)
         return;
+    uint64_t prompt_tokens =
+        usage->prompt_tokens > 0 ? (uint64_t)usage->prompt_tokens : work->shadow.prompt_tokens;
     const struct node_shadow_answer predicted = {
-        .prompt_tokens =
-            usage->prompt_tokens > 0 ? (uint64_t)usage->prompt_tokens : work->prompt_tokens,
-        .cached_tokens = predicted_tokens(work, usage),
+        .prompt_tokens = prompt_tokens,
+        .cached_tokens = predicted_tokens(&work->shadow, prompt_tokens),
         .ttft_s = measured.ttft_s >= 0 ? work->shadow.ttft_s : -1,
     };
     node_shadow_add(&r->shadow, NODE_SHADOW_POLICY, &predicted, now_ms);
+    if (work->shadow.moved)
+        node_shadow_moved(&r->shadow, now_ms);
 }
 
 void node_router_shadow_ended(struct node_router *r, const struct node_booking_entry *e,

@@ -85,10 +85,10 @@ void node_router_shadow_place(struct node_router *r, const struct node_request *
         return;
     bool timed = r->replicas[own->replica].shown.rate.samples >= NODE_LEARNED_FEW;
     work->shadow = (struct node_work_shadow){.booking = booking,
+                                             .moved = own->replica != placed->replica,
+                                             .prompt_tokens = to_u32(size.prompt_tokens),
                                              .cached_tokens = to_u32((double)own->cached_tokens),
                                              .ttft_s = timed ? own->ttft_s : 0};
-    if (own->replica != placed->replica)
-        node_shadow_moved(&r->shadow, now_ms);
     if (r->deepest.id != 0)
         node_followers_note(&r->followers, r->deepest.id, now_ms);
     node_router_placed(r, own->cost.uncached_s, now_ms);

@@ -132,17 +132,17 @@ class Splits(Fakes):
 
     def test_a_conversation_stays_on_its_side(self):
         r = self.router([self.of("a"), self.of("b")], ALIAS, "x=a:70,b:30")
-        sides = {}
-        for n in range(60):
-            first = [message("system", "the same for all"), message("user", "question %d" % n)]
-            turns = first
-            for turn in range(3):
-                got = self.client(r).post(CHAT, {"model": "x", "messages": turns})
-                sides.setdefault(n, set()).add(got.get("x-grapevine-model"))
-                turns = turns + [message("assistant", "yes"), message("user", "more %d" % turn)]
-        self.assertTrue(all(len(s) == 1 for s in sides.values()), sides)
-        share = sum(s == {"a"} for s in sides.values())
-        self.assertTrue(25 <= share <= 57, share)  # 42 of 60; beyond this one in a million
+        for system in ([message("system", "the same for all")], []):
+            sides = {}
+            for n in range(60):
+                turns = system + [message("user", "question %d" % n)]
+                for turn in range(3):
+                    got = self.client(r).post(CHAT, {"model": "x", "messages": turns})
+                    sides.setdefault(n, set()).add(got.get("x-grapevine-model"))
+                    turns = turns + [message("assistant", "yes"), message("user", "more %d" % turn)]
+            self.assertTrue(all(len(s) == 1 for s in sides.values()), sides)
+            share = sum(s == {"a"} for s in sides.values())
+            self.assertTrue(25 <= share <= 57, share)  # 42 of 60; beyond this one in a million
 
     def test_a_session_stays_on_its_side(self):
         r = self.router([self.of("a"), self.of("b")], ALIAS, "x=a,b")

@@ -83,13 +83,19 @@ void exchange_session_from_body(struct exchange *x)
     }
 }
 
-/* Returns a hash of the common beginning of a conversation's turns; 0: unknown. */
+/* Returns a hash of the common beginning of a conversation's turns; 0: unknown. Without a system
+ * text the user's first message may be all head (http/prompt.h). */
 static uint64_t beginning(const struct exchange *x)
 {
     const struct http_prompt_form *form = http_skim_form(&x->skim);
     const struct http_prompt_piece *text = &form->parts[HTTP_PROMPT_TEXT];
-    if (form->opening != 0)
-        return form->opening;
+    uint64_t head = 0;
+    for (int i = HTTP_PROMPT_TEXT_LINE; i < HTTP_PROMPT_TEXT && form->opening == 0; i++) {
+        if (http_prompt_fills(form, i))
+            head = hash_mix(head ^ form->parts[i].end.state.low);
+    }
+    if (form->opening != 0 || head != 0)
+        return form->opening != 0 ? form->opening : head;
     if (!http_prompt_fills(form, HTTP_PROMPT_TEXT))
         return 0;
     return text->count > 0 ? http_skim_chain(&x->skim)->points[text->first].id

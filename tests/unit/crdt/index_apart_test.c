@@ -50,6 +50,10 @@ static void both_parts_are_counted(void **state)
     for (uint64_t n = 0; n < IDS; n++)
         observe_both(x, n);
     assert_int_equal(total(x, false), total(x, true)); /* not split: both are all */
+    struct crdt_index_stats stats;
+    crdt_index_stats(x, &stats);
+    assert_int_equal(stats.inserted, 2 * IDS);
+    assert_in_range(stats.apart, IDS, IDS + IDS / 50);
     assert_int_equal(crdt_index_split(x), ERR_OK);
     crdt_index_check(x);
     uint64_t weight = (uint64_t)IDS * checkpoint_weight(2);

@@ -1,5 +1,5 @@
 /* Random lives under every policy, and the operators' view of a router. */
-#include "node/route/router.h"
+#include "node/route/router_internal.h"
 
 #include "base/prng.h"
 #include "node/replica/model.h"
@@ -34,6 +34,7 @@ static void check_choice(const struct shadow *s, int err, unsigned replica,
 /* One life of a router: open requests, and the test's knowledge. */
 struct life {
     struct node_router *r;
+    const char *plain;
     struct shadow s;
     struct prng prng;
     struct {
@@ -53,6 +54,7 @@ static void life_choose(struct life *l)
         prng_below(prng, 4) ? prompt(prng_below(prng, 20), 500 << prng_below(prng, 6)) : NULL);
     request.model = model_b ? SLICE("b") : SLICE("a");
     request.session = prng_below(prng, 2) ? SLICE("me") : SLICE("");
+    request.conversation = l->plain ? prng_below(prng, 8) : 0;
     request.answer_whole = prng_below(prng, 3) == 0;
     struct node_decision d = {0};
     int err = prng_below(prng, 5)
@@ -94,10 +96,27 @@ static void life_probed(struct life *l, unsigned k)
     l->s.up[k] = !down;
 }
 
+static void life_renew(struct life *l)
+{
+    struct node_router_config config = l->r->config;
+    config.plain_policy = l->plain;
+    config.shadow = prng_below(&l->prng, 3) != 0;
+    config.control_share = prng_below(&l->prng, 2) * 0.5;
+    node_router_renew(l->r, &config);
+}
+
 static void life_step(struct life *l, bool over)
 {
     struct prng *prng = &l->prng;
     l->now += prng_below(prng, 400);
+    if (l->plain && prng_below(prng, 100) == 0)
+        life_renew(l);
+    if (l->plain && prng_below(prng, 50) == 0) {
+        struct node_request request = request_of(prompt(prng_below(prng, 20), 3000));
+        request.model = SLICE("a");
+        request.conversation = prng_below(prng, 8);
+        json_decref(explain(l->r, &request, l->now));
+    }
     unsigned k = (unsigned)prng_below(prng, REPLICAS);
     uint64_t what = prng_below(prng, 10);
     if (what < 4 && l->count < OPEN_MAX && !over) {
@@ -116,9 +135,10 @@ static void life_step(struct life *l, bool over)
     }
 }
 
-static void random_life(const char *policy, uint64_t seed)
+/* `plain`: shadow mode and a control, on and off; NULL: neither. */
+static void random_life(const char *policy, const char *plain, uint64_t seed)
 {
-    struct life l = {.r = make(policy, REPLICAS), .now = START_MS};
+    struct life l = {.r = make(policy, REPLICAS), .now = START_MS, .plain = plain};
     prng_seed(&l.prng, seed);
     for (unsigned k = 0; k < REPLICAS; k++) {
         struct slice ids[] = {SLICE("a"), SLICE("b")};
@@ -146,7 +166,15 @@ static void no_policy_ever_breaks_the_invariants(void **state)
     (void)state;
     for (const char *const *name = node_policy_names; *name; name++)
         for (uint64_t seed = 1; seed <= 3; seed++)
-            random_life(*name, seed);
+            random_life(*name, NULL, seed);
+}
+
+/* Reloads that change the mode while requests are under way, and explanations between. */
+static void nor_does_shadow_mode(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; node_policy_plain_names[i]; i++)
+        random_life(i % 2 ? "chunk_aware" : "cache_aware", node_policy_plain_names[i], i + 1);
 }
 
 /* --- the operators' view -------------------------------------------------------------------- */
@@ -236,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_policy_ever_breaks_the_invariants),
+        cmocka_unit_test(nor_does_shadow_mode),
         cmocka_unit_test(explaining_changes_nothing),
         cmocka_unit_test(metrics_are_well_formed),
     };

@@ -1,5 +1,5 @@
 /* Shadow mode and control: a plain policy routes, and the router's own is compared with it. */
-#include "node/route/router_internal.h"
+#include "node/route/shade.h"
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 4, TURN_TOKENS = 3000, TURN_MS = 2000 };
@@ -124,6 +124,34 @@ static void believed_caches_are_apart(void **state)
     alone_destroy(r);
 }
 
+/* Started with shadow: off after the switch, or before the others: what these recorded in shadow
+ * mode was taken for contents of caches, and pushed all else out of them. */
+static void records_of_others_in_shadow_mode(void **state)
+{
+    (void)state;
+    enum { PROMPT_TOKENS = 50000, S = 1000 };
+    static struct chain apart;
+    struct node_router *r = make_with(false, 0);
+    struct node_request request = request_of(prompt(1, PROMPT_TOKENS));
+    struct node_decision d = choose(r, prompt(1, PROMPT_TOKENS), START_MS);
+    answered(r, d, 0, START_MS + S);
+    node_router_tick(r, START_MS + 2 * S);
+    assert_int_equal(crdt_index_ring_part(r->index, d.replica, true).total,
+                     crdt_index_ring(r->index, d.replica).total); /* not split */
+    for (unsigned i = 1; i <= 4; i++) {
+        node_router_clock(r, START_MS + i * 20 * S);
+        node_shadow_chain(&apart, prompt(1 + i, PROMPT_TOKENS));
+        assert_true(crdt_state_observe(r->crdt, &apart, d.replica) > 0);
+    }
+    node_router_tick(r, START_MS + 90 * S);
+    request.chain = prompt(1, PROMPT_TOKENS);
+    json_t *root = explain(r, &request, START_MS + 90 * S);
+    assert_near(explained(root, d.replica, "cached_tokens"), PROMPT_TOKENS, 0.01);
+    json_decref(root);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
 static void the_switch_finds_what_is_cached(void **state)
 {
     (void)state;
@@ -183,6 +211,86 @@ static void retries_and_failures(void **state)
     const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
     assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 0);
     assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 0);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* Moved requests are a share of the answered ones. Of eight long streams and a short one, 6 of 1
+ * were moved. */
+static void moved_requests_have_ended(void **state)
+{
+    (void)state;
+    enum { STREAMS = 8 };
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 1, START_MS);
+    struct node_decision d[STREAMS];
+    for (unsigned i = 0; i < STREAMS; i++, now_ms += TURN_MS)
+        d[i] = choose(r, prompt(1, (i + 2) * TURN_TOKENS), now_ms);
+    const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
+    assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 1);
+    assert_true(s->moved <= 1);
+    for (unsigned i = 0; i < STREAMS; i++)
+        node_router_finish(r, d[i].booking, NODE_OUTCOME_BROKEN, NULL, now_ms);
+    assert_true(s->moved <= 1);
+    alone_destroy(r);
+}
+
+/* An engine counts three times as many tokens as were estimated. The plain policy's replica has
+ * lost the prompt, and the other has it, with its tokens known: 152 % of them were predicted. */
+static void each_side_has_its_own_size_of_a_prompt(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    (void)converse(r, 9, 1, START_MS - TURN_MS);
+    const struct node_usage usage = {
+        .prompt_tokens = 6 * TURN_TOKENS, .cached_tokens = 0, .completion_tokens = 20};
+    struct node_decision d = choose(r, prompt(1, 2 * TURN_TOKENS), START_MS);
+    assert_int_equal(r->shade->loads[d.replica].requests, 0);
+    done_with(r, d, &usage, START_MS + 1000);
+    node_router_probed(r, d.replica, (struct node_check){.refused = true}, START_MS + 1100);
+    node_router_probed(r, d.replica, (struct node_check){.ok = true}, START_MS + 1200);
+    const struct node_shadow_counts *c = &sums(r, NODE_SHADOW_ON)->sides[NODE_SHADOW_POLICY];
+    uint64_t before = c->cached_tokens;
+    done_with(r, choose(r, prompt(1, 2 * TURN_TOKENS), START_MS + 2000), &usage, START_MS + 3000);
+    assert_near((double)(c->cached_tokens - before), 6 * TURN_TOKENS, 0.01);
+    alone_destroy(r);
+}
+
+/* The choice of the policy is forgotten while the request runs elsewhere. Its number is kept until
+ * then: another name would get records and bookings of a prompt that it never had. */
+static void a_number_is_kept_for_its_bookings(void **state)
+{
+    (void)state;
+    enum { S = 1000, TTL_S = 10, REPLICAS_MADE = 2 };
+    struct node_config config = config_of("cache_aware");
+    config.router.shadow = true;
+    config.router.plain_policy = "round_robin";
+    config.state.names_max = 4;
+    config.state.generation_ms = S;
+    config.state.ttl_ms = TTL_S * S;
+    config.state.names_ttl_s = TTL_S;
+    struct node_router *r = alone_router(&config);
+    static const char *const names[REPLICAS_MADE] = {"a:80", "b:80"};
+    for (unsigned k = 0; k < REPLICAS_MADE; k++) {
+        assert_int_equal(node_router_name(r, slice_of_cstr(names[k]), NODE_ENGINE_VLLM), k);
+        node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
+    }
+    uint64_t now_ms = converse(r, 1, 1, START_MS);
+    struct node_decision d = choose(r, prompt(1, 2 * TURN_TOKENS), now_ms);
+    node_router_first_byte(r, d.booking, now_ms + 10);
+    unsigned own = !d.replica;
+    assert_int_equal(r->shade->loads[own].requests, 1);
+    node_router_unname(r, slice_of_cstr(names[own]));
+    for (uint64_t until = now_ms + (TTL_S + 2) * S; now_ms < until; now_ms += S)
+        node_router_tick(r, now_ms);
+    assert_int_equal(node_router_replica_find(r, slice_of_cstr(names[own])), -1);
+    int other = node_router_name(r, SLICE("c:80"), NODE_ENGINE_VLLM);
+    assert_true(other >= REPLICAS_MADE);
+    node_router_used(r, d.booking, prompt(1, 2 * TURN_TOKENS), now_ms);
+    answered(r, d, 0, now_ms);
+    assert_int_equal(crdt_index_ring_part(r->index, (unsigned)other, true).total, 0);
+    node_router_tick(r, now_ms);
+    assert_int_equal(node_router_name(r, SLICE("d:80"), NODE_ENGINE_VLLM), own);
     node_router_check(r);
     alone_destroy(r);
 }
@@ -257,9 +365,13 @@ int main(void)
         cmocka_unit_test(the_policy_is_only_counted),
         cmocka_unit_test(its_loads_are_its_own),
         cmocka_unit_test(believed_caches_are_apart),
+        cmocka_unit_test(records_of_others_in_shadow_mode),
         cmocka_unit_test(the_switch_finds_what_is_cached),
         cmocka_unit_test(a_switch_under_way),
         cmocka_unit_test(retries_and_failures),
+        cmocka_unit_test(moved_requests_have_ended),
+        cmocka_unit_test(each_side_has_its_own_size_of_a_prompt),
+        cmocka_unit_test(a_number_is_kept_for_its_bookings),
         cmocka_unit_test(an_engine_that_reports_nothing),
         cmocka_unit_test(a_share_of_conversations_is_the_control),
         cmocka_unit_test(the_last_hour),
