@@ -45,10 +45,8 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
         {"cluster_other_asks",
          "1 if a router of another cluster-name asked to join in the last minute.",
          node_replication_knocked(n, now_us)},
-        {"cluster_lag_seconds", "Age of the oldest known delta that is not applied.",
-         (double)lag_us / 1e6},
-        {"cluster_lag_deltas", "Known deltas of all members that are not applied.",
-         (double)lag_deltas},
+        {"cluster_lag_seconds", "Age of the oldest delta not applied.", (double)lag_us / 1e6},
+        {"cluster_lag_deltas", "Known deltas not applied.", (double)lag_deltas},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
 }
@@ -67,8 +65,7 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
         {"too_many", a->rounds_too_many},
         {"unanswered", a->rounds_unanswered},
     };
-    prometheus_family(p, "reconcile_rounds_total",
-                      "Anti-entropy rounds that this router began, by result.");
+    prometheus_family(p, "reconcile_rounds_total", "Anti-entropy rounds begun, by result.");
     for (unsigned i = 0; i < ARRAY_LEN(results); i++) {
         prometheus_label(p, "result", slice_of_cstr(results[i].result));
         prometheus_value(p, (double)results[i].count);
@@ -95,8 +92,7 @@ static void put_skipped(const struct node_replication *n, const struct gossip_st
                 {"section", s->sections_skipped},
                 {"message", n->messages_skipped},
                 {"part", n->parts_skipped}};
-    prometheus_family(p, "cluster_skipped_total",
-                      "Data of newer routers that this build does not know, by kind.");
+    prometheus_family(p, "cluster_skipped_total", "Unknown data of newer routers, by kind.");
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_label(p, "what", slice_of_cstr(rows[i].what));
         prometheus_value(p, (double)rows[i].count);
@@ -114,7 +110,7 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
         {"cluster_ready", "1 if this router has joined.", n->ready},
         {"cluster_clock_ahead_seconds", "Cluster time minus the wall clock.",
          (double)node_state_clock_off_ms(n->state) / 1000},
-        {"cluster_clock_jumps_total", "Corrections of the cluster time by more than a time slice.",
+        {"cluster_clock_jumps_total", "Large corrections of the cluster time.",
          (double)(n->clock_forward + n->clock_back)},
         {"gossip_packets_in_total", "Gossip packets received.", (double)g.packets_in},
         {"gossip_packets_out_total", "Gossip packets sent.", (double)g.packets_out},
@@ -139,7 +135,7 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
          (double)g.quarantines},
         {"gossip_routers_refused_total", "Routers over the limit of routers.",
          (double)g.routers_refused},
-        {"gossip_refusals_doubted_total", "Refusals of this router that most members do not share.",
+        {"gossip_refusals_doubted_total", "Refusals that most members do not share.",
          (double)g.refusals_doubted},
         {"gossip_no_room_total", "Members or messages over a limit.", (double)g.no_room},
         {"gossip_ring_bytes", "Own updates kept for routers that missed them.",
@@ -151,14 +147,13 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
          (double)s.observations_new},
         {"state_observations_out_total", "Observations sent to other routers.",
          (double)s.observations_out},
-        {"state_outbox_dropped_total", "Observations over the send limit, left to anti-entropy.",
+        {"state_outbox_dropped_total", "Observations over the send limit.",
          (double)s.outbox_dropped},
         {"state_tidings_dropped_total", "Reports for KV-cache events over the send limit.",
          (double)s.tidings_dropped},
         {"state_refused_future_total", "Observations from the future.", (double)s.future},
         {"state_refused_stale_total", "Observations that came too late.", (double)s.stale},
-        {"state_refused_full_total",
-         "Replicas, reports or observations of other routers without room.", (double)s.full},
+        {"state_refused_full_total", "Data of other routers without room.", (double)s.full},
         {"state_malformed_total", "Invalid deltas and messages.", (double)s.malformed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));

@@ -167,8 +167,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
 /* Name of the row; see struct node_learned_row. */
 #define ROWS(X)                                                                                    \
     X(believed_rate, "prefill_tokens_per_s", 1, "replica_prefill_tokens_per_second",               \
-      "Prefill rate in use: the replica's own, or the fleet's if that is as good.",                \
-      k->believed.tokens_per_s)                                                                    \
+      "Prefill rate in use.", k->believed.tokens_per_s)                                            \
     X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->shown.rate.value)               \
     X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->shown.rate.samples)               \
     X(reuse_share, "reuse_share", 1, "replica_reuse_share",                                        \
