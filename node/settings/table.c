@@ -100,8 +100,8 @@ static const struct node_option rows[] = {
      .fallback = "127.0.0.1:9090",
      .help = "health, metrics, administration",
      .more = "Serves `/healthz`, `/readyz`, `/metrics` and `gvctl`. If other machines reach this "
-             "port, set `admin-token-file`: without a token they may only read. [Who may do "
-             "what](how-to/secure.md#the-admin-port)."},
+             "port, set `admin-token-file`: without a token they may only read. [Access "
+             "rules](how-to/secure.md#the-admin-port)."},
     {.name = "admin-advertise",
      TEXT(admin_advertise, "HOST[:PORT]"),
      .wrong = node_allowed_admin_advertise_not,
