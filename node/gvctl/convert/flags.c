@@ -29,7 +29,7 @@ static const struct convert_row fork[] = {
     SAME("max-payload-size=", "body-bytes-max"),
     NEEDLESS("enable-igw", "the router routes by the models that each engine lists"),
     BY_HAND("api-key=", "replica-api-key-file",
-            "write the key into a file: replica-api-key-file: FILE"),
+            "write the key, one line, into a file and name it: replica-api-key-file: FILE"),
     NEEDLESS("log-dir=", "the log goes to standard error"),
     LEVELS("log-level"),
     SAME("service-discovery", "replica-kubernetes.on"),
@@ -138,7 +138,8 @@ static const struct convert_row gateway[] = {
     MISSING("jwt-issuer=, jwt-audience=, jwt-jwks-uri=, jwt-role-mapping=..., jwt-role-claim=",
             NOTE_CONTROL),
     BY_HAND("enable-mesh", "cluster-key-file.mesh",
-            "gvctl keygen --out FILE makes a key for all routers: cluster-key-file: FILE"),
+            "make a key with gvctl keygen --out FILE, copy it to all routers, and set "
+            "cluster-key-file: FILE at each"),
     NEEDLESS("mesh-*=...", "no effect without --enable-mesh"),
     NEEDLESS("router-mesh-port-annotation=", "join names the port"),
     SAME("policy least_load", "policy: least_tokens"),
@@ -158,7 +159,7 @@ static const struct convert_row mesh[] = {
     SAME("mesh-advertise-host=", "gossip-advertise.host"),
     NEARLY("mesh-peer-urls=...", "join", "the router tries all of them, not only the first"),
     BY_HAND("router-selector=...", "join",
-            "join: NAME:PORT of a headless Service, with the gossip port"),
+            "create a headless Service for the routers, set join: NAME:PORT with the gossip port"),
     {0},
 };
 
