@@ -71,8 +71,7 @@ void access_metrics(const struct access *given, struct prometheus *p)
     const struct prometheus_figure figures[] = {
         {"client_keys", "Client keys in force (client-keys-file).",
          a->table != NULL ? a->table->count : 0},
-        {"client_keys_file_refused", "1 if client-keys-file is invalid; the old keys stay.",
-         a->refused},
+        {"client_keys_file_refused", "1 if client-keys-file is invalid.", a->refused},
     };
     static const struct {
         const char *name, *help;

@@ -343,7 +343,7 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
                  offsetof(struct tls_counts, resumed));
     write_counts(t, p, "tls_truncated_total", "TLS streams that ended without close_notify.",
                  offsetof(struct tls_counts, truncated));
-    prometheus_family(p, "tls_failures_total", "Failed TLS streams, mostly in the handshake.");
+    prometheus_family(p, "tls_failures_total", "Failed TLS streams.");
     for (unsigned i = 0; i < TLS_SIDES; i++) {
         for (unsigned k = 0; k < TLS_FAILURES; k++) {
             prometheus_label(p, "side", slice_of_cstr(sides[i]));

@@ -59,9 +59,8 @@ static struct crdt_load others(const struct context *c, const struct node_replic
       node_router_replica_backing_off(c->r, k->rank.server, c->now_ms))                            \
     X(backing_off_elsewhere, "1 if another router reports failures of the replica.",               \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
-    X(leaving, "1 if the replica's health check says no, after a yes.",                            \
-      process(c, k)->signs.leaving)                                                                \
-    X(stalled, "1 if the replica is stalled with requests, and avoided.",                          \
+    X(leaving, "1 if the replica's health check says no.", process(c, k)->signs.leaving)           \
+    X(stalled, "1 if the replica is stalled.",                                                     \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
     X(rejecting, "1 if the replica is avoided because it rejects requests.",                       \
       node_router_reject_is_avoided(c->r, k->rank.server) ||                                       \
@@ -69,33 +68,28 @@ static struct crdt_load others(const struct context *c, const struct node_replic
     X(rejecting_used, "1 if the replica rejects but is used.",                                     \
       node_reject_kinds(&process(c, k)->reject) != 0 &&                                            \
           !node_router_reject_within(c->r, k->rank.server))                                        \
-    X(stalls_total, "Times that the watchdog found the replica stalled.", k->signs.stalls_total)   \
-    X(probes_refused,                                                                              \
-      "1 if the replica answers the router's questions with 401 or 403 (replica-api-key-file).",   \
+    X(stalls_total, "Stalls that the watchdog found.", k->signs.stalls_total)                      \
+    X(probes_refused, "1 if the replica answers the router's questions with 401 or 403.",          \
       process(c, k)->server.probes_refused != 0)                                                   \
-    X(requests, "Requests in flight at the replica, of this router.", k->load.requests)            \
-    X(prefill_tokens, "Uncached prompt tokens booked and not computed yet.",                       \
-      k->load.prefill_tokens)                                                                      \
+    X(requests, "This router's requests in flight at the replica.", k->load.requests)              \
+    X(prefill_tokens, "Uncached prompt tokens not computed yet.", k->load.prefill_tokens)          \
     X(context_tokens, "Context tokens of the requests in flight.", k->load.context_tokens)         \
-    X(requests_of_others, "Requests in flight at the replica, of all other routers.",              \
+    X(requests_of_others, "Other routers' requests in flight at the replica.",                     \
       others(c, k).requests)                                                                       \
     X(prefill_tokens_of_others, "Uncached prompt tokens not computed yet, of all other routers.",  \
       others(c, k).prefill_tokens)                                                                 \
-    X(queue_seconds, "Estimated time until the booked prefill is computed.",                       \
+    X(queue_seconds, "Estimated time of the booked prefill.",                                      \
       node_load_queue_s(c->r->bookings, &k->load, k->believed.tokens_per_s, c->now_ms))            \
-    X(cache_tokens, "Cache size as the engine reports it, or as configured.",                      \
+    X(cache_tokens, "Cache size, reported or configured.",                                         \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
     X(context_length, "Context length in tokens; 0 if unknown.",                                   \
       node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
     X(cache_size_factor, "Learned correction of the cache size.", k->belief.factor)                \
-    X(events_live, "1 if a router knows the replica's cache from its KV-cache events.",            \
+    X(events_live, "1 if the cache is known from KV-cache events.",                                \
       node_router_has_events(c->r, (unsigned)(k - c->r->replicas)))                                \
-    X(engine_running, "Requests running, as the engine reports; -1 if it does not.",               \
-      k->scrape.running)                                                                           \
-    X(engine_waiting, "Requests waiting, as the engine reports; -1 if it does not.",               \
-      k->scrape.waiting)                                                                           \
-    X(engine_cache_usage,                                                                          \
-      "Share of the KV cache in use, as the engine reports; -1 if it does not.",                   \
+    X(engine_running, "Requests running, by the engine; -1: unknown.", k->scrape.running)          \
+    X(engine_waiting, "Requests waiting, by the engine; -1: unknown.", k->scrape.waiting)          \
+    X(engine_cache_usage, "Share of the KV cache in use, by the engine; -1: unknown.",             \
       k->scrape.cache_usage)                                                                       \
     X(scrape_age_seconds, "Time since the replica's metrics were read; -1 if never.",              \
       scrape_age_s(c, k))                                                                          \
@@ -256,8 +250,7 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
         {"index_expired_total", "Observations that grew too old.", (double)s.expired},
         {"index_evicted_total", "Observations dropped early: memory full.", (double)s.evicted},
         {"index_refused_total", "Observations refused: no room.", (double)s.refused},
-        {"index_forgotten_total", "Observations of replicas that lost their cache.",
-         (double)s.forgotten},
+        {"index_forgotten_total", "Observations of lost caches.", (double)s.forgotten},
         {"index_stale_total", "Observations that came too late.", (double)s.stale},
         {"index_future_total", "Observations refused: from the future.", (double)s.future},
         {"index_promoted", "Checkpoints of many replicas, with a set.", (double)s.promoted},

@@ -24,8 +24,8 @@ static const struct node_option rows[] = {
      LIST(replica_dns, "NAME:PORT", RESTART),
      .wrong = node_allowed_replica_dns_not,
      .help = "each address of a DNS name is a replica",
-     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`. The search domains "
-             "of `/etc/resolv.conf` and `/etc/hosts` apply. A name that begins with an underscore "
+     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`. A name that begins "
+             "with an underscore "
              "(`_http._tcp.engines.example`) has SRV records, which give the ports. Labels apply "
              "to all addresses: `engines.internal:8000#engine=vllm`. [If a lookup "
              "fails](how-to/discovery.md)."},
@@ -49,9 +49,8 @@ static const struct node_option rows[] = {
      LIST(replica_file, "FILE", RESTART),
      .wrong = node_allowed_path_not,
      .help = "file with a list of replicas, re-read",
-     .more = "Checked every second. One replica per line, or a YAML sequence. Each line has the "
-             "form of `replica`. A file that the router cannot parse changes nothing. If the file "
-             "is missing, the router waits for it. "
+     .more = "Checked every second. One replica per line, as in `replica`, or a YAML sequence. If "
+             "the file is missing, the router waits for it. "
              "[Format](how-to/discovery.md#file)."},
     {.name = "replica-kubernetes",
      LIST(replica_kubernetes, "SERVICE", RESTART),
@@ -78,8 +77,8 @@ static const struct node_option rows[] = {
      PATH(replica_api_key_file),
      .help = "API key of the engines",
      .more =
-         "For engines that run with `--api-key`. Re-read every second. The file has one line: "
-         "the key. The router sends it as `Authorization: Bearer KEY` with its own questions "
+         "For engines that run with `--api-key`. Re-read every second. The router sends the key as "
+         "`Authorization: Bearer KEY` with its own questions "
          "to every replica. Clients' requests carry that key only if `client-keys-file` is "
          "set, else the client's own. [Without this key](http.md#engines-that-want-an-api-key)."},
     {.name = "replicas-max",
@@ -112,8 +111,7 @@ static const struct node_option rows[] = {
      PATH(admin_token_file),
      .help = "token for admin calls that change something",
      .more = "Sent as `Authorization: Bearer TOKEN`. Re-read every second. Without this file, the "
-             "router accepts changes from its own machine only. `gvctl explain` from another "
-             "machine needs this token, or the one for reading."},
+             "router accepts changes from its own machine only."},
     {.name = "admin-read-token-file",
      PATH(admin_read_token_file),
      .help = "token for admin calls that only read",
@@ -180,10 +178,8 @@ static const struct node_option rows[] = {
      TEXT(gossip_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
      .help = "address for other routers, UDP and TCP",
-     .more =
-         "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses. Without "
-         "`gossip-listen` and `join`, a router runs alone and needs no key. On all addresses "
-         "(`0.0.0.0`, `[::]`), routers tell each other the address at which they see this one."},
+     .more = "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses. Without "
+             "`gossip-listen` and `join`, a router runs alone and needs no key."},
     {.name = "join",
      LIST(join, "HOST[:PORT]", RESTART),
      .wrong = node_allowed_join_not,

@@ -252,8 +252,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "0.1",
      .max = 1,
      .help = "retries per request, on average",
-     .more = "0: no retries. [Retries](http.md#when-a-replica-fails). A router may save up 20 "
-             "retries; each of two routers 10, each of three or more 7. Beyond the budget, "
+     .more = "0: no retries. [Retries](http.md#when-a-replica-fails). Beyond the budget, "
              "failures go to the client. Refused connections do not count."},
     {.name = "stream-hold",
      TIME(stream_hold_ms, LIVE),
@@ -294,8 +293,7 @@ const struct node_option node_option_requests[] = {
      .min = 1,
      .max = 100,
      .help = "failed checks in a row until down",
-     .more = "A refused connection is down at once. A check without an answer does not count while "
-             "other bytes come from the replica."},
+     .more = "A refused connection is down at once."},
     {.name = "health-path",
      FIELD(health_path, STRING, "PATH", LIVE),
      .fallback = "/health",
@@ -307,15 +305,13 @@ const struct node_option node_option_requests[] = {
      .fallback = "200..299",
      .wrong = node_allowed_statuses_not,
      .help = "statuses of a healthy replica",
-     .more = "Statuses and ranges: `200..299,429`. Any other status stops new requests at once, "
-             "and marks the replica down after `health-failures` in a row."},
+     .more = "Statuses and ranges: `200..299,429`. Any other status stops new requests at once."},
     {.name = "when-all-down",
      FIELD(when_all_down, CHOICE, "WHAT", LIVE),
      .fallback = "try",
      .choices = CHOICES("try", "refuse"),
      .help = "if all replicas of a model are down",
-     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`. `try` picks the replica "
-             "that failed least, then the one tried longest ago."},
+     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`."},
     {.name = "watchdog",
      TIME(watchdog_ms, LIVE),
      .fallback = "2s",
@@ -411,8 +407,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "",
      .help = "keep learned state over a restart, here",
      .more = "Needed only for a single router, or if all routers restart at once. One router per "
-             "folder; only its user may write there (mode 700). The router creates the folder, but "
-             "not its parents, and writes `state` every 10 s and at the end. The file contains a "
+             "folder; only its user may write there (mode 700). The file contains a "
              "secret. [State on disk](how-to/state.md)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),

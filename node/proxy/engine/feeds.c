@@ -441,15 +441,13 @@ struct row {
 #define ROWS(X)                                                                                    \
     X(events_read, "1 if the replica's KV-cache events are live at this router.",                  \
       r->reading == KV_READING_LIVE)                                                               \
-    X(events_whole, "1 if no KV-cache event was missed since the engine started.",                 \
-      r->stats.tree.whole)                                                                         \
-    X(events_speaks,                                                                               \
-      "1 if this router reports the replica's KV-cache events to all; 0 on standby.", r->speaks)   \
+    X(events_whole, "1 if no event was missed since the engine's start.", r->stats.tree.whole)     \
+    X(events_speaks, "1 if this router reports the events to all; 0 on standby.", r->speaks)       \
     X(events_blocks, "Blocks in the replica's cache, by its events.", r->stats.tree.held)          \
     X(events_messages_total, "Event messages read.", r->stats.feed.messages)                       \
     X(events_gaps_total, "Gaps in the numbers of event messages.", r->stats.feed.gaps)             \
     X(events_replays_total, "Replays of event messages requested.", r->stats.feed.replays)         \
-    X(events_missed_total, "Times that event messages were lost for good.", r->stats.feed.missed)  \
+    X(events_missed_total, "Losses of event messages.", r->stats.feed.missed)                      \
     X(events_connects_total, "Feeds opened.", r->connects)                                         \
     X(events_malformed_total, "Unreadable event messages.", r->malformed + r->stats.feed.unread)   \
     X(events_shed_total, "Pauses of a feed that cost too much.", r->stats.shed)                    \
@@ -487,8 +485,7 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
         s = kv_readers_stats(f->readers);
     const struct prometheus_figure figures[] = {
         {"events_feeds", "Open feeds of KV-cache events.", s.feeds},
-        {"events_feeds_refused_total", "Feeds of KV-cache events not opened: no room or no files.",
-         (double)s.refused},
+        {"events_feeds_refused_total", "Feeds not opened: no room or no files.", (double)s.refused},
         {"events_bytes", "Memory for contents of caches.", (double)s.blocks * KV_TREE_BLOCK_BYTES},
         {"events_checkpoints", "Prompt checkpoints with a tracked place in caches.",
          s.paths.points},
