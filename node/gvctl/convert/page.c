@@ -83,13 +83,14 @@ static void print_names(enum convert_place place, const struct convert_row *row,
     }
 }
 
-static bool names_setting(const char *note, struct slice setting)
+/* True if the note of a setting by hand names the setting itself. */
+static bool note_names(const struct convert_row *row, struct slice setting)
 {
-    return note != NULL && memmem(note, strlen(note), setting.at, setting.len) != NULL;
+    return row->kind == CONVERT_HAND &&
+           memmem(row->note, strlen(row->note), setting.at, setting.len) != NULL;
 }
 
-/* Appends the result of a row: its settings as code, except those that the note names, then its
- * note. */
+/* Appends the result of a row: its settings as code, then its note. */
 static int append_result(const struct convert_row *row, struct buf *out)
 {
     bool fixed = row->ours != NULL && strstr(row->ours, ": ") != NULL;
@@ -99,7 +100,7 @@ static int append_result(const struct convert_row *row, struct buf *out)
     while (rest.len > 0 && err == 0) {
         struct slice one = slice_cut(&rest, fixed ? '\0' : ' ');
         one.len = slice_find(one, '.');
-        if (names_setting(row->note, one))
+        if (note_names(row, one))
             continue;
         err = buf_printf(out, "%s`%.*s`", before, SLICE_ARG(one));
         before = ", ";
