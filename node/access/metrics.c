@@ -71,16 +71,14 @@ void access_metrics(const struct access *given, struct prometheus *p)
     const struct prometheus_figure figures[] = {
         {"client_keys", "Client keys in force (client-keys-file).",
          a->table != NULL ? a->table->count : 0},
-        {"client_keys_file_refused", "1 if client-keys-file is invalid; the old keys stay.",
-         a->refused},
+        {"client_keys_file_refused", "1 if client-keys-file is invalid.", a->refused},
     };
     static const struct {
         const char *name, *help;
         write_shares *write;
     } families[] = {
-        {"key_requests_total", "Requests per client key; beyond 1,000 keys as (others).",
-         write_requests},
-        {"key_in_flight", "Requests in progress per client key, at this router.", write_in_flight},
+        {"key_requests_total", "Requests per client key.", write_requests},
+        {"key_in_flight", "Requests in progress per client key.", write_in_flight},
         {"key_refused_total",
          "Requests refused per client key, by limit; also other models (models), others' stored "
          "responses (responses).",

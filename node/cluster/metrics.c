@@ -42,13 +42,10 @@ static void put_members(const struct node_replication *n, uint64_t now_us, struc
          foreign},
         {"cluster_members_tcp_filtered", "Members heard over UDP and unreachable over TCP.",
          node_replication_filtered(n, now_us)},
-        {"cluster_other_asks",
-         "1 if a router of another cluster-name asked to join in the last minute.",
+        {"cluster_other_asks", "1 if another cluster-name asked to join in the last minute.",
          node_replication_knocked(n, now_us)},
-        {"cluster_lag_seconds", "Age of the oldest known delta that is not applied.",
-         (double)lag_us / 1e6},
-        {"cluster_lag_deltas", "Known deltas of all members that are not applied.",
-         (double)lag_deltas},
+        {"cluster_lag_seconds", "Age of the oldest delta not applied.", (double)lag_us / 1e6},
+        {"cluster_lag_deltas", "Known deltas not applied.", (double)lag_deltas},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));
 }
@@ -67,8 +64,7 @@ static void put_reconcile(const struct node_replication *n, struct prometheus *p
         {"too_many", a->rounds_too_many},
         {"unanswered", a->rounds_unanswered},
     };
-    prometheus_family(p, "reconcile_rounds_total",
-                      "Anti-entropy rounds that this router began, by result.");
+    prometheus_family(p, "reconcile_rounds_total", "Anti-entropy rounds begun, by result.");
     for (unsigned i = 0; i < ARRAY_LEN(results); i++) {
         prometheus_label(p, "result", slice_of_cstr(results[i].result));
         prometheus_value(p, (double)results[i].count);
@@ -95,8 +91,7 @@ static void put_skipped(const struct node_replication *n, const struct gossip_st
                 {"section", s->sections_skipped},
                 {"message", n->messages_skipped},
                 {"part", n->parts_skipped}};
-    prometheus_family(p, "cluster_skipped_total",
-                      "Data of newer routers that this build does not know, by kind.");
+    prometheus_family(p, "cluster_skipped_total", "Unknown data of newer routers, by kind.");
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_label(p, "what", slice_of_cstr(rows[i].what));
         prometheus_value(p, (double)rows[i].count);
@@ -114,7 +109,7 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
         {"cluster_ready", "1 if this router has joined.", n->ready},
         {"cluster_clock_ahead_seconds", "Cluster time minus the wall clock.",
          (double)node_state_clock_off_ms(n->state) / 1000},
-        {"cluster_clock_jumps_total", "Corrections of the cluster time by more than a time slice.",
+        {"cluster_clock_jumps_total", "Large corrections of the cluster time.",
          (double)(n->clock_forward + n->clock_back)},
         {"gossip_packets_in_total", "Gossip packets received.", (double)g.packets_in},
         {"gossip_packets_out_total", "Gossip packets sent.", (double)g.packets_out},
@@ -133,17 +128,15 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
         {"gossip_gaps_total", "Gaps in an author's deltas.", (double)g.gaps},
         {"gossip_gaps_lost_total", "Missed deltas left to anti-entropy.", (double)g.gaps_lost},
         {"gossip_deaths_total", "Members found dead.", (double)g.died},
-        {"gossip_name_conflicts_total", "Signs of another live router with this router's name.",
+        {"gossip_name_conflicts_total", "Signs of another router with this name.",
          (double)g.name_conflicts},
-        {"gossip_quarantines_total", "Members ignored for a while: invalid frames.",
-         (double)g.quarantines},
+        {"gossip_quarantines_total", "Members ignored for invalid frames.", (double)g.quarantines},
         {"gossip_routers_refused_total", "Routers over the limit of routers.",
          (double)g.routers_refused},
-        {"gossip_refusals_doubted_total", "Refusals of this router that most members do not share.",
+        {"gossip_refusals_doubted_total", "Refusals that most members do not share.",
          (double)g.refusals_doubted},
         {"gossip_no_room_total", "Members or messages over a limit.", (double)g.no_room},
-        {"gossip_ring_bytes", "Own updates kept for routers that missed them.",
-         (double)g.ring_bytes},
+        {"gossip_ring_bytes", "Own updates kept for repair.", (double)g.ring_bytes},
         {"gossip_rate_held_total", "Packets delayed by the bandwidth limit.", (double)g.rate_held},
         {"state_observations_in_total", "Observations received from other routers.",
          (double)s.observations_in},
@@ -151,14 +144,13 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
          (double)s.observations_new},
         {"state_observations_out_total", "Observations sent to other routers.",
          (double)s.observations_out},
-        {"state_outbox_dropped_total", "Observations over the send limit, left to anti-entropy.",
+        {"state_outbox_dropped_total", "Observations over the send limit.",
          (double)s.outbox_dropped},
         {"state_tidings_dropped_total", "Reports for KV-cache events over the send limit.",
          (double)s.tidings_dropped},
         {"state_refused_future_total", "Observations from the future.", (double)s.future},
         {"state_refused_stale_total", "Observations that came too late.", (double)s.stale},
-        {"state_refused_full_total",
-         "Replicas, reports or observations of other routers without room.", (double)s.full},
+        {"state_refused_full_total", "Data of other routers without room.", (double)s.full},
         {"state_malformed_total", "Invalid deltas and messages.", (double)s.malformed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));

@@ -99,7 +99,7 @@ static const struct {
     double (*value)(const struct discover_origin *s, uint64_t now_ms);
 } rows[] = {
     {"discovery_entries", "Replicas in the source's last list.", value_entries},
-    {"discovery_age_seconds", "Time since the source's last successful query; -1 if never.", age_s},
+    {"discovery_age_seconds", "Time since the last success; -1 if never.", age_s},
     {"discovery_failing", "1 if the source's last query failed.", value_failing},
     {"discovery_failures_total", "Failed queries of the source.", value_failures},
 };

@@ -483,8 +483,7 @@ void io_gossip_metrics(const struct shell *shell, struct prometheus *p)
         {"gossip_calls_served_total", "Calls of other routers answered.", (double)s->calls_served},
         {"gossip_calls_refused_total", "Connections over the limit or without the key.",
          (double)s->calls_refused},
-        {"loop_late_total", "Times that the event loop was late by 50 ms or more.",
-         (double)s->late},
+        {"loop_late_total", "Times that the event loop was 50 ms late.", (double)s->late},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
     node_replication_metrics(g->replication, io_now_us(), p);

@@ -28,11 +28,9 @@ static void write_process(const struct shell *shell, struct prometheus *p)
         {"process_resident_memory_bytes", "Resident memory.", (double)rss},
         {"log_lines_suppressed_total", "Log lines left out by the rate limit.",
          (double)shell->log->suppressed_total},
-        {"log_lines_dropped_total", "Log lines that standard error did not accept in time.",
-         (double)io_log_dropped(shell->log)},
+        {"log_lines_dropped_total", "Log lines dropped.", (double)io_log_dropped(shell->log)},
         {"draining", "1 from SIGTERM until the process ends.", shell->draining},
-        {"config_refused", "1 if the settings file is invalid; the old settings stay.",
-         reload_refused(shell->reload)},
+        {"config_refused", "1 if the settings file is invalid.", reload_refused(shell->reload)},
         {"config_waits", "Changed settings that wait for a restart.",
          reload_waiting(shell->reload)},
     };

@@ -410,8 +410,8 @@ void state_dir_metrics(const struct state_dir *d, uint64_t now_ms, struct promet
     const struct prometheus_figure figures[] = {
         {"state_files_total", "State files written.", (double)d->files},
         {"state_failures_total", "State files that could not be written.", (double)d->failures},
-        {"state_bytes", "Size of the last state file.", (double)d->bytes},
-        {"state_age_seconds", "Time since the last state file was written; 0 if none was.", age_s},
+        {"state_bytes", "Bytes of the last state file.", (double)d->bytes},
+        {"state_age_seconds", "Time since the last state file; 0 if none.", age_s},
         {"state_loop_seconds_total", "Event loop time spent on state files.",
          (double)d->all_loop_ns / 1e9},
     };

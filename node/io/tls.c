@@ -343,7 +343,7 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
                  offsetof(struct tls_counts, resumed));
     write_counts(t, p, "tls_truncated_total", "TLS streams that ended without close_notify.",
                  offsetof(struct tls_counts, truncated));
-    prometheus_family(p, "tls_failures_total", "Failed TLS streams, mostly in the handshake.");
+    prometheus_family(p, "tls_failures_total", "Failed TLS streams.");
     for (unsigned i = 0; i < TLS_SIDES; i++) {
         for (unsigned k = 0; k < TLS_FAILURES; k++) {
             prometheus_label(p, "side", slice_of_cstr(sides[i]));
@@ -352,13 +352,12 @@ void tls_metrics(const struct tls *t, struct prometheus *p)
         }
     }
     const struct prometheus_figure figures[] = {
-        {"tls_files_refused", "Sets of TLS files that are invalid now; the old files stay.",
+        {"tls_files_refused", "TLS file sets that are invalid; the old files stay.",
          tls_files_refused(t)},
         {"tls_streams", "Open TLS streams.", (double)t->streams},
         {"tls_handshake_cpu_seconds_total", "Time spent on TLS handshakes.",
          (double)t->handshake_ns / 1e9},
-        {"tls_handshakes_late_total",
-         "TLS handshake steps that waited for another turn of the loop.",
+        {"tls_handshakes_late_total", "TLS handshake steps that waited.",
          (double)t->handshakes_late},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));

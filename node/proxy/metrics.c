@@ -14,14 +14,13 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
          (double)s->connections_accepted},
         {"connections_open", "Connections open now.", (double)s->connections_open},
         {"connections_refused_total",
-         "Connections over connections-max, or over the limit of the admin and probe ports.",
+         "Connections over connections-max, or a limit of the admin and probe ports.",
          (double)s->connections_refused},
         {"client_connections_refused_total", "Connections over connections-per-client-max.",
          (double)s->client_connections_refused},
         {"connections_evicted_total", "Idle or slow connections closed for new ones, all ports.",
          (double)s->connections_evicted},
-        {"proxy_headers_refused_total",
-         "Connections closed for a missing or malformed PROXY header.",
+        {"proxy_headers_refused_total", "Connections closed for a wrong PROXY header.",
          (double)s->proxy_headers_refused},
         {"accept_pauses_total", "Times that a port stopped accepting: no files or memory.",
          (double)s->accept_pauses},
@@ -31,8 +30,7 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
         {"requests_open", "Requests in progress.", (double)s->requests_open},
         {"client_gone_total", "Requests that the client left before the answer's end.",
          (double)s->client_gone},
-        {"requests_client_errors_total",
-         "Requests that ended by the client's own error: 4xx except queue_full, or too slow.",
+        {"requests_client_errors_total", "Requests that ended by the client's own error.",
          (double)s->results[NODE_RESULT_CLIENT_ERROR]},
         {"requests_hidden_total", "Requests answered well after a failed attempt.",
          (double)s->hidden},
@@ -47,23 +45,21 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
         {"retry_budget", "Retries available now (retry-budget).", proxy->admission.budget.level},
-        {"retry_budget_exhausted_total", "Retries not made because retry-budget was spent.",
+        {"retry_budget_exhausted_total", "Retries not made: no budget.",
          (double)s->retry_budget_exhausted},
         {"poison_suspects_total", "Requests without a token at a replica that died.",
          (double)s->suspects},
-        {"poison_remembered", "Requests that all routers refuse as poison.",
+        {"poison_remembered", "Requests refused as poison.",
          (double)node_poison_count(proxy->config.router)},
         {"upstream_connects_total", "Connections opened to replicas.",
          (double)s->upstream_connects},
         {"upstream_reused_total", "Requests sent on a kept-alive connection.",
          (double)s->upstream_reused},
-        {"upstream_stale_total",
-         "Requests repeated because the replica was closing the idle connection.",
+        {"upstream_stale_total", "Requests repeated: the idle connection closed.",
          (double)s->upstream_stale},
-        {"upstream_connect_failures_total", "Connections to replicas that could not be opened.",
+        {"upstream_connect_failures_total", "Connections to replicas that failed.",
          (double)s->upstream_connect_failures},
-        {"upstream_timeouts_total", "Replicas that did not connect or answer in time.",
-         (double)s->upstream_timeouts},
+        {"upstream_timeouts_total", "Timeouts of replicas.", (double)s->upstream_timeouts},
         {"upstream_full_total", "Times that upstream-connections-max was reached.",
          (double)s->upstream_full},
         {"upstream_broken_total", "Answers that broke off or were malformed.",
@@ -76,29 +72,23 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
          (double)proxy->admission.queue.lines[QUEUE_ROOM].length},
         {"not_understood_total", "Prompt bodies that are no JSON request, routed by load.",
          (double)s->not_understood},
-        {"backpressure_total", "Times that the router stopped reading an engine for a slow client.",
+        {"backpressure_total", "Pauses of reading an engine for a slow client.",
          (double)s->backpressure},
-        {"answer_decode_waits_total",
-         "Pauses in decoding an engine's compressed answer, after 1 MiB per event.",
+        {"answer_decode_waits_total", "Pauses in decoding an engine's answer.",
          (double)s->unpack_waits},
-        {"stored_responses_evicted_total",
-         "Owners of stored responses that were forgotten for newer ones.",
+        {"stored_responses_evicted_total", "Owners of stored responses forgotten for newer ones.",
          (double)node_affinity_evicted(proxy->config.affinity)},
         {"body_bytes_held", "Memory for bodies in transit.", (double)proxy->segments.bytes},
         {"body_memory_refused_total", "Allocations over buffered-bytes-max.",
          (double)proxy->segments.refused},
         {"probes_too_large_total", "Metrics or model lists over the size limit.",
          (double)s->probes_too_large},
-        {"probes_vetoed_total",
-         "Health checks without an answer that did not count, because other bytes came.",
+        {"probes_vetoed_total", "Unanswered health checks that did not count: other bytes came.",
          (double)s->probes_vetoed},
-        {"engine_control_total",
-         "Control requests, one per replica (engine-control-paths=all, gvctl reset-cache).",
-         (double)s->controls},
-        {"engine_cache_resets_total",
-         "Replicas that confirmed a cache reset, so that routers forgot the cache.",
+        {"engine_control_total", "Control requests, one per replica.", (double)s->controls},
+        {"engine_cache_resets_total", "Replicas that confirmed a cache reset.",
          (double)s->cache_resets},
-        {"watchdog_moved_total", "Requests moved away from stalled or sleeping replicas.",
+        {"watchdog_moved_total", "Requests moved from stalled or sleeping replicas.",
          (double)s->watchdog_moved},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
@@ -161,8 +151,8 @@ static void write_labelled(const struct proxy *proxy, struct prometheus *p)
          ARRAY_LEN(s->responses), 1},
         {"answers_cut_total", "Answers that began and did not complete.", "reason", end_name,
          s->answers_cut, CLIENT_ENDS, 1},
-        {"retries_total", "Requests sent again, mostly to another replica.", "reason", retry_name,
-         s->retries, RETRY_REASONS, 0},
+        {"retries_total", "Requests sent again.", "reason", retry_name, s->retries, RETRY_REASONS,
+         0},
     };
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         prometheus_family(p, families[i].name, families[i].help);
@@ -180,11 +170,9 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
         const char *name, *help;
         size_t offset;
     } families[] = {
-        {"alias_requests_total",
-         "Requests that named a model alias, by the model that served them.",
+        {"alias_requests_total", "Requests for a model alias, by serving model.",
          offsetof(struct node_alias_target, requests)},
-        {"alias_fallbacks_total",
-         "Fallbacks of a model alias: no replica of an earlier model was up.",
+        {"alias_fallbacks_total", "Fallbacks of a model alias.",
          offsetof(struct node_alias_target, fallbacks)},
     };
     for (size_t i = 0; i < ARRAY_LEN(families) && proxy->aliases.count > 0; i++) {
@@ -205,7 +193,7 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
     prometheus_family(p, "local_shortages_total",
-                      "Connections to replicas that failed on this machine: ports, files, memory.");
+                      "Connections to replicas that failed on this machine.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);

@@ -167,13 +167,11 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
 /* Name of the row; see struct node_learned_row. */
 #define ROWS(X)                                                                                    \
     X(believed_rate, "prefill_tokens_per_s", 1, "replica_prefill_tokens_per_second",               \
-      "Prefill rate in use: the replica's own, or the fleet's if that is as good.",                \
-      k->believed.tokens_per_s)                                                                    \
+      "Prefill rate in use.", k->believed.tokens_per_s)                                            \
     X(own_rate, "prefill_tokens_per_s_measured", 1, NULL, NULL, k->shown.rate.value)               \
     X(rate_samples, "prefill_samples", 1, NULL, NULL, (double)k->shown.rate.samples)               \
     X(reuse_share, "reuse_share", 1, "replica_reuse_share",                                        \
-      "Learned share of the predicted cached tokens that the replica reuses.",                     \
-      k->cache.evidence.share)                                                                     \
+      "Learned share of predicted cached tokens that is reused.", k->cache.evidence.share)         \
     X(bytes_per_token, "bytes_per_token", 1, "replica_bytes_per_token",                            \
       "Learned bytes per prompt token.", node_ratio_value(&k->cache.bytes_per_token))              \
     X(step_base, "decode_step_ms", 1e3, "replica_decode_step_seconds",                             \
@@ -181,7 +179,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
     X(running_max, "running_max", 1, "replica_running_max",                                        \
       "Learned limit of concurrent requests; 0: none seen.", k->foreign.running_max)               \
     X(foreign_requests, "foreign_requests", 1, "replica_foreign_requests",                         \
-      "Requests at the replica that no router booked, at the last scrape.", k->foreign.strange)
+      "Requests at the replica that no router booked.", k->foreign.strange)
 
 #define ROW_VALUE(name, key, unit, metric, help, value)                                            \
     static double name##_value(const struct node_replica *k)                                       \

@@ -55,60 +55,48 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 #define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
-    X(backing_off, "1 if the replica is in a back-off after failures or rejections of its own.",   \
+    X(backing_off, "1 if the replica is in a back-off.",                                           \
       node_router_replica_backing_off(c->r, k->rank.server, c->now_ms))                            \
-    X(backing_off_elsewhere,                                                                       \
-      "1 if another router reports failures of the replica, with no success since.",               \
+    X(backing_off_elsewhere, "1 if another router reports failures of the replica.",               \
       process(c, k)->breaker.heard != NODE_BREAKER_CLOSED)                                         \
-    X(leaving, "1 if the replica's health check says no, after a yes.",                            \
-      process(c, k)->signs.leaving)                                                                \
-    X(stalled, "1 if the replica is stalled with requests, and avoided.",                          \
+    X(leaving, "1 if the replica's health check says no.", process(c, k)->signs.leaving)           \
+    X(stalled, "1 if the replica is stalled.",                                                     \
       process(c, k)->signs.stall != NODE_STALL_NONE || k->signs.stall != NODE_STALL_NONE)          \
-    X(rejecting,                                                                                   \
-      "1 if the replica is avoided because it rejects what another accepts, or answers 404 for a " \
-      "listed model.",                                                                             \
+    X(rejecting, "1 if the replica is avoided because it rejects requests.",                       \
       node_router_reject_is_avoided(c->r, k->rank.server) ||                                       \
           node_models_denials(c->r->models, k->rank.server).held > 0)                              \
-    X(rejecting_used,                                                                              \
-      "1 if the replica rejects but is used: at most half of a model's replicas are avoided.",     \
+    X(rejecting_used, "1 if the replica rejects but is used.",                                     \
       node_reject_kinds(&process(c, k)->reject) != 0 &&                                            \
           !node_router_reject_within(c->r, k->rank.server))                                        \
-    X(stalls_total, "Times that the watchdog found the replica stalled.", k->signs.stalls_total)   \
-    X(probes_refused,                                                                              \
-      "1 if the replica answers the router's questions with 401 or 403 (replica-api-key-file).",   \
+    X(stalls_total, "Stalls that the watchdog found.", k->signs.stalls_total)                      \
+    X(probes_refused, "1 if the replica answers the router's questions with 401 or 403.",          \
       process(c, k)->server.probes_refused != 0)                                                   \
-    X(requests, "Requests in flight at the replica, of this router.", k->load.requests)            \
-    X(prefill_tokens, "Uncached prompt tokens booked and not computed yet.",                       \
-      k->load.prefill_tokens)                                                                      \
+    X(requests, "This router's requests in flight at the replica.", k->load.requests)              \
+    X(prefill_tokens, "Uncached prompt tokens not computed yet.", k->load.prefill_tokens)          \
     X(context_tokens, "Context tokens of the requests in flight.", k->load.context_tokens)         \
-    X(requests_of_others, "Requests in flight at the replica, of all other routers.",              \
+    X(requests_of_others, "Other routers' requests in flight at the replica.",                     \
       others(c, k).requests)                                                                       \
     X(prefill_tokens_of_others, "Uncached prompt tokens not computed yet, of all other routers.",  \
       others(c, k).prefill_tokens)                                                                 \
-    X(queue_seconds, "Estimated time until the booked prefill is computed.",                       \
+    X(queue_seconds, "Estimated time of the booked prefill.",                                      \
       node_load_queue_s(c->r->bookings, &k->load, k->believed.tokens_per_s, c->now_ms))            \
-    X(cache_tokens, "Cache size as the engine reports it, or as configured.",                      \
+    X(cache_tokens, "Cache size, reported or configured.",                                         \
       node_replica_cache_tokens(k, (double)c->r->config.cache_tokens))                             \
     X(context_length, "Context length in tokens; 0 if unknown.",                                   \
       node_router_context(c->r, (unsigned)(k - c->r->replicas)))                                   \
     X(cache_size_factor, "Learned correction of the cache size.", k->belief.factor)                \
-    X(events_live, "1 if a router knows the replica's cache from its KV-cache events.",            \
+    X(events_live, "1 if the cache is known from KV-cache events.",                                \
       node_router_has_events(c->r, (unsigned)(k - c->r->replicas)))                                \
-    X(engine_running, "Requests running, as the engine reports; -1 if it does not.",               \
-      k->scrape.running)                                                                           \
-    X(engine_waiting, "Requests waiting, as the engine reports; -1 if it does not.",               \
-      k->scrape.waiting)                                                                           \
-    X(engine_cache_usage,                                                                          \
-      "Share of the KV cache in use, as the engine reports; -1 if it does not.",                   \
+    X(engine_running, "Requests running, by the engine; -1: unknown.", k->scrape.running)          \
+    X(engine_waiting, "Requests waiting, by the engine; -1: unknown.", k->scrape.waiting)          \
+    X(engine_cache_usage, "Share of the KV cache in use, by the engine; -1: unknown.",             \
       k->scrape.cache_usage)                                                                       \
     X(scrape_age_seconds, "Time since the replica's metrics were read; -1 if never.",              \
       scrape_age_s(c, k))                                                                          \
     X(probe_failures_total, "Failed health checks.", k->trouble.probe_failures_total)              \
     X(chosen_total, "Requests sent to the replica.", s->chosen)                                    \
     X(restarts_total, "Engine restarts noticed.", k->restarts)                                     \
-    X(usage_impossible_total,                                                                      \
-      "Answers with impossible usage, such as more cached than prompt tokens.",                    \
-      k->cache.usage_impossible)                                                                   \
+    X(usage_impossible_total, "Answers with impossible usage.", k->cache.usage_impossible)         \
     X(prompt_tokens_total, "Estimated prompt tokens sent to the replica.", s->prompt_tokens)       \
     XS(replica_health, NODE_HEALTHS, LABEL("state", node_health_text((enum node_health)i)),        \
        "1 for the replica's current state.",                                                       \
@@ -118,13 +106,12 @@ static struct crdt_load others(const struct context *c, const struct node_replic
        "Cached prompt tokens, predicted and actual (reported).",                                   \
        i % 2 == 0 ? compared(k, i / 2).predicted : compared(k, i / 2).actual)                      \
     XS(prediction_cached_tokens_off_total, 3, LABEL("source", sources[i]),                         \
-       "Sum of the absolute errors of predicted cached tokens.", compared(k, i).off)               \
+       "Absolute errors of predicted cached tokens.", compared(k, i).off)                          \
     XS(prediction_ttft_seconds_total, 2, LABEL("kind", kinds[i]),                                  \
        "TTFT of streams, predicted and actual.", i == 0 ? s->ttft_predicted_s : s->ttft_actual_s)  \
-    XS(prediction_ttft_off_seconds_total, 1, (void)p,                                              \
-       "Sum of the absolute errors of the predicted TTFT.", s->ttft_off_s)                         \
-    XS(prediction_ttft_count_total, 1, (void)p, "Streams with a TTFT that was compared.",          \
-       s->ttft_count)                                                                              \
+    XS(prediction_ttft_off_seconds_total, 1, (void)p, "Absolute errors of predicted TTFT.",        \
+       s->ttft_off_s)                                                                              \
+    XS(prediction_ttft_count_total, 1, (void)p, "Streams with a compared TTFT.", s->ttft_count)    \
     XS(replica_answers_total, NODE_OUTCOMES,                                                       \
        LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                  \
        "Requests that ended, by outcome.", s->outcomes[i])                                         \
@@ -132,7 +119,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
        "4xx answers tried at another replica, which accepted or rejected the request.",            \
        i == 0 ? k->reject.contradicted : k->reject.confirmed)                                      \
     XS(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),     \
-       "Failed attempts at a replica, also if another replica answered.", s->failed[i])
+       "Failed attempts at a replica.", s->failed[i])
 
 #define VALUE(name, value)                                                                         \
     static double value_##name(const struct context *c, const struct node_replica *k, unsigned i)  \
@@ -203,8 +190,7 @@ static void put_answered(const struct node_router *r, struct prometheus *p)
     static const struct {
         const char *name, *help;
     } families[] = {
-        {"answered_prompt_tokens_total",
-         "Prompt tokens that engines report, of answers that also report cached tokens."},
+        {"answered_prompt_tokens_total", "Prompt tokens of answers that report cached tokens."},
         {"answered_cached_tokens_total", "Cached prompt tokens that engines report."},
     };
     for (unsigned i = 0; i < ARRAY_LEN(families); i++) {
@@ -247,14 +233,12 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
         {"replica_names_max", "Limit of replica names (replicas-max).", names->names_max},
         {"replica_names_waiting", "Replicas that wait for room (replicas-max).", names->waiting},
         {"replicas_unnamed", "Replicas in use that no living router names.", unnamed},
-        {"replica_names_forgotten_total", "Replicas forgotten because no router named them.",
+        {"replica_names_forgotten_total", "Replicas forgotten: no router named them.",
          (double)names->forgotten},
-        {"replica_names_refused_total",
-         "Names of replicas from other members that are no HOST:PORT.", (double)names->no_names},
+        {"replica_names_refused_total", "Invalid names of replicas from other members.",
+         (double)names->no_names},
         {"bookings", "Requests in flight.", node_bookings_open_count(r->bookings)},
-        {"last_resorts_total",
-         "Requests sent to a replica that is down, because all replicas of the model are.",
-         (double)r->last_resorts},
+        {"last_resorts_total", "Requests sent to a replica that is down.", (double)r->last_resorts},
         {"rejected_clients", "Clients with remembered rejected requests (4xx).", r->clients.count},
         {"unroutable_total", "Requests that found no replica at first.", (double)r->unroutable},
         {"index_entries", "Observations in the prefix index.", (double)s.entries},
@@ -266,31 +250,22 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
         {"index_expired_total", "Observations that grew too old.", (double)s.expired},
         {"index_evicted_total", "Observations dropped early: memory full.", (double)s.evicted},
         {"index_refused_total", "Observations refused: no room.", (double)s.refused},
-        {"index_forgotten_total", "Observations of replicas that lost their cache.",
-         (double)s.forgotten},
+        {"index_forgotten_total", "Observations of lost caches.", (double)s.forgotten},
         {"index_stale_total", "Observations that came too late.", (double)s.stale},
         {"index_future_total", "Observations refused: from the future.", (double)s.future},
-        {"index_promoted", "Checkpoints held by so many replicas that they have a set.",
-         (double)s.promoted},
+        {"index_promoted", "Checkpoints of many replicas, with a set.", (double)s.promoted},
         {"index_generation", "Current time slice.", crdt_index_now(r->index)},
         {"index_floor", "Oldest time slice that the index keeps.", crdt_index_floor(r->index)},
-        {"client_kinds",
-         "Kinds of clients (model, API, User-Agent product) with prompts read separately.",
-         (double)clients.kinds},
-        {"client_kinds_watched",
-         "Kinds of clients for which the router learns how engines render prompts.",
+        {"client_kinds", "Kinds of clients with prompts read separately.", (double)clients.kinds},
+        {"client_kinds_watched", "Kinds of clients with renderings being learned.",
          (double)clients.watched},
-        {"client_kinds_displaced_total",
-         "Kinds of clients dropped for new ones, with what was learned.",
+        {"client_kinds_displaced_total", "Kinds of clients dropped for new ones.",
          (double)clients.displaced},
-        {"renderings_learned_total",
-         "Changes of how a kind's prompts are read, from reported cached tokens.",
+        {"renderings_learned_total", "Changed readings of prompts, from cached tokens.",
          (double)clients.learned},
-        {"renderings_adopted_total",
-         "Changes of how a kind's prompts are read, from another router.", (double)clients.adopted},
-        {"events_tidings_passed_over_total",
-         "Other routers' reports about KV-cache events that were invalid or about an unknown "
-         "replica.",
+        {"renderings_adopted_total", "Changed readings of prompts, from another router.",
+         (double)clients.adopted},
+        {"events_tidings_passed_over_total", "Invalid reports about KV-cache events.",
          (double)r->events.passed_over},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));

@@ -139,11 +139,9 @@ void node_router_shadow_metrics(const struct node_router *r, struct prometheus *
     static const struct {
         const char *name, *help;
     } rows[] = {
-        {"shadow_requests_total",
-         "Requests compared, of the plain policy and of the router's own."},
+        {"shadow_requests_total", "Requests compared."},
         {"shadow_prompt_tokens_total", "Prompt tokens of the compared requests."},
-        {"shadow_cached_tokens_total",
-         "Those from a cache; in mode shadow, side policy, those that would have come from one."},
+        {"shadow_cached_tokens_total", "Those from a cache, or predicted to be."},
         {"shadow_first_tokens_total", "Compared streams with a first token."},
         {"shadow_ttft_seconds_total", "Sum of the times to these first tokens."},
     };
@@ -159,8 +157,6 @@ void node_router_shadow_metrics(const struct node_router *r, struct prometheus *
             }
         }
     }
-    prometheus_family(
-        p, "shadow_moved_total",
-        "Requests in shadow mode that the router's own policy would have sent elsewhere.");
+    prometheus_family(p, "shadow_moved_total", "Requests that policy would have sent elsewhere.");
     prometheus_value(p, (double)r->shadow.totals[NODE_SHADOW_ON].moved);
 }

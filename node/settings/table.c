@@ -24,8 +24,8 @@ static const struct node_option rows[] = {
      LIST(replica_dns, "NAME:PORT", RESTART),
      .wrong = node_allowed_replica_dns_not,
      .help = "each address of a DNS name is a replica",
-     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`. The search domains "
-             "of `/etc/resolv.conf` and `/etc/hosts` apply. A name that begins with an underscore "
+     .more = "A, AAAA or SRV records, looked up every `replica-dns-interval`. A name that begins "
+             "with an underscore "
              "(`_http._tcp.engines.example`) has SRV records, which give the ports. Labels apply "
              "to all addresses: `engines.internal:8000#engine=vllm`. [If a lookup "
              "fails](how-to/discovery.md)."},
@@ -40,26 +40,25 @@ static const struct node_option rows[] = {
      LIST(dns_server, "IP[:PORT]", RESTART),
      .wrong = node_allowed_dns_server_not,
      .help = "DNS server for replica-dns, not the system's",
-     .more = "Default port 53; repeatable. If a server does not answer within 2 s, the router asks "
-             "the next one; after the last one each once more, for 4 s. If none answers, the "
-             "replicas stay. The default is the servers in `/etc/resolv.conf`, re-read when that "
-             "file changes. Its search domains always apply. Other names (`replica`, `join`) use "
+     .more = "Default port 53; repeatable. A silent server is asked twice, for 2 s and 4 s. If "
+             "none answers, the replicas stay. The default is the servers in `/etc/resolv.conf`, "
+             "re-read when that file changes. Its search domains always apply. Other names "
+             "(`replica`, `join`) use "
              "the system's servers."},
     {.name = "replica-file",
      LIST(replica_file, "FILE", RESTART),
      .wrong = node_allowed_path_not,
      .help = "file with a list of replicas, re-read",
-     .more = "Checked every second. One replica per line, or a YAML sequence. Each line has the "
-             "form of `replica`. A swapped symbolic link is a new list. A file that the router "
-             "cannot parse changes nothing. If the file is missing, the router waits for it. "
+     .more = "Checked every second. One replica per line, as in `replica`, or a YAML sequence. If "
+             "the file is missing, the router waits for it. "
              "[Format](how-to/discovery.md#file)."},
     {.name = "replica-kubernetes",
      LIST(replica_kubernetes, "SERVICE", RESTART),
      .wrong = node_allowed_replica_kubernetes_not,
      .help = "ready pods of a Kubernetes service",
      .more = "`NAMESPACE/SERVICE:PORT`; the router must run in the cluster. The port is a number "
-             "or its name in the service. Omit it if there is only one. The default namespace is "
-             "the router's own. Labels apply to all pods: `inference/vllm:http#engine=vllm`. The "
+             "or its name in the service. The default namespace is the router's own. Labels apply "
+             "to all pods: `inference/vllm:http#engine=vllm`. The "
              "router's service account needs a Role. [How pods become "
              "replicas](how-to/discovery.md#kubernetes)."},
     {.name = "kubernetes-credentials",
@@ -72,16 +71,16 @@ static const struct node_option rows[] = {
      .help = "API keys of clients: names, hashes, limits",
      .more = "Only clients with a key in this file are served. `gvctl key new NAME` makes a key. "
              "The router re-reads the file every second; if it is invalid, the old keys stay. "
-             "Requests to engines carry no client key, but that of `replica-api-key-file`, if set. "
+             "Requests to engines carry no client key. "
              "[Client keys](how-to/client-keys.md)."},
     {.name = "replica-api-key-file",
      PATH(replica_api_key_file),
      .help = "API key of the engines",
-     .more = "For engines that run with `--api-key`. Re-read every second. The file has one line: "
-             "the key. The router sends it as `Authorization: Bearer KEY` with its own questions "
-             "to every replica. Clients' requests carry that key only if `client-keys-file` is "
-             "set, else the client's own. A relative path starts at the working directory. "
-             "[Without this key](http.md#engines-that-want-an-api-key)."},
+     .more =
+         "For engines that run with `--api-key`. Re-read every second. The router sends the key as "
+         "`Authorization: Bearer KEY` with its own questions "
+         "to every replica. Clients' requests carry that key only if `client-keys-file` is "
+         "set, else the client's own. [Without this key](http.md#engines-that-want-an-api-key)."},
     {.name = "replicas-max",
      NUMBER(replicas_max, RESTART),
      .fallback = "1024",
@@ -100,21 +99,19 @@ static const struct node_option rows[] = {
      .fallback = "127.0.0.1:9090",
      .help = "health, metrics, administration",
      .more = "Serves `/healthz`, `/readyz`, `/metrics` and `gvctl`. If other machines reach this "
-             "port, set `admin-token-file`. Without a token they may only read, and a port on "
-             "neither loopback nor all addresses accepts no changes at all."},
+             "port, set `admin-token-file`: without a token they may only read. [Access "
+             "rules](how-to/secure.md#the-admin-port)."},
     {.name = "admin-advertise",
      TEXT(admin_advertise, "HOST[:PORT]"),
      .wrong = node_allowed_admin_advertise_not,
      .help = "address at which others reach the admin port",
      .more = "Default: the host of `admin-listen`, or this machine's name. For the links on other "
-             "routers' pages and for `gvctl status`. The machine's name is used if `admin-listen` "
-             "is on all addresses. The port also accepts calls under that name."},
+             "routers' pages and for `gvctl status`. The port also accepts calls under that name."},
     {.name = "admin-token-file",
      PATH(admin_token_file),
      .help = "token for admin calls that change something",
      .more = "Sent as `Authorization: Bearer TOKEN`. Re-read every second. Without this file, the "
-             "router accepts changes from its own machine only. `gvctl explain` from another "
-             "machine needs this token, or the one for reading."},
+             "router accepts changes from its own machine only."},
     {.name = "admin-read-token-file",
      PATH(admin_read_token_file),
      .help = "token for admin calls that only read",
@@ -146,8 +143,7 @@ static const struct node_option rows[] = {
      PATH(tls_ticket_key_file),
      .help = "keys of session tickets, shared by routers",
      .more = "80 random bytes in base64 per line. The first seals, all open. By default each "
-             "router makes its own keys, and a client that changes routers needs a full handshake. "
-             "[How to make and rotate keys](tls.md#session-tickets)."},
+             "router makes its own keys. [How to make and rotate keys](tls.md#session-tickets)."},
     {.name = "tls-handshake-timeout",
      TIME(tls_handshake_timeout_ms, RESTART),
      .fallback = "10s",
@@ -182,23 +178,20 @@ static const struct node_option rows[] = {
      TEXT(gossip_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
      .help = "address for other routers, UDP and TCP",
-     .more =
-         "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses. Without "
-         "`gossip-listen` and `join`, a router runs alone and needs no key. On all addresses "
-         "(`0.0.0.0`, `[::]`), routers tell each other the address at which they see this one."},
+     .more = "With `join` the default is `0.0.0.0:7490`. Port 0: the kernel chooses. Without "
+             "`gossip-listen` and `join`, a router runs alone and needs no key."},
     {.name = "join",
      LIST(join, "HOST[:PORT]", RESTART),
      .wrong = node_allowed_join_not,
      .help = "another router; repeatable",
      .more = "One running router is enough. Default port: that of `gossip-listen`. A name may have "
-             "many addresses, or one that all routers share. The router looks names up repeatedly "
-             "and never stops trying. All routers may have the same list, themselves included."},
+             "many addresses, or one that all routers share. The router never stops trying. All "
+             "routers may have the same list, themselves included."},
     {.name = "cluster-key-file",
      PATH(cluster_key_file),
      .help = "key shared by all routers of the cluster",
      .more = "Made by `gvctl keygen --out FILE`. Anyone with it is a member. Re-read every second "
-             "and on SIGHUP, so you can rotate the key without downtime (`gvctl help keygen`). A "
-             "relative path starts at the working directory."},
+             "and on SIGHUP, so you can rotate the key without downtime (`gvctl help keygen`)."},
     {.name = "insecure-gossip",
      SWITCH(insecure_gossip, RESTART),
      .fallback = "off",
@@ -208,8 +201,8 @@ static const struct node_option rows[] = {
      TEXT(gossip_advertise, "HOST:PORT"),
      .wrong = node_allowed_advertise_not,
      .help = "own address, if others see another one",
-     .more = "Needed only behind NAT or port mappings that block incoming traffic. A name may have "
-             "an IPv4 and an IPv6 address. The default is the address in `gossip-listen`, or, on "
+     .more = "Needed only behind NAT or port mappings that block incoming traffic. The default is "
+             "the address in `gossip-listen`, or, on "
              "all addresses, the one at which others see the router. Loopback and link-local "
              "addresses are never given to other machines."},
     {.name = "cluster-name",
@@ -282,18 +275,16 @@ static const struct node_option rows[] = {
      .help = "another name for a model; a split; fallbacks",
      .more = "`gpt-4o=llama-70b`. [Models](how-to/models.md). With weights it is a split: "
              "`gpt-4o=llama-70b:90,llama-70b-v2:10`. `gpt-4o=llama-70b>qwen-32b` sends requests to "
-             "`qwen-32b` while no replica of `llama-70b` is up. Repeat the option for several "
-             "aliases, or separate them by commas. In a shell, quote a value with `>`. In the file "
-             "it may be a mapping."},
+             "`qwen-32b` while no replica of `llama-70b` is up. In a shell, quote a value with "
+             "`>`. In the file it may be a mapping."},
     {.name = "session-header",
      FIELD(session_header, STRING, "NAME,...", LIVE),
      .fallback = "auto",
      .wrong = node_allowed_header_names_not,
      .help = "headers with a session key",
      .more = "Only for policy `session`. `auto`: those of known agents. The first present header "
-             "counts. Without such a header, the session is a field of the body: "
-             "`prompt_cache_key`, `session_id`, `metadata.user_id` (or `session_id` in its JSON) "
-             "or `user`. [Which agent sends which](policies.md#sessions)."},
+             "counts. Without such a header, a field of the body counts. [Which agent sends "
+             "which](policies.md#sessions)."},
     {.name = "index-bytes",
      SIZE(index_bytes, RESTART),
      .fallback = "64MiB",

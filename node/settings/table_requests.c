@@ -11,26 +11,23 @@ const struct node_option node_option_requests[] = {
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "paths that the router does not know",
-     .more = "`refuse`: 404. `pass`: to the least loaded replica. If the JSON body or form names a "
-             "`model`, only its replicas are candidates. [Unknown "
+     .more = "`refuse`: 404. `pass`: to the least loaded replica. [Unknown "
              "paths](http.md#paths-that-the-router-does-not-know)."},
     {.name = "engine-control-paths",
      FIELD(engine_control_paths, CHOICE, "all|pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass", "all"),
      .help = "sleep, reset, LoRA loading and the like",
-     .more = "`pass`: to one replica. `all`: to all replicas. These paths change an engine for all "
-             "clients: open them only if you trust every client. With `all`, `?model=` or "
-             "`?replica=` selects replicas, and a client key needs `control`. [Control "
+     .more = "`pass`: to one replica. `all`: to all replicas. Open them only if you trust every "
+             "client. [Control "
              "paths](http.md#control-paths)."},
     {.name = "engine-fields",
      FIELD(engine_fields, CHOICE, "pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
      .help = "kv_transfer_params, bootstrap_* and the like",
-     .more =
-         "`pass` only for clients that you trust. With these fields a client can make an engine "
-         "connect to any host. [Engine fields](http.md#fields-of-engines-among-themselves)."},
+     .more = "`pass` only for clients that you trust. [Engine "
+             "fields](http.md#fields-of-engines-among-themselves)."},
     {.name = "replica-header",
      SWITCH(replica_header, LIVE),
      .fallback = "on",
@@ -41,7 +38,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "on",
      .help = "ask engines for the usage of streams",
      .more = "[How](http.md#usage-of-streams). For streamed chats and completions that do not ask "
-             "themselves. The router learns from the usage and removes it from the stream."},
+             "themselves. The router removes the usage from the stream."},
     {.name = "forwarded-headers",
      FIELD(forwarded_headers, CHOICE, "trust|replace", LIVE),
      .fallback = "trust",
@@ -54,11 +51,9 @@ const struct node_option node_option_requests[] = {
      .fallback = "*",
      .wrong = node_allowed_origins_not,
      .help = "web pages that may read answers (CORS)",
-     .more =
-         "`*`, `off`, or origins separated by commas: `https://chat.example.com`. `*` allows all "
-         "pages, as engines do by default. A list allows only its origins, also in engines' "
-         "answers. `off` adds no headers and forwards preflights to engines; otherwise the router "
-         "answers preflights, without a client key. [Browsers](http.md#browsers)."},
+     .more = "`*`, `off`, or origins separated by commas: `https://chat.example.com`. A list "
+             "allows only its origins, also in engines' answers. `off` adds no headers and "
+             "forwards preflights to engines. [Browsers](http.md#browsers)."},
     {.name = "host-header",
      FIELD(host_header, CHOICE, "replica|client", LIVE),
      .fallback = "replica",
@@ -129,8 +124,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "gone",
      .choices = CHOICES("gone", "answer"),
      .help = "client half-closes after its request",
-     .more = "`gone`: free the engine. `answer`: answer all that it sent. With `answer`, the "
-             "router notices only when it writes that a client has left. For clients such as `nc "
+     .more = "`gone`: free the engine. `answer`: answer all that it sent. For clients such as `nc "
              "-N`. [Half-closed clients](http.md#half-closed-clients)."},
     {.name = "client-body-rate-min",
      SIZE(client_body_rate_min, LIVE),
@@ -149,15 +143,14 @@ const struct node_option node_option_requests[] = {
      .fallback = "0",
      .max = 1e6,
      .help = "limit for one address; then 429",
-     .more = "An IPv6 /64 is one client. 0: off. Behind a balancer that hides its clients, all "
-             "clients share one address: leave the limit off, or use `proxy-protocol`."},
+     .more = "An IPv6 /64 is one client. 0: off. Behind a balancer that hides its clients, leave "
+             "the limit off, or use `proxy-protocol`."},
     {.name = "proxy-protocol",
      SWITCH(proxy_protocol, RESTART),
      .fallback = "off",
      .help = "connections begin with a PROXY header",
      .more = "Versions 1 and 2. A connection without a header is closed. For the client port "
-             "behind a layer 4 balancer. The header's address counts in `X-Forwarded-For`, logs "
-             "and limits. [Connections](http.md#connections)."},
+             "behind a layer 4 balancer. [Connections](http.md#connections)."},
     {.name = "proxy-protocol-from",
      LIST(proxy_protocol_from, "NETWORK", RESTART),
      .wrong = node_allowed_net_not,
@@ -167,9 +160,9 @@ const struct node_option node_option_requests[] = {
      SWITCH(reuse_port, RESTART),
      .fallback = "off",
      .help = "several routers share one client port",
-     .more = "One machine, one user; all routers need this setting. The kernel distributes "
-             "connections among the routers. Each router needs its own admin port, gossip port and "
-             "name. [When to use it](how-to/install.md#more-than-one-router-on-a-host)."},
+     .more = "One machine, one user; all routers need this setting. Each router needs its own "
+             "admin port, gossip port and name. [When to use "
+             "it](how-to/install.md#more-than-one-router-on-a-host)."},
     {.name = "upstream-connect-timeout",
      .group = "Replicas",
      TIME(upstream_connect_timeout_ms, LIVE),
@@ -185,9 +178,8 @@ const struct node_option node_option_requests[] = {
      .max = DAY_MS,
      .help = "limit for silence before the first token",
      .more = "0: off. [Time limits](http.md#time-limits). Includes prefill and the engine's queue: "
-             "do not make it short. `auto` is ten times the predicted time, at least 30 s, and 300 "
-             "s until the replica's speed is learned. `auto` restarts at every sign that the "
-             "engine works; a fixed time always runs. Unstreamed completions have "
+             "do not make it short. `auto` is ten times the predicted time, at least 30 s, and "
+             "restarts at every sign of work. Unstreamed completions have "
              "`upstream-whole-answer-timeout` instead, other requests 300 s."},
     {.name = "upstream-whole-answer-timeout",
      TIME(upstream_whole_answer_timeout_ms, LIVE),
@@ -201,9 +193,8 @@ const struct node_option node_option_requests[] = {
      .automatic = true,
      .max = DAY_MS,
      .help = "limit for silence within an answer",
-     .more = "0: off. [Time limits](http.md#time-limits). `auto` is 120 s without a sign that the "
-             "engine works, or 300 s if its metrics do not count single steps. `auto` pauses while "
-             "the engine computes; a fixed time always runs."},
+     .more = "0: off. [Time limits](http.md#time-limits). `auto` is 120 s without a sign of work, "
+             "or 300 s if the engine's metrics do not count single steps."},
     {.name = "request-timeout",
      TIME(request_timeout_ms, LIVE),
      .fallback = "0",
@@ -227,10 +218,9 @@ const struct node_option node_option_requests[] = {
      .fallback = "4096",
      .max = 65536,
      .help = "requests at one replica; more wait",
-     .more = "In flight, per router. 0: `upstream-connections-max`. An engine queues requests "
-             "beyond its batch size. To queue them in the router, where another replica may take "
-             "them, set a little more than the batch size divided by the number of routers. The "
-             "batch size is `--max-num-seqs` (vLLM) or `--max-running-requests` (SGLang). "
+     .more = "In flight, per router. 0: `upstream-connections-max`. To queue in the router, set a "
+             "little more than the engine's batch size, `--max-num-seqs` (vLLM) or "
+             "`--max-running-requests` (SGLang), divided by the number of routers. "
              "[Overload](how-to/overload.md)."},
     {.name = "requests-max",
      NUMBER(requests_max, LIVE),
@@ -262,8 +252,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "0.1",
      .max = 1,
      .help = "retries per request, on average",
-     .more = "0: no retries. [Retries](http.md#when-a-replica-fails). A router may save up 20 "
-             "retries; each of two routers 10, each of three or more 7. Beyond the budget, "
+     .more = "0: no retries. [Retries](http.md#when-a-replica-fails). Beyond the budget, "
              "failures go to the client. Refused connections do not count."},
     {.name = "stream-hold",
      TIME(stream_hold_ms, LIVE),
@@ -277,9 +266,8 @@ const struct node_option node_option_requests[] = {
      SWITCH(poison_retry, LIVE),
      .fallback = "on",
      .help = "retry a request after its engine died",
-     .more = "Once, on another replica. `off`: 502, reason `suspect`. The retry runs alone on the "
-             "replica if possible. Requests that only shared the engine with a suspect are always "
-             "retried. [Poison](runbook.md#poison)."},
+     .more =
+         "Once, on another replica. `off`: 502, reason `suspect`. [Poison](runbook.md#poison)."},
     {.name = "health-interval",
      TIME(health_interval_ms, LIVE),
      .fallback = "2s",
@@ -305,8 +293,7 @@ const struct node_option node_option_requests[] = {
      .min = 1,
      .max = 100,
      .help = "failed checks in a row until down",
-     .more = "A refused connection is down at once. A check without an answer does not count while "
-             "other bytes come from the replica."},
+     .more = "A refused connection is down at once."},
     {.name = "health-path",
      FIELD(health_path, STRING, "PATH", LIVE),
      .fallback = "/health",
@@ -318,15 +305,13 @@ const struct node_option node_option_requests[] = {
      .fallback = "200..299",
      .wrong = node_allowed_statuses_not,
      .help = "statuses of a healthy replica",
-     .more = "Statuses and ranges: `200..299,429`. Any other status stops new requests at once, "
-             "and marks the replica down after `health-failures` in a row."},
+     .more = "Statuses and ranges: `200..299,429`. Any other status stops new requests at once."},
     {.name = "when-all-down",
      FIELD(when_all_down, CHOICE, "WHAT", LIVE),
      .fallback = "try",
      .choices = CHOICES("try", "refuse"),
      .help = "if all replicas of a model are down",
-     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`. `try` picks the replica "
-             "that failed least, then the one tried longest ago."},
+     .more = "`try`: send it anyway. `refuse`: 503 with `Retry-After`."},
     {.name = "watchdog",
      TIME(watchdog_ms, LIVE),
      .fallback = "2s",
@@ -334,16 +319,14 @@ const struct node_option node_option_requests[] = {
      .help = "time until a stalled replica is avoided",
      .more = "Beyond what its prompts explain. 0: off. A [stalled "
              "replica](runbook.md#what-takes-a-replica-out-and-what-brings-it-back) gets no new "
-             "requests. Requests without a token move to other replicas."},
+             "requests."},
     {.name = "stall-cut",
      TIME(stall_cut_ms, LIVE),
      .fallback = "60s",
      .max = DAY_MS,
      .help = "cut answers without a sign of work",
-     .more = "0: only `upstream-idle-timeout` cuts. An answer that has begun cannot move to "
-             "another replica. The router cuts the answer after this silence, if no router sees a "
-             "sign that the engine works. Do not set the time below your engines' longest pause. "
-             "If the connection breaks or the port refuses, the router does not wait. [Time "
+     .more = "0: only `upstream-idle-timeout` cuts. Applies if no router sees a sign that the "
+             "engine works. Do not set the time below your engines' longest pause. [Time "
              "limits](http.md#time-limits)."},
     {.name = "scrape-interval",
      TIME(scrape_interval_ms, LIVE),
@@ -356,9 +339,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "auto",
      .choices = CHOICES("auto", "off"),
      .help = "read engines' KV-cache events: auto, off",
-     .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events). One router "
-             "reads the events of each engine that publishes them, and another one stands by. The "
-             "router asks vLLM at `GET /kv_event_sources` and SGLang at `/server_info`. The "
+     .more = "Same value at all routers. [KV-cache events](engines.md#kv-cache-events). The "
              "[label](how-to/engines.md#labels) `kv-events` sets what an engine does not report."},
     {.name = "kv-events-listen",
      TEXT(kv_events_listen, "HOST:PORT"),
@@ -373,8 +354,8 @@ const struct node_option node_option_requests[] = {
      .max = 100,
      .help = "share of prompts to ask vLLM's tokens for",
      .more = "Percent of prompt bytes. Needs `ask-usage`. 0: none. For vLLM replicas with live "
-             "KV-cache events. By the tokens in the answer, the router finds the prompt's blocks; "
-             "it removes the tokens. [Asking for tokens](engines.md#asking-for-tokens)."},
+             "KV-cache events. The router removes the tokens from answers. [Asking for "
+             "tokens](engines.md#asking-for-tokens)."},
     {.name = "log-level",
      .group = "Operation",
      FIELD(log_level, CHOICE, "LEVEL", LIVE),
@@ -398,9 +379,8 @@ const struct node_option node_option_requests[] = {
      .wrong = node_allowed_trace_endpoint_not,
      .help = "send OpenTelemetry traces to this collector",
      .more = "OTLP over HTTP with JSON: `http://HOST:4318`. [Traces](how-to/traces.md). The "
-             "default path is `/v1/traces`; `https://...` works too. Each request is a span, and "
-             "so is each attempt at a replica; the client's `traceparent` is continued. Spans that "
-             "the collector does not take in time are dropped."},
+             "default path is `/v1/traces`; `https://...` works too. The client's `traceparent` is "
+             "continued."},
     {.name = "trace-sample",
      FIELD(trace_sample, FLOAT, "SHARE", LIVE),
      .fallback = "0.1",
@@ -420,22 +400,21 @@ const struct node_option node_option_requests[] = {
      .fallback = "5m",
      .max = DAY_MS,
      .help = "limit for open requests after drain-delay",
-     .more = "Set it as long as your longest answers. The service manager must wait as long before "
-             "it kills the process. [Stop](how-to/load-balancer.md#stop-a-router)."},
+     .more =
+         "Set it as long as your longest answers. [Stop](how-to/load-balancer.md#stop-a-router)."},
     {.name = "state-dir",
      FIELD(state_dir, PATH, "FOLDER", RESTART),
      .fallback = "",
      .help = "keep learned state over a restart, here",
      .more = "Needed only for a single router, or if all routers restart at once. One router per "
-             "folder; only its user may write there (mode 700). The router creates the folder, but "
-             "not its parents, and writes `state` every 10 s and at the end. The file contains a "
+             "folder; only its user may write there (mode 700). The file contains a "
              "secret. [State on disk](how-to/state.md)."},
     {.name = "core-dumps",
      SWITCH(core_dumps, RESTART),
      .fallback = "off",
      .help = "write a core when the process crashes",
      .more = "A core contains prompts and keys. With `off`, other processes of the same user "
-             "cannot read the router's memory or attach a debugger."},
+             "cannot read its memory."},
 };
 
 const unsigned node_option_request_count = ARRAY_LEN(node_option_requests);

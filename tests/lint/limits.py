@@ -27,7 +27,7 @@ STATED = [
     ("docs/http.md", r"its engine after ([\d,]+ KiB);", "PROXY_OUT_BYTES_HIGH"),
     ("docs/how-to/monitor.md", r"`/metrics` over ([\d,]+ MiB)", "FETCH_BODY_MAX"),
     ("docs/how-to/monitor.md", r"or more than ([\d,]+) models, of one replica", "MODEL_LIST_MAX"),
-    ("docs/hit-rate.md", r"\n([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
+    ("docs/hit-rate.md", r"row: ([\d,]+) at most\. A model has its name", "NODE_ANSWERED_ROWS_MAX"),
     ("gossip/README.md", r"UDP payload, at most ([\d,]+ bytes)", "GOSSIP_DATAGRAM_MAX"),
     ("gossip/README.md", r"\| packet \| ([\d,]+ bytes) \|", "GOSSIP_DATAGRAM_MAX"),
     ("gossip/README.md", r"\| live routers \| ([\d,]+) \|", "GOSSIP_ROUTERS_MAX"),

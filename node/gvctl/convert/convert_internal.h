@@ -69,7 +69,7 @@ struct convert_row {
         SAME(flag " critical, " flag " fatal, " flag " ERROR", "log-level: error"),                \
         SAME(flag " trace, " flag " DEBUG", "log-level: debug")
 
-#define NOTE_PD   "prefill/decode disaggregation is not supported: each engine does both"
+#define NOTE_PD   "prefill/decode disaggregation is not supported"
 #define NOTE_CODE "the router runs no third-party code"
 #define NOTE_COST "one cost in seconds weighs cached tokens, queue and evictions"
 

@@ -3,11 +3,10 @@
 
 #include "node/gvctl/convert/convert_internal.h"
 
-#define NOTE_TRACE  "set trace-endpoint: URL (OTLP over HTTP)"
-#define NOTE_DP     "the router finds data-parallel ranks itself"
-#define NOTE_HEADER "session-header names the header"
-#define NOTE_HISTORY                                                                               \
-    "engines store responses; the router sends follow-ups to the engine that made them"
+#define NOTE_TRACE   "set trace-endpoint: URL (OTLP over HTTP)"
+#define NOTE_DP      "the router finds data-parallel ranks itself"
+#define NOTE_HEADER  "session-header names the header"
+#define NOTE_HISTORY "engines store responses"
 #define NOTE_NAMES   "model-alias gives a model another name"
 #define NOTE_DYNAMIC "convert that file too, and name the result with config"
 
@@ -23,8 +22,7 @@ static const struct convert_row fork[] = {
     MISSING("prefill-policy=, decode-policy=, prefill=..., decode=, prefill-selector=..., "
             "decode-selector=..., mini-lb",
             NOTE_PD),
-    NEEDLESS("worker-startup-timeout-secs=",
-             "a new engine gets requests after its first good health check"),
+    NEEDLESS("worker-startup-timeout-secs=", "a new engine waits for its first good health check"),
     NEEDLESS("worker-startup-check-interval=", "health-interval also applies at startup"),
     NEEDLESS("cache-threshold=, balance-abs-threshold=, balance-rel-threshold=", NOTE_COST),
     NEEDLESS("max-tree-size=", "index-bytes limits the index, in bytes of memory"),
@@ -32,7 +30,7 @@ static const struct convert_row fork[] = {
     NEEDLESS("enable-igw", "the router routes by the models that each engine lists"),
     BY_HAND("api-key=", "replica-api-key-file",
             "write the key, one line, into a file and name it: replica-api-key-file: FILE"),
-    NEEDLESS("log-dir=", "the log goes to standard error; systemd or the container keeps it"),
+    NEEDLESS("log-dir=", "the log goes to standard error"),
     LEVELS("log-level"),
     SAME("service-discovery", "replica-kubernetes.on"),
     SAME("selector=...", "replica-kubernetes.selector"),
@@ -44,11 +42,11 @@ static const struct convert_row fork[] = {
     SAME("request-timeout-secs=", "request-timeout"),
     NEARLY("max-concurrent-requests=", "requests-max", "more requests wait"),
     BY_HAND("cors-allowed-origins=...", "cors-allow-origin",
-            "list the origins, separated by commas; the list also applies to engines' answers"),
+            "separate by commas; also applies to engines' answers"),
     SAME("retry-max-retries=", "retries-max"),
     NEEDLESS("retry-initial-backoff-ms=, retry-max-backoff-ms=, retry-backoff-multiplier=, "
              "retry-jitter-factor=",
-             "the router retries on another replica within 200 ms, limited by retry-budget"),
+             "the router retries within 200 ms, limited by retry-budget"),
     SAME("disable-retries", "retries-max: 0"),
     NEEDLESS("cb-failure-threshold=, cb-success-threshold=, cb-timeout-duration-secs=, "
              "cb-window-duration-secs=",
@@ -97,7 +95,7 @@ const struct convert_router convert_vllm = {
     .host = "127.0.0.1",
 };
 
-#define NOTE_CONTROL "the token in admin-token-file permits changes; there are no other roles"
+#define NOTE_CONTROL "admin-token-file permits changes; there are no other roles"
 #define NOTE_STICKY  "the session key alone determines the replica"
 
 /* SGLang router and its descendant SMG, with sgl-model-gateway in between. Their flags share a
@@ -209,12 +207,12 @@ static const struct convert_row stack[] = {
     SAME("routing-logic session", "policy: session"),
     SAME("routing-logic prefixaware", "policy: cache_aware"),
     NEARLY("routing-logic kvaware", "policy: cache_aware",
-           "the router follows caches by KV-cache events and traffic, without LMCache"),
+           "the router follows caches without LMCache"),
     MISSING("routing-logic priority", "no priorities: all requests wait in one queue"),
     OTHERWISE("routing-logic=", "policy", "unknown policy: cache_aware is used"),
     SAME("session-key=", "session-header"),
     NEEDLESS("lmcache-controller-port=, lmcache-health-check-interval=, lmcache-worker-timeout=",
-             "the router follows caches by KV-cache events and traffic, without LMCache"),
+             "the router follows caches without LMCache"),
     NEEDLESS("kv-aware-threshold=", NOTE_COST),
     MISSING("callbacks=", NOTE_CODE),
     MISSING("request-rewriter=", "the router does not rewrite requests"),

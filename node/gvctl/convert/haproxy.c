@@ -11,7 +11,7 @@
 #define NOTE_ADMIN   "see gvctl and /metrics on the admin port"
 #define NOTE_SILENT  "the router detects dead connections on both sides"
 #define NOTE_LOG     "the log goes to standard error, one line per event"
-#define NOTE_ERRORS  "errors have the format of the API that was called"
+#define NOTE_ERRORS  "errors have the called API's format"
 #define NOTE_STRICT  "the HTTP parser is always strict"
 #define NOTE_TLS12   "TLS 1.2 and 1.3 with built-in ciphers"
 #define NOTE_ALERTS  "use the alerts in deploy/prometheus"
@@ -182,14 +182,13 @@ static const struct convert_row directives[] = {
     NEARLY("balance url_param", "policy: cache_aware", "the query does not identify a prompt"),
     NEARLY("balance rdp-cookie", "policy: cache_aware", NOTE_PREFIX),
     CALL("balance hash, balance hdr", "policy", take_hash,
-         "hash of a header: session with session-header; of the body: cache_aware"),
+         "of a header: session with session-header; of the body: cache_aware"),
     OTHERWISE("balance", "policy", "unknown policy: cache_aware is used"),
     NEEDLESS("hash-type", "session hashing is consistent"),
     NEEDLESS("hash-balance-factor", "policy prefix_hash has load-bound"),
     SAME("timeout connect", "upstream-connect-timeout"),
     NEARLY("timeout server", "upstream-idle-timeout",
-           "limits the gap between two pieces of an answer; upstream-first-token-timeout limits "
-           "the first token"),
+           "within an answer; before its first token, upstream-first-token-timeout"),
     NEARLY("timeout client", "client-body-timeout client-write-timeout",
            "client-head-timeout limits the head; without timeout http-keep-alive it also sets "
            "client-idle-timeout"),

@@ -13,13 +13,12 @@
 #define NOTE_PLUGIN  "no plugins: one built-in rule replaces them"
 #define NOTE_READ    "the router reads all request formats of the engines"
 #define NOTE_LIMITS  "the limits are replica-requests-max, requests-max and queue-max"
-#define NOTE_LATENCY                                                                               \
-    "the router predicts latency from learned speeds; requests have no latency goals"
+#define NOTE_LATENCY "the router predicts latency; requests have no latency goals"
 
 static const struct convert_row plugins[] = {
     NEEDLESS("prefix-cache-scorer", "policy: cache_aware. " NOTE_WEIGHT),
-    NEEDLESS("precise-prefix-cache-scorer", "the router reads KV-cache events (kv-events); engines "
-                                            "may also connect (kv-events-listen)"),
+    NEEDLESS("precise-prefix-cache-scorer",
+             "the router reads KV-cache events (kv-events, kv-events-listen)"),
     NEEDLESS("no-hit-lru-scorer", "the cost includes evictions"),
     NEEDLESS("session-affinity-scorer", "a session's prefix keeps it at its replica"),
     NEEDLESS("lora-affinity-scorer", "the cost includes loading an adapter"),
@@ -31,7 +30,7 @@ static const struct convert_row plugins[] = {
     NEEDLESS("decode-filter", "each engine does prefill and decode"),
     NEEDLESS("prefix-cache-affinity-filter", "policy: cache_aware. " NOTE_COST),
     BY_HAND("session-affinity-filter", "policy",
-            "set policy: session and session-header if a session must stay at its replica"),
+            "policy: session and session-header keep a session at its replica"),
     NEEDLESS("data-parallel-profile-handler", "the router finds data-parallel ranks itself"),
     NEEDLESS("max-score-picker", "the router takes the least cost; near-tie decides among equals"),
     NEEDLESS("models-responder", "/v1/models merges the lists of all engines"),

@@ -14,9 +14,8 @@ static const char head[] =
     "\n"
     "`gvctl convert` turns another router's command line or configuration into a YAML file of\n"
     "settings. Comments in that file, and standard error, list what was not converted, and why.\n"
-    "With `--strict` the exit status is 1 if there is any. Add `--from ROUTER` if the names in "
-    "the\n"
-    "input do not show which router it is. [Migrate](how-to/migrate.md) has the steps.\n"
+    "With `--strict` the exit status is then 1. `--from ROUTER` names the other router.\n"
+    "[Migrate](how-to/migrate.md) has the steps.\n"
     "\n"
     "```text\n"
     "gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy cache_aware\n"
@@ -26,17 +25,13 @@ static const char head[] =
     "gvctl convert haproxy.cfg >g.yaml && grapevine --config g.yaml --check-config\n"
     "```\n"
     "\n"
-    "Each flag or directive is in one of four groups:\n"
-    "\n"
     "- **Converted**: a setting has the same effect.\n"
-    "- **By hand**: a setting exists, but you must write it yourself (for example an API key).\n"
+    "- **By hand**: a setting exists, but you must write it (for example an API key).\n"
     "- **Not needed**: Grapevine does this by default.\n"
     "- **No counterpart**: Grapevine cannot do this.\n"
     "\n"
-    "Several Grapevine routers share their state: give them one `cluster-key-file`, and in `join`\n"
-    "the address of another ([routers](how-to/routers.md)). Clients' API keys go on to the "
-    "engines,\n"
-    "unless `client-keys-file` is set. Log levels are converted by name.\n";
+    "Clients' API keys go on to the engines, unless `client-keys-file` is set. Log levels are\n"
+    "converted by name.\n";
 
 static const char *const titles[] = {
     [CONVERT_PLUGIN] = "Plugins of an EndpointPickerConfig (`*` stands for any name)",
@@ -88,6 +83,13 @@ static void print_names(enum convert_place place, const struct convert_row *row,
     }
 }
 
+/* True if the note of a setting by hand names the setting itself. */
+static bool note_names(const struct convert_row *row, struct slice setting)
+{
+    return row->kind == CONVERT_HAND &&
+           memmem(row->note, strlen(row->note), setting.at, setting.len) != NULL;
+}
+
 /* Appends the result of a row: its settings as code, then its note. */
 static int append_result(const struct convert_row *row, struct buf *out)
 {
@@ -95,10 +97,13 @@ static int append_result(const struct convert_row *row, struct buf *out)
     const char *before = "";
     struct slice rest = slice_of_cstr(row->ours != NULL ? row->ours : "");
     int err = 0;
-    for (; rest.len > 0 && err == 0; before = ", ") {
+    while (rest.len > 0 && err == 0) {
         struct slice one = slice_cut(&rest, fixed ? '\0' : ' ');
         one.len = slice_find(one, '.');
+        if (note_names(row, one))
+            continue;
         err = buf_printf(out, "%s`%.*s`", before, SLICE_ARG(one));
+        before = ", ";
     }
     if (err == 0 && row->note != NULL)
         err = buf_printf(out, "%s%s", before[0] != '\0' ? "; " : "", row->note);

@@ -439,39 +439,29 @@ struct row {
 };
 
 #define ROWS(X)                                                                                    \
-    X(events_read,                                                                                 \
-      "1 if this router reads the replica's KV-cache events in order and uses them (live).",       \
+    X(events_read, "1 if the replica's KV-cache events are live at this router.",                  \
       r->reading == KV_READING_LIVE)                                                               \
-    X(events_whole, "1 if no KV-cache event was missed since the engine started.",                 \
-      r->stats.tree.whole)                                                                         \
-    X(events_speaks,                                                                               \
-      "1 if this router reports the replica's KV-cache events to all; 0 on standby.", r->speaks)   \
+    X(events_whole, "1 if no event was missed since the engine's start.", r->stats.tree.whole)     \
+    X(events_speaks, "1 if this router reports the events to all; 0 on standby.", r->speaks)       \
     X(events_blocks, "Blocks in the replica's cache, by its events.", r->stats.tree.held)          \
     X(events_messages_total, "Event messages read.", r->stats.feed.messages)                       \
     X(events_gaps_total, "Gaps in the numbers of event messages.", r->stats.feed.gaps)             \
     X(events_replays_total, "Replays of event messages requested.", r->stats.feed.replays)         \
-    X(events_missed_total, "Times that event messages were lost for good.", r->stats.feed.missed)  \
-    X(events_connects_total, "Subscriptions to events, or connections of engines, opened.",        \
-      r->connects)                                                                                 \
+    X(events_missed_total, "Losses of event messages.", r->stats.feed.missed)                      \
+    X(events_connects_total, "Feeds opened.", r->connects)                                         \
     X(events_malformed_total, "Unreadable event messages.", r->malformed + r->stats.feed.unread)   \
-    X(events_shed_total, "Times that the replica's feed cost too much and was paused.",            \
-      r->stats.shed)                                                                               \
-    X(events_answers_total,                                                                        \
-      "The replica's answers that routers reported to the reader of its events.", r->stats.told)   \
+    X(events_shed_total, "Pauses of a feed that cost too much.", r->stats.shed)                    \
+    X(events_answers_total, "Answers reported to the reader of the events.", r->stats.told)        \
     X(events_tied_total, "Reported answers with blocks found in the cache.", r->stats.tied)        \
     X(events_unmatched_total, "Reported answers without blocks found in the cache.",               \
       r->stats.unmatched)                                                                          \
-    X(events_unclear_total, "Reported answers with blocks that may be another answer's.",          \
-      r->stats.unclear)                                                                            \
+    X(events_unclear_total, "Reported answers with ambiguous blocks.", r->stats.unclear)           \
     X(events_asked_total, "Reported answers with the prompt's tokens from the engine.",            \
       r->stats.asked)                                                                              \
-    X(events_asked_wrong_total,                                                                    \
-      "Reported answers with tokens for which the reader would have taken other blocks.",          \
+    X(events_asked_wrong_total, "Such answers that would have been matched wrongly.",              \
       r->stats.asked_wrong)                                                                        \
-    X(events_agreed_total, "Reported answers that used what events had announced.",                \
-      r->stats.agreed)                                                                             \
-    X(events_contradicted_total,                                                                   \
-      "Reported answers that used less than half of what events announced, or removed blocks.",    \
+    X(events_agreed_total, "Reported answers that confirm the events.", r->stats.agreed)           \
+    X(events_contradicted_total, "Reported answers that contradict the events.",                   \
       r->stats.contradicted)                                                                       \
     X(events_disbelieved_total, "Times that the replica's events were no longer believed.",        \
       r->stats.disbelieved)                                                                        \
@@ -495,10 +485,8 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
         s = kv_readers_stats(f->readers);
     const struct prometheus_figure figures[] = {
         {"events_feeds", "Open feeds of KV-cache events.", s.feeds},
-        {"events_feeds_refused_total", "Feeds of KV-cache events not opened: no room or no files.",
-         (double)s.refused},
-        {"events_bytes", "Memory for the content of caches, from KV-cache events.",
-         (double)s.blocks * KV_TREE_BLOCK_BYTES},
+        {"events_feeds_refused_total", "Feeds not opened: no room or no files.", (double)s.refused},
+        {"events_bytes", "Memory for contents of caches.", (double)s.blocks * KV_TREE_BLOCK_BYTES},
         {"events_checkpoints", "Prompt checkpoints with a tracked place in caches.",
          s.paths.points},
         {"events_checkpoints_dropped_total", "Tracked prompt checkpoints dropped for others.",

@@ -483,8 +483,7 @@ void publishers_metrics(const struct proxy *p, struct prometheus *out)
          (double)ps->memory},
         {"events_publishers_accepted_total", "Connections to kv-events-listen accepted.",
          (double)ps->accepted},
-        {"events_publishers_paused_total",
-         "Times that a connection to kv-events-listen sent too much in a second.",
+        {"events_publishers_paused_total", "Pauses of connections to kv-events-listen.",
          (double)ps->paused},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
