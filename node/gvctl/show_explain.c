@@ -206,8 +206,14 @@ int show_explain(const struct show *how, const json_t *e)
     show_costs(how, e, tier, adapter);
     show_left_out(e);
     show_last_resort(e);
-    if (!fields_equal(e, "policy", "cache_aware"))
-        printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
+    if (fields_has_text(e, "shadow_choice"))
+        printf("\nShadow mode: %s routes. The table shows the caches and queues that the router's "
+               "own\n"
+               "policy would have made, and that policy would choose %s.",
+               fields_text(e, "policy"), fields_text(e, "shadow_choice"));
+    else if (!fields_equal(e, "policy", "cache_aware"))
+        printf("\n%s chose by rules of its own; the costs are what cache_aware would weigh.",
+               fields_text(e, "policy"));
     printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice\n"
            "(among nearly equal costs the choice is random)\n",
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
