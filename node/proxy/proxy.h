@@ -69,7 +69,7 @@ struct proxy_config {
     uint64_t random[3];        /* random bits for request ids and for this router's pseudonym */
     const char *name;          /* this router's name in the cluster; NULL: no other routers */
     struct access *access;     /* clients' keys; NULL: no key is required */
-    /* Returns the API key that probes send; valid until the next call. `*version` rises with each
+    /* Returns the API key that probes send, valid until the event ends. `*version` rises with each
      * new key. The function is NULL if there is no key. With `access`, clients' requests are
      * forwarded with this key too. */
     struct slice (*replica_key)(void *context, unsigned *version);
