@@ -1,4 +1,4 @@
-/* What prober.c and prober_answer.c share. */
+/* Shared by prober.c and prober_answer.c. */
 #ifndef NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 #define NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 

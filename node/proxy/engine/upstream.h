@@ -45,7 +45,7 @@ enum upstream_failure {
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE, UPSTREAM_CLOSING };
 
-/* What a connection needs of a request. Part of the exchange, and valid as long. */
+/* The parts of a request that a connection needs. Part of the exchange, and valid as long. */
 struct upstream_request {
     struct buf head;     /* as sent to the replica */
     struct body *body;   /* may still grow until it is complete */

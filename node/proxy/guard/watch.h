@@ -6,8 +6,8 @@
  *
  *   request without a token   *moves* to a healthy replica if its own is stalled or asleep, or down
  *                             and silent for WATCH_DEAD_MS. If no other is healthy, it waits on
- *   answer with tokens        is *cut* if nothing shows that the engine works: no byte of the answer
- *                             for `stall-cut`, and no sign of work on any request
+ *   answer with tokens        is *cut* if nothing shows that the engine works: no byte of it for
+ *                             `stall-cut`, and no sign of work on any request
  *                             (node_signs_lost()). Most pauses of engines end by themselves
  *
  * If the port refuses connections, the process is gone. Then a request without a token moves, or
