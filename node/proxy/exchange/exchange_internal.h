@@ -87,7 +87,7 @@ void exchange_spent(struct exchange *x);
 /* --- cors.c ----------------------------------------------------------------------------------- */
 
 enum { EXCHANGE_CORS_LINES = 3 };
-/* What the settings allow the page's origin: no CORS fields, all origins, this origin, or not this
+/* The settings' answer to the page's origin: no CORS fields, all origins, this origin, or not this
  * origin. */
 enum exchange_cors {
     EXCHANGE_CORS_OFF,

@@ -32,14 +32,14 @@
  *     moment would count as a second death, though the request never arrived there.
  *
  *   - A strong suspect is a request at a dead core with a prompt of token ids, which the server
- *     passes to the engine unread. It is sent once more, alone: to a replica where, as far as known,
- *     no router has a request. If there is none, the suspect waits (QUEUE_ALONE), and the replica
- *     with the fewest requests is reserved and gets no others. Other requests go elsewhere, or wait
- *     too if no other replica is left (QUEUE_APART).
+ *     passes to the engine unread. It is sent once more, alone: to a replica where, as far as
+ *     known, no router has a request. If there is none, the suspect waits (QUEUE_ALONE), and the
+ *     replica with the fewest requests is reserved and gets no others. Other requests go
+ *     elsewhere, or wait too if no other replica is left (QUEUE_APART).
  *
- *     Both waits are short. If the queue is full, or the wait takes too long, other requests may use
- *     the reserved replica, and the suspect is answered 502 `suspect`, because it could end all of
- *     an engine's answers. While the suspect is at the replica without a token, the replica stays
+ *     Both waits are short. If the queue is full, or the wait takes too long, other requests may
+ *     use the reserved replica, and the suspect is answered 502 `suspect`, because it could end all
+ *     of an engine's answers. While the suspect is at the replica without a token, the replica stays
  *     reserved. All routers learn about the suspect, so a repetition is alone everywhere.
  *
  *   - A request that killed two engines is poison: all routers answer it 502 `poison` from then on
