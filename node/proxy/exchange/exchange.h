@@ -87,8 +87,8 @@ enum exchange_hold {
     EXCHANGE_HOLD_ERROR,
 };
 
-/* What is read of an answer: nothing; tokens, errors and the end; or only tokens, for the limits of
- * a client's key. */
+/* The part of an answer that is read: nothing; tokens, errors and the end; or only tokens, for the
+ * limits of a client's key. */
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
 /* The prompt's token ids that the router requested with the present answer (ask_ids.c). */

@@ -39,8 +39,8 @@
  *
  *     Both waits are short. If the queue is full, or the wait takes too long, other requests may
  *     use the reserved replica, and the suspect is answered 502 `suspect`, because it could end all
- *     of an engine's answers. While the suspect is at the replica without a token, the replica stays
- *     reserved. All routers learn about the suspect, so a repetition is alone everywhere.
+ *     of an engine's answers. The replica stays reserved until the suspect's first token. All
+ *     routers learn about the suspect, so a repetition is alone everywhere.
  *
  *   - A request that killed two engines is poison: all routers answer it 502 `poison` from then on
  *     (node/route/poison.h). Two cases are less certain: the request was one of several at two
