@@ -136,8 +136,8 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
 void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
                       uint64_t since_ms);
 
-/* A point between two blocks of a prompt whose tokens are known: the number and the chain of the
- * blocks before it, and the digest of the next block's tokens. */
+/* A point between two blocks of a prompt with known tokens: the number and the chain of the blocks
+ * before it, and the digest of the next block's tokens. */
 struct kv_front {
     uint32_t blocks; /* below KV_FRONT_BLOCKS_MAX */
     uint64_t chain, digest;

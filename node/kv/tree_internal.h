@@ -118,7 +118,8 @@ static inline bool kv_tree_is_sure(const struct kv_block *b)
     return b->gpu.least > 0 || b->host.least > 0;
 }
 
-/* True if its last event was before `since_ms`. May be false for a block older than 24 days. */
+/* Returns true if the block last changed before or at `since_ms`. After 24 days this may be
+ * false. */
 static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
 {
     return (int32_t)((uint32_t)since_ms - b->since) >= 0;
