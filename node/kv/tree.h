@@ -11,7 +11,7 @@
  * (vLLM's kv_cache_report_mode repeats announcements from the beginning of a prompt on.) So a
  * second store from a prompt's beginning raises only the upper bound. A block that may have a copy,
  * but need not, is *unsure*. A removed block stays in the tree while blocks after it are there,
- * because a later store finds it again.
+ * because those are cached again if that block returns.
  *
  * A block's *reach* says if a prompt that ends with the block is cached as a whole: the block and
  * every block before it are present. Each event updates the reach, and changes are reported. If a

@@ -25,7 +25,7 @@ struct kv_block {
     uint32_t by_hash, by_chain; /* the next block in the same slot of a table */
     /* Number of blocks up to this one; 0: unknown. A block without a parent and with more than 1
      * got its depth from an answer. The blocks before it are not in the tree, and count as present
-     * as long as it does. */
+     * as long as this one is. */
     uint32_t depth;
     uint32_t since; /* ms, wraps: last time that it became surely cached, or ceased to be */
     struct kv_copies gpu, host;
