@@ -266,7 +266,7 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-/* The sink that on_fatal() flushes; NULL: no thread was started. */
+/* The sink for which on_fatal() waits; NULL before its start and after its close. */
 static _Atomic(struct io_log_sink *) dying;
 
 /* Handles a fatal signal: waits for the thread to write the last lines, then lets the signal have
