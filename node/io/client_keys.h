@@ -1,8 +1,8 @@
 /* The clients' keys (client-keys-file; node/access defines the contents).
  *
  * The file is read at the start and then every second (node/io/watch_file.h). A thread parses the
- * file into a table: ten thousand keys take milliseconds. If the file becomes unusable, the present
- * keys stay in force. */
+ * file into a table, as ten thousand keys take milliseconds. If the file becomes unusable, the
+ * present keys stay in force. */
 #ifndef NODE_IO_CLIENT_KEYS_H
 #define NODE_IO_CLIENT_KEYS_H
 
@@ -16,7 +16,7 @@ struct client_keys;
  * bytes, which names file and line. `path` and `all` are borrowed. */
 MUST_USE int client_keys_open(struct client_keys **out, const char *path, struct io_watches *all,
                               char *message);
-/* Owned by `k`. */
+/* Returns the table of keys, which `k` owns. */
 struct access *client_keys_access(const struct client_keys *k);
 /* True if the file is unusable in its present state. Accepts NULL. */
 bool client_keys_refused(const struct client_keys *k);

@@ -36,7 +36,8 @@ static struct slice scalar_of(const yaml_event_t *event)
     return slice_of((const char *)event->data.scalar.value, event->data.scalar.length);
 }
 
-/* Sets from a scalar without anchor. `name` and `value` are borrowed for the call. */
+/* Sets a setting to a scalar, which must not have an anchor. `name` and `value` are borrowed for
+ * the call. */
 static int set(struct reading *r, struct slice name, const yaml_event_t *value)
 {
     struct node_option_origin origin = {
@@ -56,7 +57,7 @@ static int next(struct reading *r, yaml_event_t *event)
     return yaml_parser_parse(&r->parser, event) == 1 ? 0 : fail_syntax(r);
 }
 
-/* A mapping under `replica`, with url and labels, is the text URL#LABEL=VALUE... of the list. */
+/* Reads a mapping of url and labels under `replica`, as if it were the text URL#LABEL=VALUE... */
 static int read_replica(struct reading *r, unsigned line)
 {
     struct replica_map map;
@@ -110,7 +111,7 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
     }
 }
 
-/* An entry of a mapping under model-alias, NAME: MODEL, is the entry NAME=MODEL of the list. */
+/* Reads an entry NAME: MODEL under model-alias, as if it were the text NAME=MODEL. */
 static int set_named(struct reading *r, struct slice setting, const yaml_event_t *key,
                      const yaml_event_t *value)
 {
@@ -159,7 +160,8 @@ static int read_named(struct reading *r, struct slice setting, unsigned line)
     }
 }
 
-/* A duplicate key is an error: choosing between the values would be a guess. */
+/* Notes a key. A duplicate key is an error, because choosing between the values would be a
+ * guess. */
 static int note_key(struct reading *r, struct slice name, unsigned line)
 {
     int index = node_option_find(name);
@@ -225,7 +227,7 @@ static int read_mapping(struct reading *r)
     }
 }
 
-/* An empty file and one of comments only set nothing. */
+/* Reads the document. A file that is empty, or has only comments, sets nothing. */
 static int read_stream(struct reading *r)
 {
     for (unsigned documents = 0;;) {

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* A socket of libcurl's. */
+/* A socket that libcurl uses. */
 struct watched {
     uv_poll_t poll;
     struct curl_loop *owner;
@@ -114,7 +114,7 @@ void curl_loop_stop(struct curl_loop *c)
 {
     c->stopped = true;
     if (c->multi != NULL)
-        (void)curl_multi_cleanup(c->multi); /* closes kept connections */
+        (void)curl_multi_cleanup(c->multi); /* closes idle connections */
     c->multi = NULL;
     uv_close((uv_handle_t *)&c->timer, NULL);
 }

@@ -22,9 +22,9 @@ struct curl_loop {
     void *context;
 };
 
-/* ERR_NOMEM: still call curl_loop_stop(). */
+/* After ERR_NOMEM too, the caller must call curl_loop_stop(). */
 MUST_USE int curl_loop_open(struct curl_loop *c, uv_loop_t *loop);
-/* Called after all requests are removed. Memory may be freed after another run of the loop. */
+/* Called after all requests are removed. The loop must run once more before curl_loop_free(). */
 void curl_loop_stop(struct curl_loop *c);
 /* Called after curl_loop_stop() and another run of the loop. */
 void curl_loop_free(struct curl_loop *c);

@@ -14,7 +14,7 @@
 
 static const char resolv_conf[] = "/etc/resolv.conf";
 
-/* A socket of c-ares. Frees itself when its handle is closed. */
+/* A socket that c-ares uses. Freed when its handle is closed. */
 struct watched {
     uv_poll_t poll; /* first */
     struct channel *channel;
@@ -22,20 +22,20 @@ struct watched {
     ares_socket_t fd;
 };
 
-/* c-ares with the servers of a state of resolv.conf. An outdated channel goes when its last
- * question has ended. Frees itself when its timer is closed. */
+/* An instance of c-ares with the servers of one version of resolv.conf. An outdated channel is
+ * closed when its last question has ended, and freed when its timer is closed. */
 struct channel {
     struct dns *dns;
     ares_channel ares;
     uv_timer_t timer;
     struct watched *watched;
-    unsigned open; /* questions */
+    unsigned open; /* number of questions under way */
     struct channel *next;
 };
 
 struct dns_question {
     struct dns *dns;
-    struct channel *channel; /* NULL: from the hosts file, or answered */
+    struct channel *channel; /* NULL: answered, or answered by the hosts file */
     dns_addresses_done addresses;
     dns_services_done services;
     void *context; /* both NULL: abandoned */
@@ -51,20 +51,20 @@ struct dns_question {
 
 struct dns {
     uv_loop_t *loop;
-    ares_channel hosts;       /* only for the hosts file */
-    struct channel *channels; /* latest first */
+    ares_channel hosts;       /* reads only the hosts file */
+    struct channel *channels; /* the latest first */
     struct dns_question *answered, **answered_end;
-    uv_timer_t due;     /* for answered questions */
+    uv_timer_t due;     /* calls `done` of the answered questions */
     struct buf servers; /* in c-ares's format, with the NUL; empty: the system's */
     bool stopped;
-    struct stat conf; /* of resolv.conf, at the last reading */
+    struct stat conf; /* state of resolv.conf at the last reading */
 };
 
 /* --- sockets and time ------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
 
-/* Sets the timer for c-ares's next timeout, if no socket has news before. */
+/* Sets the timer to c-ares's next timeout. */
 static void plan(struct channel *c)
 {
     struct timeval wait;
@@ -195,7 +195,8 @@ static void channel_close(struct channel **link)
     uv_close((uv_handle_t *)&c->timer, on_channel_closed);
 }
 
-/* Keeps the latest channel if a new one cannot be made. */
+/* Closes outdated channels without questions. Opens a new one if resolv.conf has changed; if that
+ * fails, the latest channel stays in use. */
 static void channel_renew(struct dns *dns)
 {
     struct stat now;
@@ -275,7 +276,8 @@ static void deliver(struct dns_question *q)
     question_free(q);
 }
 
-/* Questions asked in callbacks are answered in the next turn of the loop. */
+/* Calls `done` of answered questions. Questions asked by these calls are answered in the next turn
+ * of the loop. */
 static void on_due(uv_timer_t *timer)
 {
     struct dns *dns = timer->data;
@@ -360,8 +362,8 @@ void dns_free(struct dns *dns)
 
 _Static_assert(DNS_TIMEOUT_MS == 2000 && DNS_TRIES == 2, "as text_of() says");
 
-/* Returns the error in words. c-ares returns ARES_ECONNREFUSED also for a server that answers with
- * an error. */
+/* Returns the error in words. c-ares also returns ARES_ECONNREFUSED if a server answers with an
+ * error. */
 static const char *text_of(int status, const char *record)
 {
     switch (status) {
@@ -380,7 +382,7 @@ static const char *text_of(int status, const char *record)
 
 /* --- addresses ------------------------------------------------------------------------------- */
 
-/* Stores the addresses of the question's kind. ARES_* */
+/* Stores the addresses of the question's kind. Returns ARES_*. */
 static int take_addresses(struct dns_question *q, const struct ares_addrinfo *found)
 {
     unsigned n = 0;
@@ -426,9 +428,9 @@ static void on_hosts(void *context, int status, int timeouts, struct ares_addrin
         ares_freeaddrinfo(found);
 }
 
-/* True if the hosts file has the name: then the question is answered. c-ares calls back at once.
- * Both kinds are requested together: IPv6 alone leaks (1.18), and a name with any address there is
- * not for DNS. */
+/* Returns true if the hosts file has the name; then the question is answered. c-ares calls back at
+ * once. Both kinds are requested together, because a request for IPv6 alone leaks memory (1.18).
+ * Moreover, DNS is not asked for a name with any address in the hosts file. */
 static bool is_in_hosts(struct dns_question *q, const char *name)
 {
     struct ares_addrinfo *found = NULL;
@@ -478,7 +480,7 @@ void dns_other_kind(char out[NODE_HOST_BYTES + 1], const char *name, const char 
 
 /* --- services -------------------------------------------------------------------------------- */
 
-/* ARES_* */
+/* Stores the SRV records. Returns ARES_*. */
 static int take_services(struct dns_question *q, const struct ares_srv_reply *found)
 {
     unsigned n = 0;

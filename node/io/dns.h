@@ -16,16 +16,16 @@
 #include "node/settings/options.h"
 
 enum {
-    DNS_TIMEOUT_MS = 2000, /* of the first try at a server; the second gets twice as long */
-    DNS_TRIES = 2,         /* at each server */
-    DNS_TEXT_BYTES = 48,   /* of an IP address, with the NUL */
+    DNS_TIMEOUT_MS = 2000, /* timeout of the first try at a server; the second has twice as long */
+    DNS_TRIES = 2,         /* tries at each server */
+    DNS_TEXT_BYTES = 48,   /* bytes of an IP address as text, with the NUL */
 };
 
 enum dns_status {
     DNS_FOUND,
     DNS_NONE,   /* the name has no such record, or is no name */
     DNS_SILENT, /* no server answered */
-    DNS_FAILED, /* no answer for another reason */
+    DNS_FAILED, /* the look-up failed for any other reason */
 };
 static inline bool dns_is_unknown(enum dns_status status)
 {
@@ -41,9 +41,10 @@ struct dns_service {
     uint16_t port;
 };
 
-/* Answers a question. `why` is the error, and `found` has `count` elements, borrowed for the call.
- * `full` is the name that has the addresses, including the added search domain; NULL: none, or
- * found in the hosts file. Never called after dns_stop() has begun. */
+/* Receives the answer to a question. `why` is the error in words, and `found` has `count` elements,
+ * borrowed for the call. `full` is the name that has the addresses, with any added search domain;
+ * NULL: there are none, or they are from the hosts file. Never called after dns_stop() has
+ * begun. */
 typedef void (*dns_addresses_done)(void *context, enum dns_status status, const char *why,
                                    const char *full, const struct dns_address *found,
                                    unsigned count);
@@ -51,26 +52,26 @@ typedef void (*dns_services_done)(void *context, enum dns_status status, const c
                                   const struct dns_service *found, unsigned count);
 
 struct dns;
-/* A question under way: until `done` is called, dns_forget() or dns_stop(). */
+/* A question under way. Ends when `done` is called, and by dns_forget() or dns_stop(). */
 struct dns_question;
 
-/* `servers`: IP[:PORT] each; none: the system's. ERR_NOMEM; ERR_SYNTAX for servers that c-ares does
- * not accept. */
+/* `servers`: DNS servers as IP[:PORT]; if there are none, the system's servers. ERR_NOMEM;
+ * ERR_SYNTAX: c-ares does not accept these servers. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* Asks for the IPv4 (`v6`: the IPv6) addresses of a name. A name that ends in a dot is not
- * completed. NULL: out of memory, and `done` is not called. */
+/* Asks for the IPv4 addresses of a name, or the IPv6 addresses if `v6`. No search domain is added
+ * to a name that ends in a dot. Returns NULL if there is no memory; then `done` is not called. */
 MUST_USE struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
                                             dns_addresses_done done, void *context);
-/* Writes the name for the IPv6 question after IPv4 addresses were found under `full`: names of that
- * kind may exist in several search domains. */
+/* Writes the name to use in the IPv6 question after the IPv4 addresses of `name` were found under
+ * `full`, because the same short name may exist in several search domains. */
 void dns_other_kind(char out[NODE_HOST_BYTES + 1], const char *name, const char *full);
-/* Asks for SRV records; ignores priority and weight, and targets of "." (RFC 2782). NULL: as
- * above. */
+/* Asks for SRV records. Ignores priorities, weights, and targets of "." (RFC 2782). Returns NULL if
+ * there is no memory; then `done` is not called. */
 MUST_USE struct dns_question *dns_services(struct dns *dns, const char *name,
                                            dns_services_done done, void *context);
 /* Abandons the question: `done` is not called. */
 void dns_forget(struct dns_question *q);
-/* Closes all sockets; no more answers. */
+/* Closes all sockets. No answer comes after this. */
 void dns_stop(struct dns *dns);
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void dns_free(struct dns *dns);

@@ -7,7 +7,7 @@
 #include "node/proxy/proxy.h"
 
 enum {
-    RESERVE = 256, /* at most half of the limit */
+    RESERVE = 256, /* files not for clients, but at most half of the limit */
     SURPLUS = 16,  /* a 16th more than connections-max get an answer that there are too many */
 };
 

@@ -14,8 +14,8 @@ enum { PORT_TRIES = 32 };
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-/* A loop that was late (a stopped process, a busy machine) has heard no router in that time: the
- * others are not to blame. */
+/* Notes if the loop was late (a stopped process, a busy machine), so that the others do not count
+ * as silent for that time. */
 static void check_late(struct io_gossip *g, uint64_t now)
 {
     if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
@@ -43,7 +43,7 @@ static void on_wake(uv_timer_t *timer)
     (void)timer; /* on_prepare follows */
 }
 
-/* Runs once in each turn of the loop, before it sleeps: sends the turn's news. */
+/* Runs once in each turn of the loop, before the loop sleeps. Sends the turn's changes. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct io_gossip *g = handle->data;
@@ -54,7 +54,7 @@ static void on_prepare(uv_prepare_t *handle)
     uint64_t due = node_replication_due_us(g->replication);
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
-    /* The shell's tick wakes the loop then or sooner anyway. */
+    /* The shell's tick wakes the loop by then anyway. */
     uint64_t tick = g->shell->tick_at_ms * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
@@ -186,8 +186,8 @@ static void close_now(struct io_gossip *g, uv_handle_t *handle)
     (void)uv_run(g->loop, UV_RUN_NOWAIT);
 }
 
-/* Binds UDP and TCP to the same number. A number chosen by the kernel for one may be in use for the
- * other. */
+/* Binds UDP and TCP to the same port number. A number that the kernel chose for one may be in use
+ * for the other. */
 static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
 {
     uint16_t wanted = port_of(at);
@@ -204,7 +204,7 @@ static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
         }
         err = io_calls_open(g, (struct sockaddr *)at);
         if (err == 0)
-            err = io_calls_start(g); /* only here libuv reports a port in use */
+            err = io_calls_start(g); /* libuv reports a port in use only here */
         if (err == 0)
             return 0;
         close_now(g, (uv_handle_t *)&g->tcp);
@@ -315,7 +315,8 @@ static int resolve_both(struct io_gossip *g, const struct node_address *address,
     return 0;
 }
 
-/* Finds the addresses where peers reach this node; port 0: peers take the source of its packets. */
+/* Finds the addresses at which peers reach this node. Port 0: peers use the source of its
+ * packets. */
 static int own_addresses(struct io_gossip *g, struct gossip_address *out,
                          struct gossip_address *also)
 {
@@ -367,7 +368,7 @@ int io_gossip_config(struct io_gossip *g, struct node_config *config,
     return own_addresses(g, &gossip->address, &gossip->address_also);
 }
 
-/* Publishes the admin address to the others, for people. */
+/* Publishes the admin port's address to the other routers, for people. */
 static void describe_admin(struct io_gossip *g)
 {
     struct node_address at = g->shell->listeners[PROXY_PORT_ADMIN].bound;

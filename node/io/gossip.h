@@ -1,14 +1,14 @@
 /* The gossip's shell: the UDP socket, the TCP port for calls, the names of the routers to join, the
  * key file, and the clock that drives node/cluster/replication.h.
  *
- *   gossip.c        life: start, clock, leave, close
+ *   gossip.c        start, clock, leave and close
  *   gossip_udp.c    datagrams, and addresses as the kernel has them
  *   gossip_calls.c  calls: streamed answers over TCP, both sides
  *   gossip_seeds.c  the names of --join, looked up repeatedly
  *   gossip_keys.c   the key file, watched, and SIGHUP
  *
- * The news of a turn of the loop is flushed once, before the loop sleeps. News thus leaves in the
- * turn that made it, and a burst of requests shares its packets.
+ * Changes of the shared state are sent once in each turn of the loop, before the loop sleeps. So a
+ * change leaves in the turn that made it, and a burst of requests shares packets.
  *
  * A router that runs alone has none of this (shell->gossip is NULL). */
 #ifndef NODE_IO_GOSSIP_H
@@ -27,9 +27,9 @@ struct io_gossip;
 MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                                  struct log *log, char *message);
 
-/* Opens both sockets, which fixes the router's name (it may contain the port); NULL if the options
- * do not ask for gossip. `keyring` is borrowed, and changed by a reload. Logs errors.
- * ERR_UNREACHABLE, ERR_NOMEM. */
+/* Opens both sockets and sets the router's name, which may contain the port. `*out` is NULL if the
+ * options do not ask for gossip. `keyring` is borrowed, and changes when the key file does. Logs
+ * errors. ERR_UNREACHABLE, ERR_NOMEM. */
 MUST_USE int io_gossip_open(struct io_gossip **out, uv_loop_t *loop,
                             const struct node_options *options, struct gossip_keyring *keyring,
                             struct log *log);
@@ -38,24 +38,25 @@ const char *io_gossip_name(const struct io_gossip *g);
  * errors. ERR_UNREACHABLE. */
 MUST_USE int io_gossip_config(struct io_gossip *g, struct node_config *config,
                               struct node_replication_io *io);
-/* Joins, if shell->gossip exists. The other ports are open already. ERR_UNREACHABLE, ERR_NOMEM,
- * each with a line in the log. */
+/* Begins to join the cluster, if shell->gossip exists. Called after the other ports are open. Logs
+ * errors. ERR_UNREACHABLE, ERR_NOMEM. */
 MUST_USE int io_gossip_start(struct shell *shell);
 
 /* Called by the shell's tick. */
 void io_gossip_tick(struct shell *shell);
-/* True if calls with time limits are open: the tick is needed soon. */
+/* Returns true if calls with time limits are open, so that the tick is needed soon. */
 bool io_gossip_waits(const struct shell *shell);
-/* Reads the key file again. Returns false if there is none. */
+/* Asks for the key file to be read again. Returns false if there is none. */
 bool io_gossip_ask(struct shell *shell);
-/* True until that reading is done. */
+/* Returns true until the reading that io_gossip_ask() requested is done. */
 bool io_gossip_is_asked(const struct shell *shell);
-/* Announces the drain to the other routers, if any. */
+/* Announces to the other routers that this one drains. */
 void io_gossip_draining(struct shell *shell);
 /* Announces that this router leaves. Calls `done` when all members know, or after
  * IO_GOSSIP_LEAVE_US; at once if there is nothing to leave. */
 void io_gossip_leave(struct shell *shell, void (*done)(struct shell *shell));
-/* Called after the loop has ended: closes handles (the loop has to run once more), then frees. */
+/* Called after the loop has ended. io_gossip_stop() closes handles; then the loop must run once
+ * more before io_gossip_free(). */
 void io_gossip_stop(struct shell *shell);
 void io_gossip_free(struct shell *shell);
 

@@ -18,13 +18,13 @@ struct io_call {
     struct io_call *next, *prev;
     struct deadline deadline;
     struct gossip_call *call;
-    struct node_serve *serve; /* server: the answer being made */
+    struct node_serve *serve; /* on the server: the answer being made */
     struct buf sending;       /* buffer of the write under way */
-    uint32_t id;              /* client */
+    uint32_t id;              /* on the client: the call's id */
     bool client;
     bool connected;
     bool writing;
-    bool ended; /* server: the last part was made */
+    bool ended; /* on the server: the last part was made */
     bool closing;
 };
 
@@ -56,7 +56,7 @@ static void drop(struct io_call *c)
     uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-/* Ends a call, with an answer or without. A server closes without giving a reason. */
+/* Ends a call, with or without an answer. A server closes without giving a reason. */
 static void end(struct io_call *c, int err)
 {
     struct io_gossip *g = c->gossip;
@@ -130,7 +130,7 @@ static int flush(struct io_call *c)
     return 0;
 }
 
-/* Makes more of the answer while little waits to be sent, then sends. */
+/* Makes more of the answer while few bytes wait to be sent, then sends. */
 static int pump(struct io_call *c)
 {
     struct buf *chunk = &c->gossip->call_chunk;
@@ -168,7 +168,7 @@ static int serve(struct io_call *c, uint8_t kind, struct slice request)
     return gossip_call_refuse(c->call, err);
 }
 
-/* Returns an error, 0, or 1 when the client's answer is complete. */
+/* Handles received bytes. Returns an error, 0, or 1 if the client's answer is complete. */
 static int step(struct io_call *c)
 {
     for (;;) {
@@ -227,7 +227,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         end(c, err > 0 ? 0 : err);
         return;
     }
-    if (asked || c->serve != NULL) /* the handshake has a total time limit */
+    if (asked || c->serve != NULL) /* before that, the limit of the whole handshake applies */
         deadline_set(&g->call_idle, &c->deadline, shell_now_ms(g->shell));
 }
 
@@ -238,8 +238,8 @@ static struct gossip_versions speaks(const struct io_gossip *g)
 
 /* --- the two sides -------------------------------------------------------------------------- */
 
-/* Connections without a key must not keep members out: closes the oldest one without a proven key.
- * Returns false if all are being answered. */
+/* Closes the oldest connection that has not proven a key, so that such connections do not keep
+ * members out. Returns false if all calls are being answered. */
 static bool make_room(struct io_gossip *g)
 {
     struct io_call *oldest = NULL;

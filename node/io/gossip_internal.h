@@ -8,24 +8,23 @@
 #include "node/io/watch_file.h"
 
 enum {
-    IO_GOSSIP_LATE_US = 50000,        /* a loop late by at least this: gossip_late() */
-    IO_GOSSIP_LEAVE_US = 500000,      /* limit for announcing the leave */
-    IO_UDP_BUFFER_BYTES = 4 << 20,    /* requested from the kernel, each way */
-    IO_UDP_DATAGRAMS = 20,            /* received at once: libuv's limit */
-    IO_UDP_QUEUE_BYTES = 4 << 20,     /* waiting for a full kernel; more are dropped */
-    IO_CALLS_SERVED_MAX = 64,         /* at once; beyond, a connection without a proven key is
-                                       * closed */
-    IO_CALL_CONNECT_MS = 3000,        /* client */
-    IO_CALL_HANDSHAKE_MS = 10000,     /* server: until the request is whole */
-    IO_CALL_IDLE_MS = 15000,          /* without a byte */
-    IO_CALL_ROUND_BYTES = 128 * 1024, /* made in one turn of the loop, */
-    IO_CALL_ROUND_CHUNKS = 8,         /* in at most so many chunks: even a small chunk may take
-                                       * long */
-    IO_SEEDS_ALONE_MS = 5000,         /* between two look-ups while no router is in reach */
-    IO_SEEDS_JOINED_MS = 30000,       /* and afterwards: names move */
-    IO_SEEDS_COMPLAIN_MS = 60000,     /* between two log lines about useless names */
-    IO_SEEDS_ANSWER_MS = 3000,        /* from the start until the lack of an answer is logged */
-    IO_SEED_ADDRESSES_MAX = 64,       /* of a name */
+    IO_GOSSIP_LATE_US = 50000,        /* if the loop is late by this, gossip_late() is called */
+    IO_GOSSIP_LEAVE_US = 500000,      /* longest time for announcing the leave */
+    IO_UDP_BUFFER_BYTES = 4 << 20,    /* socket buffer asked of the kernel, in each direction */
+    IO_UDP_DATAGRAMS = 20,            /* datagrams received at once: libuv's limit */
+    IO_UDP_QUEUE_BYTES = 4 << 20,     /* bytes queued if the kernel's buffer is full */
+    IO_CALLS_SERVED_MAX = 64,         /* calls served at once; for more, one that has not proven a
+                                       * key is closed */
+    IO_CALL_CONNECT_MS = 3000,        /* caller: longest time to connect */
+    IO_CALL_HANDSHAKE_MS = 10000,     /* server: longest time until the request is whole */
+    IO_CALL_IDLE_MS = 15000,          /* longest time without a byte */
+    IO_CALL_ROUND_BYTES = 128 * 1024, /* bytes of an answer made in one turn of the loop */
+    IO_CALL_ROUND_CHUNKS = 8,     /* chunks made in one turn: even a small chunk may take long */
+    IO_SEEDS_ALONE_MS = 5000,     /* between two look-ups while no other router is reachable */
+    IO_SEEDS_JOINED_MS = 30000,   /* between two look-ups at other times: addresses may change */
+    IO_SEEDS_COMPLAIN_MS = 60000, /* between two log lines about useless names */
+    IO_SEEDS_ANSWER_MS = 3000,    /* time after the start at which a lack of answers is logged */
+    IO_SEED_ADDRESSES_MAX = 64,   /* addresses used of a name */
 };
 
 struct io_call;
@@ -43,12 +42,12 @@ struct io_seed {
 };
 
 struct io_gossip_stats {
-    uint64_t send_errors;  /* the kernel refused: no route, forbidden, ... */
-    uint64_t send_queued;  /* the kernel was full */
-    uint64_t send_dropped; /* the kernel and the queue were full, or out of memory */
+    uint64_t send_errors;  /* datagrams that the kernel refused: no route, forbidden, ... */
+    uint64_t send_queued;  /* datagrams queued, because the kernel's buffer was full */
+    uint64_t send_dropped; /* datagrams dropped: the queue was full, or there was no memory */
     uint64_t receive_errors;
     uint64_t calls_made, calls_failed;
-    uint64_t calls_served, calls_refused; /* refused: beyond the limit, or without the key */
+    uint64_t calls_served, calls_refused; /* refused: beyond the limit, or without a valid key */
     uint64_t late;                        /* times the loop was late */
 };
 
@@ -67,25 +66,25 @@ struct io_gossip {
 
     uv_prepare_t prepare;
     uv_timer_t wake;
-    uint64_t wake_ms;  /* the timer's setting */
-    uint64_t armed_us; /* when the loop should be awake again; 0: any time */
+    uint64_t wake_ms;  /* time for which the timer is set */
+    uint64_t armed_us; /* time at which the loop should wake; 0: no particular time */
 
     uv_udp_t udp;
-    bool ipv6;            /* the socket's family; IPv4 peers are then mapped */
-    uint64_t queue_bytes; /* of datagrams waiting in libuv */
-    char *datagrams;      /* IO_UDP_DATAGRAMS of 64 KiB; only a page of each is used */
+    bool ipv6;            /* the socket is IPv6, and IPv4 peers have mapped addresses */
+    uint64_t queue_bytes; /* bytes of datagrams queued in libuv */
+    char *datagrams;      /* IO_UDP_DATAGRAMS buffers of 64 KiB, mostly touched in one page each */
 
     uv_tcp_t tcp;
-    struct io_call *calls; /* all calls, both sides */
+    struct io_call *calls; /* all calls, made and served */
     struct buf call_chunk; /* scratch space within a callback */
     unsigned served;
     struct deadline_queue call_connect, call_handshake, call_idle;
 
     struct io_seed *seeds;
     unsigned seed_count;
-    uint64_t unanswered_ms; /* when to log next that no seed answers */
+    uint64_t unanswered_ms; /* time of the next log line that no router to join answers */
 
-    void (*left)(struct shell *shell); /* to call when all members know that this router leaves */
+    void (*left)(struct shell *shell); /* called when all members know that this router leaves */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;
@@ -98,7 +97,8 @@ static inline uint64_t io_now_us(void)
 
 /* --- addresses (gossip_udp.c) --------------------------------------------------------------- */
 
-/* Converts; IPv4 mapped into IPv6 becomes IPv4 again. Returns false for other families. */
+/* Converts the kernel's address. An IPv4-mapped IPv6 address becomes IPv4. Returns false for other
+ * families. */
 bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
 /* Converts for a socket of that family. Returns false if the socket cannot reach such an
  * address. */
@@ -112,7 +112,7 @@ MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
 MUST_USE int io_udp_start(struct io_gossip *g);
 void io_udp_send(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                  size_t len);
-/* The same from a separate port, which is closed at once. */
+/* Sends a datagram from a separate port, which is closed at once. */
 void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const uint8_t *bytes,
                   size_t len);
 

@@ -9,7 +9,7 @@ static bool same(const struct gossip_address *a, const struct gossip_address *b)
     return a->family == b->family && a->port == b->port && memcmp(a->ip, b->ip, 16) == 0;
 }
 
-/* Passes on all addresses of all names, without duplicates. */
+/* Passes all addresses of all names, without duplicates, to the replication. */
 static void tell(struct io_gossip *g)
 {
     struct gossip_address all[GOSSIP_SEEDS_MAX];
@@ -68,13 +68,14 @@ static void resolve(struct io_seed *s, uint64_t now_ms)
         complain(s, err_text(ERR_NOMEM));
 }
 
-/* True if a look-up is needed soon: no router of the cluster is in reach. */
+/* Returns true if no other router is reachable, so that look-ups are needed often. */
 static bool is_alone(struct io_gossip *g)
 {
     return gossip_peer_random(node_replication_gossip(g->replication), 0) == 0;
 }
 
-/* Logs that no seed ever answered and no router was met: the cluster may be split unnoticed. */
+/* Logs that no router to join has answered and no other was met, because the cluster may be
+ * split. */
 static void miss_answers(struct io_gossip *g, uint64_t now_ms)
 {
     if (g->seed_count == 0 || now_ms < g->unanswered_ms)

@@ -73,7 +73,8 @@ static void on_sent(uv_udp_send_t *request, int status)
     free(q);
 }
 
-/* The kernel is full: libuv waits with a copy. Gossip repairs dropped datagrams. */
+/* Lets libuv send a copy later, because the kernel's buffer is full. Gossip repairs dropped
+ * datagrams. */
 static void enqueue(struct io_gossip *g, const struct sockaddr *to, const uint8_t *bytes,
                     size_t len)
 {
@@ -164,7 +165,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t n, const uv_buf_t *bytes,
                               io_now_us());
 }
 
-/* A flush from many peers at once must fit, or gaps need repair. */
+/* Enlarges a socket buffer, so that datagrams of many peers at once fit and need no repair. */
 static void enlarge(struct io_gossip *g, bool receive)
 {
     int wanted = IO_UDP_BUFFER_BYTES;

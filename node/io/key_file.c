@@ -16,7 +16,7 @@ const struct key_file_kind key_file_admin_read = {"admin-read-token-file", "admi
 struct key_file {
     const struct key_file_kind *kind;
     struct io_watch watch;
-    struct slice fresh; /* within the text of the reading */
+    struct slice fresh; /* the new key, within the text of the reading */
     unsigned version;
     size_t len;
     char key[KEY_FILE_BYTES_MAX];

@@ -1,5 +1,5 @@
-/* Files that contain a single secret each: the replicas' API key (replica-api-key-file), the tokens
- * of the admin port.
+/* Files with a single secret: the replicas' API key (replica-api-key-file), and the tokens of the
+ * admin port.
  *
  * The file is read at the start and then every second (node/io/watch_file.h). If the file becomes
  * unusable, the present key stays in force.
@@ -13,10 +13,10 @@
 #include "node/io/watch_file.h"
 
 enum {
-    KEY_FILE_BYTES_MAX = 4096, /* of the key */
+    KEY_FILE_BYTES_MAX = 4096, /* longest key */
 };
 
-/* Names for the kind of file, in messages and in the log. */
+/* A kind of file, by the names that messages and the log use. */
 struct key_file_kind {
     const char *setting, *readable, *refused, *read; /* the last three: events */
 };
@@ -33,7 +33,7 @@ MUST_USE int key_file_open(struct key_file **out, const struct key_file_kind *ki
                            const char *path, struct io_watches *all, char *message);
 /* Returns the key, valid until the next turn of the loop. */
 struct slice key_file_key(const struct key_file *k);
-/* Rises with every new key. */
+/* Returns a number that rises with every new key. */
 unsigned key_file_version(const struct key_file *k);
 /* Wipes and frees; called after the loop has ended, or never ran. Accepts NULL. */
 void key_file_free(struct key_file *k);

@@ -25,7 +25,7 @@ static int fail(struct creation *c, int err, const char *what, const char *why)
     return err;
 }
 
-/* Appends a file of a single line, without trailing white space. */
+/* Appends the text of a file with a single line, without trailing white space. */
 static int read_line(struct creation *c, const char *name, struct buf *out)
 {
     char path[PATH_BYTES];

@@ -11,16 +11,16 @@
 #include "base/check.h"
 
 enum {
-    PARTS_MAX = 4, /* of a message; a replay may have a topic */
+    PARTS_MAX = 4, /* most parts of a message: a replay's may have a topic */
     RETRY_MS = 100,
-    RETRY_MAX_MS = 5000,  /* a connection that lasted this long was a good one */
-    HEARTBEAT_MS = 10000, /* without an answer the connection, or the attempt, ends */
+    RETRY_MAX_MS = 5000,  /* a connection that lasted this long resets the delay */
+    HEARTBEAT_MS = 10000, /* a connection or attempt without an answer for longer ends */
     ENDED = ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
 };
 
-/* A libzmq socket in the loop. Its descriptor signals changes, not states: so all is read until
- * nothing is left, also after each call that may have changed something. */
+/* A libzmq socket in the loop. Its descriptor signals changes, not states. So messages are read
+ * until none is left, also after each call that may have changed the state. */
 struct socket {
     struct io_kv_feed *feed;
     void *zmq;
@@ -30,25 +30,25 @@ struct socket {
 
 struct io_kv_feed {
     uv_loop_t *loop;
-    void *context; /* of libzmq */
+    void *context; /* libzmq's context */
     const struct io_kv_feed_user *user;
     struct socket *subscription, *monitor, *replay; /* NULL: closed */
-    uv_idle_t again;                                /* more is waiting than was read at once */
-    uv_timer_t retry;                               /* for the next subscription */
+    uv_idle_t again;                                /* active while messages wait to be read */
+    uv_timer_t retry;                               /* opens the next subscription */
     uint64_t retry_ms, connected_ms;                /* present delay; time of the last success */
     bool ended;                                     /* the subscription has ended, and waits for the
                                                      * retry */
     bool closed;
-    unsigned open; /* handles that libuv still has */
+    unsigned open; /* number of handles that libuv still uses */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
-    struct slice topic; /* of the copy below */
+    struct slice topic; /* a slice of topic_bytes */
     char topic_bytes[IO_KV_TOPIC_MAX];
     struct io_kv_feed_stats stats;
 };
 
 /* --- libzmq's calls --------------------------------------------------------------------------- */
 
-/* A signal may interrupt any call before it has done anything. */
+/* Repeats a call that a signal interrupted before any effect. */
 #define AGAIN(rc, call)                                                                            \
     do                                                                                             \
         (rc) = (call);                                                                             \
@@ -141,15 +141,15 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
-/* libzmq does not report a name that cannot be resolved. */
+/* Sets the timer, because libzmq does not report a name that cannot be resolved. */
 static void await_answer(struct io_kv_feed *f)
 {
     f->ended = false;
     CHECK(uv_timer_start(&f->retry, on_retry, HEARTBEAT_MS, 0) == 0);
 }
 
-/* libzmq reconnects after some failures, but not after others: a message that is too large ends the
- * subscription for good. So its reconnecting is off, and everything is opened again here. */
+/* Plans to open the sockets again. libzmq reconnects after some failures only: after a message that
+ * is too large the subscription stays closed. So libzmq's reconnecting is off. */
 static void retry(struct io_kv_feed *f)
 {
     if (f->ended)

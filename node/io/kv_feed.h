@@ -1,14 +1,15 @@
 /* The sockets of a KV-event feed, by libzmq: a subscription, and replays on request.
  *
- * The engine binds both (vLLM `endpoint` and `replay_endpoint`, a port for each rank; SGLang the
- * same). A subscription that ends is opened again, with growing delays. A message has a topic, a
- * number of eight bytes in network order, and a payload. Other messages are counted and dropped. In
- * a replay the last part is the payload, after the number; a topic may come first (vLLM from 0.25)
- * or not (SGLang).
+ * The engine binds two endpoints, with a port for each rank: one for the subscription and one for
+ * replays (`endpoint` and `replay_endpoint` of vLLM; SGLang has them too). A subscription that ends
+ * is opened again, with growing delays. A message has a topic, a number of eight bytes in network
+ * order, and a payload. Other messages are counted and dropped. In a replay the last part is the
+ * payload, after the number; a topic may come first (vLLM from 0.25) or not (SGLang).
  *
- * Strangers may send here, so everything is bounded: IO_KV_MESSAGE_MAX bytes a message, and
- * IO_KV_QUEUED messages waiting in this process (further ones wait at the engine). A turn of the
- * loop reads IO_KV_AT_ONCE messages, or IO_KV_BYTES_AT_ONCE. node/kv interprets the messages. */
+ * The sender is not trusted, so there are limits: a message has at most IO_KV_MESSAGE_MAX bytes,
+ * and at most IO_KV_QUEUED messages wait in this process; further ones wait at the engine. A turn
+ * of the loop reads at most IO_KV_AT_ONCE messages, and at most about IO_KV_BYTES_AT_ONCE bytes.
+ * node/kv interprets the messages. */
 #ifndef NODE_IO_KV_FEED_H
 #define NODE_IO_KV_FEED_H
 
@@ -30,8 +31,8 @@ enum {
  * the call. */
 struct io_kv_feed_user {
     void (*connected)(void *context); /* the subscription is open, for the first time or again */
-    void (*lost)(void *context);      /* the subscription ended, or could not be opened, and is
-                                       * opened again */
+    void (*lost)(void *context);      /* the subscription ended or could not be opened; it will be
+                                       * tried again */
     void (*live)(void *context, uint64_t number, struct slice payload);
     void (*replayed)(void *context, uint64_t number, struct slice payload);
     void (*replay_ended)(void *context);
@@ -47,12 +48,12 @@ struct io_kv_feed;
 /* Creates the context shared by all feeds of a process; pass `zmq` to io_kv_feed_open().
  * ERR_NOMEM. */
 MUST_USE int io_kv_open(void **zmq);
-/* Called when all feeds are closed and the loop has run since. */
+/* Called when all feeds are closed and the loop has run once more. */
 void io_kv_close(void *zmq);
 
-/* Opens a feed. Endpoints are "tcp://host:port". Without `endpoint` there is no subscription, only
- * replays; without `replay` there are no replays. `user` is borrowed. ERR_SYNTAX if libzmq does not
- * accept an endpoint; ERR_NOMEM, also if no file is left. */
+/* Opens a feed. Endpoints are "tcp://host:port". If `endpoint` is empty, there is no subscription,
+ * only replays; if `replay` is empty, there are no replays. `user` is borrowed. ERR_SYNTAX: libzmq
+ * does not accept an endpoint. ERR_NOMEM: there is no memory or no file left. */
 MUST_USE int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq,
                              struct slice endpoint, struct slice replay, struct slice topic,
                              const struct io_kv_feed_user *user);

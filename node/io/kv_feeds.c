@@ -12,7 +12,7 @@ enum { SPARE_FILES = 16 };
 
 struct feed {
     struct kv_feeds *all;
-    struct io_kv_feed *open; /* NULL: closed, or without sockets */
+    struct io_kv_feed *open; /* NULL: the feed is closed, or has no sockets */
 };
 
 struct kv_feeds {
@@ -20,7 +20,7 @@ struct kv_feeds {
     struct kv_readers_shell actions;
     struct io_kv_feed_user users[KV_READERS_MAX];
     struct feed feeds[KV_READERS_MAX];
-    void *zmq; /* NULL: none was opened yet */
+    void *zmq; /* libzmq's context; NULL: no feed was opened yet */
 };
 
 /* --- callbacks -------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static void on_replay_ended(void *context)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-/* libzmq aborts if it runs out of files at the wrong moment. */
+/* Returns true if files are left for a feed: libzmq may abort the process if there are none. */
 static bool files_left(void)
 {
     int spare[SPARE_FILES], count = 0;

@@ -11,11 +11,11 @@
 
 enum {
     BACKLOG = 4096,
-    ACCEPTS_MAX = 64, /* in a turn of the loop: data of others is read before more come in */
+    ACCEPTS_MAX = 64, /* connections accepted in a turn of the loop, so that others are read too */
     PAUSE_MS = 100,
     PAUSE_MAX_MS = 1000,
     PAUSE_LOG_MS = 60000,
-    HANDSHAKES_MS = 300, /* time for present handshakes after new ones are refused */
+    HANDSHAKES_MS = 300, /* time for present handshakes to end, after new ones are refused */
 };
 
 static void on_connections(uv_poll_t *poll, int status, int events);
@@ -69,11 +69,11 @@ static const char *lasting(int error)
     case EINVAL:
         return uv_strerror(uv_translate_sys_error(error));
     default:
-        return NULL; /* an error of that connection alone */
+        return NULL; /* an error of this connection alone */
     }
 }
 
-/* Accepts a connection. Returns false for no more now. */
+/* Accepts a connection. Returns false if no more can be accepted now. */
 static bool accept_one(struct listener *l)
 {
     struct sockaddr_storage from;
@@ -195,7 +195,7 @@ static int open_socket(const struct addrinfo *at, bool shared)
     return err;
 }
 
-/* Returns 0 or UV_E*. */
+/* Opens the port at its address. Returns 0 or UV_E*. */
 static int open_at(struct listener *l)
 {
     char number[8];

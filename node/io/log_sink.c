@@ -18,7 +18,7 @@
 
 enum {
     LAST_WAIT_MS = 1000,
-    REST_MS = 1, /* of the thread after each of its turns: limits how often it is woken */
+    REST_MS = 1, /* the thread's rest after each turn, which limits how often it is woken */
     RECORDS_MAX = IO_LOG_HELD_MAX / 8 * 7,
     STACK_BYTES = 256 << 10, /* a few calls and PIPE_BUF, with room for a sanitizer's marks */
 };
@@ -266,10 +266,11 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-/* For a dying process; NULL: all lines were written at once. */
+/* The sink for which on_fatal() waits; NULL before its start and after its close. */
 static _Atomic(struct io_log_sink *) dying;
 
-/* Waits for the thread, which continues. Then the signal has its default effect. */
+/* Handles a fatal signal: waits for the thread to write the last lines, then lets the signal have
+ * its default effect. */
 static void on_fatal(int number)
 {
     (void)number;

@@ -1,14 +1,14 @@
 /* The destination of log lines: standard error, text with colour on a terminal, JSON otherwise.
  *
  * Lines go through a ring of IO_LOG_HELD_MAX bytes. The loop writes as much as a pipe or a socket
- * accepts without waiting. A line that would wait, or might (a file, a terminal, a kernel before
- * 6.4), starts a thread, which does all writing from then on. A disk that hangs, or a reader that
- * does not read, thus delays nothing but the log. Lines without room in the ring are dropped and
- * counted; the log reports the number when there is room again. Records, possibly one for every
- * request, leave an eighth of the ring to events.
+ * accepts without waiting. If a write would wait, or might (a file, a terminal, a kernel before
+ * 6.4), a thread is started, which does all writing from then on. So a disk that hangs, or a reader
+ * that does not read, delays nothing but the log. Lines that do not fit the ring are dropped and
+ * counted; the log reports the number when lines fit again. Records, of which there may be one for
+ * every request, leave an eighth of the ring to events.
  *
- * Before io_log_sink_start() and after io_log_sink_close() no thread starts, and a file is written
- * directly: errors of the start stay in order with earlier output.
+ * Before io_log_sink_start() and after io_log_sink_close() no thread starts, and files are written
+ * directly, so that errors at the start stay in order with earlier output.
  *
  *   the loop     appends at `head`; nothing else logs
  *   the thread   if started; has its own table of open files, so that the loop shares its own with
@@ -33,32 +33,32 @@ enum { IO_LOG_HELD_MAX = 1 << 20 };
 struct io_log_sink {
     struct log log; /* the part that everything else uses */
     int fd;
-    char *ring;               /* NULL: out of memory, and lines are written one by one */
-    _Atomic uint64_t head;    /* bytes appended, and */
-    _Atomic uint64_t tail;    /* bytes written, or lost on the way */
+    char *ring;               /* NULL: there is no memory, and each line is written directly */
+    _Atomic uint64_t head;    /* bytes appended so far */
+    _Atomic uint64_t tail;    /* bytes written so far, or lost in a failed write */
     _Atomic uint64_t dropped; /* lines that could not be written */
     bool cut;                 /* the last write ended within a line */
-    uint64_t overflown;       /* lines of `dropped` for which the ring had no room, */
-    uint64_t overflown_told;  /* the number already reported by the log, */
-    bool stalled;             /* and whether the log has reported any */
-    bool may_thread, is_file; /* between start and close; a write to it may block at any time */
-    bool threaded, started;   /* the thread runs; or once ran */
+    uint64_t overflown;       /* lines of `dropped` that did not fit the ring */
+    uint64_t overflown_told;  /* lines of `overflown` that the log has reported */
+    bool stalled;             /* the log has reported any such lines */
+    bool may_thread, is_file; /* a thread may start; a write to `fd` may block at any time */
+    bool threaded, started;   /* the thread runs now; it ran at some time */
     _Atomic bool asleep, ending;
     uv_thread_t thread;
     sem_t wake, ended;
 };
 
-/* Must outlive every module that logs. The time is the system's wall clock. */
+/* The sink must outlive every module that logs. Times are of the system's wall clock. */
 void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log_format format);
 
-/* Makes writes non-blocking from now on; without memory for a thread nothing changes. Once a
- * process. */
+/* Makes writes non-blocking from now on. If there is no memory for a thread, nothing changes.
+ * Called once in a process. */
 void io_log_sink_start(struct log *log);
 
 /* Makes the log a level more verbose, from debug back to error: for SIGUSR1. Logs the new level. */
 void io_log_cycle_level(struct log *log);
 
-/* Writes pending records: called once a turn of the loop. */
+/* Writes pending records. Called once in each turn of the loop. */
 void io_log_sink_flush(struct log *log);
 /* Writes the last lines: waits up to a second for a reader, and ends the thread unless it hangs. */
 void io_log_sink_close(struct log *log);

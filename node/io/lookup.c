@@ -26,7 +26,7 @@ static void forget(struct lookup_kind *k)
     k->count = 0;
 }
 
-/* Returns false if out of memory, keeping the old addresses. */
+/* Replaces the addresses. Returns false if there is no memory; then the old ones stay. */
 static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigned count)
 {
     bool v6 = k == &k->lookup->kinds[LOOKUP_V6];
@@ -45,8 +45,8 @@ static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigne
     return true;
 }
 
-/* Returns the kind with the more telling failure: no answer at all, rather than no address of the
- * other kind. */
+/* Returns the kind of which the failure is reported. A kind without any answer goes before one that
+ * was answered without an address. */
 static const struct lookup_kind *failed(const struct lookup *l)
 {
     const struct lookup_kind *v4 = &l->kinds[LOOKUP_V4], *v6 = &l->kinds[LOOKUP_V6];

@@ -2,7 +2,8 @@
  * answer (node/io/dns.h). Answers are reported one by one: a server that is silent for IPv6 does
  * not delay a name with IPv4.
  *
- * A kind without an answer keeps its old addresses. If neither kind was found, both do. */
+ * If there is no answer for a kind (IPv4 or IPv6), its old addresses stay. If no address of either
+ * kind was found, all old addresses stay. */
 #ifndef NODE_IO_LOOKUP_H
 #define NODE_IO_LOOKUP_H
 
@@ -19,17 +20,17 @@ union lookup_address {
 };
 
 struct lookup;
-/* Called for something new, or at the end (not `more`). `error`: reason for finding no address;
- * NULL: some were found. May begin another look-up after the end. */
+/* Called when new addresses came (`more`), and at the end. `error`: the reason why no address was
+ * found; NULL: some were found. May begin another look-up after the end. */
 typedef void (*lookup_done)(struct lookup *l, const char *error, bool more);
 
 struct lookup {
     struct lookup_kind {
         struct lookup *lookup;
-        struct dns_question *question; /* NULL: not under way */
-        enum dns_status status;        /* of this look-up, after its end */
+        struct dns_question *question; /* NULL: no question is under way */
+        enum dns_status status;        /* result of the question, after its end */
         const char *why;
-        union lookup_address *at; /* owned; the addresses found last */
+        union lookup_address *at; /* owned: the addresses of the last answer */
         unsigned count;
     } kinds[LOOKUP_KINDS];
     struct dns *dns;
@@ -39,15 +40,16 @@ struct lookup {
 };
 
 void lookup_init(struct lookup *l, uint16_t port, lookup_done done);
-/* Begins, if none is under way; `host` is borrowed until the end. Returns false if out of
- * memory. */
+/* Begins a look-up unless one is under way. `host` is borrowed until the end. Returns false if
+ * there is no memory. */
 MUST_USE bool lookup_begin(struct lookup *l, struct dns *dns, const char *host);
-/* Returns the kind of `error` in `done`: ERR_NOT_FOUND (the name has no address), ERR_TIMEOUT (no
- * server answered), ERR_UNREACHABLE (another failure). */
+/* Returns the error of a look-up without addresses: ERR_NOT_FOUND (the name has no address),
+ * ERR_TIMEOUT (no server answered), ERR_UNREACHABLE (another failure). */
 MUST_USE int lookup_error(const struct lookup *l);
 /* Returns address `i` of all kinds together; NULL: there are fewer. */
 const union lookup_address *lookup_at(const struct lookup *l, unsigned i);
-/* Ends without calling `done`. Frees all addresses. Called before dns_stop(). */
+/* Ends a look-up without calling `done`, and frees all addresses. Must be called before
+ * dns_stop(). */
 void lookup_end(struct lookup *l);
 
 #endif

@@ -16,7 +16,7 @@ struct name {
     struct node_address address;
     struct tls_host *tls; /* NULL: no TLS */
     struct lookup lookup;
-    unsigned count; /* of the addresses passed to the proxy */
+    unsigned count; /* number of addresses passed to the proxy */
     union lookup_address found[NET_ADDRESSES_MAX];
 };
 

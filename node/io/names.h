@@ -10,7 +10,7 @@
 
 struct tls_host;
 
-/* Actions of struct net_actions. */
+/* These are actions of struct net_actions. */
 MUST_USE int names_open(void *shell, const struct node_address *address, struct net_host **out,
                         unsigned *count);
 bool names_resolve(struct net_host *host);

@@ -17,7 +17,7 @@ int io_file_fail(const struct io_file *f, char *message, const char *what)
     return ERR_NOT_FOUND;
 }
 
-/* Makes room for so many bytes from `start` on. */
+/* Allocates memory for `bytes` bytes from `start` on. */
 static int make_room(struct buf *out, size_t start, size_t bytes)
 {
     struct buf wider = {0};

@@ -11,21 +11,20 @@
 enum { IO_FILE_MESSAGE = 512 };
 
 struct io_file {
-    const char *setting; /* begins messages: "cluster-key-file" */
+    const char *setting; /* name of the setting, with which messages begin: "cluster-key-file" */
     const char *path;
-    size_t bytes_max;        /* a longer file is refused, */
-    const char *long_advice; /* with this advice */
-    bool pipes;              /* also accepts non-regular files; a file read repeatedly must be
-                              * regular */
-    bool secret;             /* only the router should be able to read the file (io_watch warns) */
+    size_t bytes_max;        /* a longer file is refused */
+    const char *long_advice; /* advice in that message */
+    bool pipes;              /* the file need not be regular; not for files that are read again */
+    bool secret;             /* io_watch warns if everybody may read the file */
 };
 
-/* Appends the file's text. Sets `others_read`, unless NULL, if everybody may read the file.
- * ERR_NOT_FOUND with a message of at most IO_FILE_MESSAGE bytes. For a secret the caller wipes
- * `out` (buf_free_wiped); this function leaves no copies in memory. */
+/* Appends the file's text to `out`. `*others_read` (may be NULL) is set if everybody may read the
+ * file. ERR_NOT_FOUND with a message of at most IO_FILE_MESSAGE bytes. This function leaves no copy
+ * of a secret in memory, but the caller must wipe `out` (buf_free_wiped()). */
 MUST_USE int io_file_read(const struct io_file *f, struct buf *out, bool *others_read,
                           char *message);
-/* The same from an open descriptor, which is closed; -1: opening failed with errno. */
+/* Reads from an open descriptor and closes it; -1: opening failed, and errno has the reason. */
 MUST_USE int io_file_read_fd(const struct io_file *f, int fd, struct buf *out, bool *others_read,
                              char *message);
 

@@ -21,10 +21,10 @@ struct reload {
     char *const *environment;
     struct io_watch watch;
     struct node_options fresh;  /* made, but not taken yet; all zero: none */
-    struct node_options wanted; /* loaded last; all zero: nothing since the start */
+    struct node_options wanted; /* the last loaded; all zero: none since the start */
     struct shell *shell;
     bool began;       /* the first reading is over */
-    unsigned waiting; /* settings that wait for a restart */
+    unsigned waiting; /* number of changed settings that require a restart */
 };
 
 /* Runs in the thread. Loads the file's present text: if that differs from the text read, the next
@@ -63,7 +63,7 @@ static bool replicas_differ(const struct reload *r)
            !same;
 }
 
-/* Applies loaded, valid settings. */
+/* Applies settings that were loaded and are valid. */
 static int follow(struct reload *r, struct node_options_changes *changes)
 {
     struct shell *shell = r->shell;
@@ -87,7 +87,7 @@ static int follow(struct reload *r, struct node_options_changes *changes)
     return 0;
 }
 
-/* The admin port shows the settings that wait for a restart. */
+/* Keeps the loaded settings, so that the admin port can show those that require a restart. */
 static void keep_wanted(struct reload *r)
 {
     node_options_free(&r->wanted);

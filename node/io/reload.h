@@ -1,12 +1,12 @@
-/* Settings that change while the router runs: the file of --config is read again every second
+/* Changes settings while the router runs. The file of --config is read again every second
  * (node/io/watch_file.h), and on SIGHUP.
  *
- * A changed file causes a full load as at the start, with the same flags and environment: flags
- * still override the file. After any error nothing changes, and the log has the reason, with file
- * and line. Otherwise live settings take effect (node/settings/change.h), and the log names the
- * others, which wait for a restart.
+ * After a change of the file all settings are loaded as at the start, with the same flags and
+ * environment, so flags still override the file. After any error nothing changes, and the log has
+ * the reason, with file and line. Otherwise settings that can change live take effect
+ * (node/settings/change.h), and the log names changed settings that require a restart.
  *
- * A pipe (--config /dev/stdin) is only read at the start. */
+ * A pipe (--config /dev/stdin) is read only at the start. */
 #ifndef NODE_IO_RELOAD_H
 #define NODE_IO_RELOAD_H
 
@@ -19,17 +19,19 @@
 struct shell;
 struct reload;
 
-/* Creates shell->reload, if there is a file. `in_force` is changed in place. All is borrowed until
- * reload_free(). ERR_NOMEM. */
+/* Creates shell->reload, if there is a --config file. `in_force` has the settings in force, and is
+ * changed in place. All arguments are borrowed until reload_free(). ERR_NOMEM. */
 MUST_USE int reload_open(struct shell *shell, struct node_options *in_force, int argc,
                          char *const *argv, char *const *environment);
 /* Handles SIGHUP. Returns false if there is no file to read. Accepts NULL. */
 bool reload_ask(struct reload *r);
-/* True until that reading is done. */
+/* Returns true until the reading that reload_ask() requested is done. */
 bool reload_is_asked(const struct reload *r);
-/* True if the last text of the file is unusable: earlier settings stay in force. NULL: no file. */
+/* Returns true if the file's last text was unusable, so that earlier settings stay in force. `r` is
+ * NULL if there is no file. */
 bool reload_refused(const struct reload *r);
-/* Returns the number of settings in the last usable file that wait for a restart. NULL: no file. */
+/* Returns the number of changed settings in the last usable file that require a restart. `r` is
+ * NULL if there is no file. */
 unsigned reload_waiting(const struct reload *r);
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void reload_free(struct reload *r);

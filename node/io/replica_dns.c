@@ -29,19 +29,19 @@ struct hosts {
     unsigned count;
 };
 
-/* A --replica-dns. */
+/* A name of --replica-dns. */
 struct name {
     struct replica_dns *all;
     struct node_dns_option option; /* borrows from the options */
     unsigned source;
     uint64_t due_ms;
-    bool busy;   /* a round's questions are under way */
-    bool asking; /* within the loop that asks */
+    bool busy;   /* questions of a round are under way */
+    bool asking; /* ask_more() is running */
     bool listed;
     unsigned next, open;              /* next host to ask; hosts being asked */
-    char why[DISCOVER_WHY_MAX];       /* the last failure or empty answer of this round */
+    char why[DISCOVER_WHY_MAX];       /* this round's last failure or empty answer, in words */
     char lacks[DISCOVER_WHY_MAX];     /* the first thing missing in this round's list */
-    struct hosts hosts, hosts_before; /* of this round and the last */
+    struct hosts hosts, hosts_before; /* hosts of this round and of the one before */
 };
 
 struct replica_dns {
@@ -99,7 +99,7 @@ static void fail(struct name *n, const char *why)
     round_end(n, false);
 }
 
-/* Keeps the old addresses of a kind without an answer. Returns false if out of memory. */
+/* Keeps a host's old addresses of a kind without an answer. Returns false if there is no memory. */
 static bool keep(const struct name *n, struct host *h, unsigned family)
 {
     const struct hosts *before = &n->hosts_before;
@@ -231,8 +231,8 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
     ask_more(h->name);
 }
 
-/* Asks for IPv6 under the name found. Without an answer for IPv4, IPv6 is still asked for: some
- * servers fail for a kind that they have none of. */
+/* Asks for IPv6 addresses under the name found. If the IPv4 question failed, IPv6 is still asked
+ * for, because some servers fail if a name has no address of the kind. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
@@ -247,7 +247,8 @@ static void on_v4(void *context, enum dns_status status, const char *why, const 
         on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
-/* Answers may come before the call returns: the loop that asked handles them. */
+/* Asks for the next hosts. Answers may come before the call returns, and are handled by its
+ * loop. */
 static void ask_more(struct name *n)
 {
     if (n->asking)

@@ -1,11 +1,11 @@
 /* The names of --replica-dns: each address is a replica, named by address and port.
  *
- * A is queried first, then AAAA for the same name. They are not queried together, because c-ares
- * counts one without the other as a good answer. A failed question leaves the addresses of its kind
- * unchanged. If none succeeds, the source fails (node/discover/discover.h). A name that does not
- * exist has no addresses: some DNS servers answer so for a service without instances. SRV records
- * name hosts and ports; these hosts are looked up in the same way, REPLICA_DNS_AT_ONCE at a
- * time. */
+ * A records are queried first, then AAAA records of the same name. Each kind has a separate
+ * question, because c-ares reports success for a question about both if only one is answered. If a
+ * question fails, the addresses of its kind stay. If all fail, the source fails
+ * (node/discover/discover.h). A name that does not exist counts as an empty list, because some DNS
+ * servers answer so for a service without instances. SRV records have hosts and ports. These hosts
+ * are looked up in the same way, REPLICA_DNS_AT_ONCE at a time. */
 #ifndef NODE_IO_REPLICA_DNS_H
 #define NODE_IO_REPLICA_DNS_H
 
@@ -16,9 +16,10 @@
 #include "node/settings/options.h"
 
 enum {
-    REPLICA_DNS_AT_ONCE = 16,     /* SRV hosts looked up at the same time */
-    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in the SRV records of a name; more count as failure */
-    REPLICA_DNS_RETRY_MS = 1000,  /* or replica-dns-interval, if less, until the name has a list */
+    REPLICA_DNS_AT_ONCE = 16, /* SRV hosts looked up at the same time */
+    REPLICA_DNS_HOSTS_MAX =
+        1024, /* most hosts in a name's SRV records; with more the source fails */
+    REPLICA_DNS_RETRY_MS = 1000, /* longest interval between look-ups before the first list */
 };
 
 struct replica_dns;
@@ -29,7 +30,7 @@ MUST_USE int replica_dns_open(struct replica_dns **out, uv_loop_t *loop,
                               const struct node_options *options, struct discover *d);
 /* Begins look-ups that are due. */
 void replica_dns_tick(struct replica_dns *r, uint64_t now_ms);
-/* Returns when the next look-up begins; UINT64_MAX: after the end of a present one. */
+/* Returns the time of the next look-up; UINT64_MAX: it depends on the end of a present one. */
 uint64_t replica_dns_due_ms(const struct replica_dns *r);
 /* Begins no more look-ups. */
 void replica_dns_stop(struct replica_dns *r);

@@ -1,8 +1,8 @@
 /* A --replica-file: a list of replicas (node/io/replica_list.h), read again after changes.
  *
- * The file is read at the start and then every second (node/io/watch_file.h). A missing or invalid
- * file is a failing source: the last list holds, and the log has the reason once, with file and
- * line. */
+ * The file is read at the start and then every second (node/io/watch_file.h). If the file is
+ * missing or invalid, the source fails: the last list stays, and the log has the reason once, with
+ * file and line. */
 #ifndef NODE_IO_REPLICA_FILE_H
 #define NODE_IO_REPLICA_FILE_H
 
@@ -19,7 +19,7 @@ MUST_USE int replica_file_open(struct replica_file **out, const char *path, stru
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void replica_file_free(struct replica_file *f);
 
-/* Reads and parses the file once. ERR_* with a message of IO_FILE_MESSAGE bytes. */
+/* Reads and parses the file once, to check it. ERR_* with a message of IO_FILE_MESSAGE bytes. */
 MUST_USE int replica_file_check(const char *path, char *message);
 
 #endif

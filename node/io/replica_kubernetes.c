@@ -13,11 +13,11 @@
 
 enum { FOLDER_BYTES = 4096, PATH_BYTES = FOLDER_BYTES + 16, HOST_BYTES = 300 };
 
-/* A service. */
+/* A service of --replica-kubernetes. */
 struct source {
     struct replica_kubernetes *owner;
     struct discover_kubernetes *kubernetes;
-    int number;    /* in node/discover */
+    int number;    /* number of the source in node/discover */
     CURL *request; /* NULL: none is under way */
     struct curl_slist *headers;
     bool answered;
@@ -31,7 +31,7 @@ struct replica_kubernetes {
     const char *folder;      /* the service account's */
     char server[HOST_BYTES]; /* "https://10.96.0.1:443" */
     struct curl_loop curl;
-    uv_timer_t wake; /* for the sources */
+    uv_timer_t wake; /* wakes the sources */
     bool stopped;
     bool acting;
     unsigned count;
@@ -134,7 +134,7 @@ static void drop_request(struct source *s)
     s->headers = NULL;
 }
 
-/* Reads the token anew and makes a header: it changes about once an hour. */
+/* Reads the token, which changes about once an hour, and makes a header. */
 static int read_token(struct source *s)
 {
     char message[IO_FILE_MESSAGE];
@@ -216,7 +216,7 @@ static void ask(struct source *s)
 
 /* --- the sources' actions --------------------------------------------------------------------- */
 
-/* Does what the source needs now. Returns when to call again. */
+/* Does what the source needs now. Returns the time of the next call. */
 static uint64_t act(struct source *s)
 {
     struct discover *d = s->owner->discover;
@@ -251,7 +251,7 @@ static uint64_t act(struct source *s)
     }
 }
 
-/* Never called in a callback of libcurl: requests begin and end here. */
+/* Must not be called in a callback of libcurl, because requests begin and end here. */
 static void act_all(struct replica_kubernetes *r);
 
 static void on_wake(uv_timer_t *timer)

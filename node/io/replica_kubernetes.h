@@ -1,10 +1,10 @@
-/* The services of --replica-kubernetes: libcurl's multi interface in the loop sends the requests of
- * node/discover/kubernetes.h. Each service has a request under way, mostly a watch.
+/* The services of --replica-kubernetes. Sends the requests of node/discover/kubernetes.h by
+ * libcurl's multi interface in the loop. Each service has one request under way, mostly a watch.
  *
- * Works like any client in a pod. The API server is at KUBERNETES_SERVICE_HOST and _PORT. The CA,
- * the token and the router's own namespace are in the folder that Kubernetes mounts. Token and CA
- * change while the router runs, so both are read for each request. libcurl handles proxies
- * (HTTPS_PROXY, NO_PROXY). No message and no log contains the token. */
+ * Requests are sent as by any client in a pod. The API server is at KUBERNETES_SERVICE_HOST and
+ * KUBERNETES_SERVICE_PORT. The CA, the token and the router's own namespace are in the folder that
+ * Kubernetes mounts. Token and CA change while the router runs, so both are read for each request.
+ * libcurl handles proxies (HTTPS_PROXY, NO_PROXY). No message and no log contains the token. */
 #ifndef NODE_IO_REPLICA_KUBERNETES_H
 #define NODE_IO_REPLICA_KUBERNETES_H
 
@@ -16,8 +16,8 @@
 #include "node/settings/options.h"
 
 enum {
-    REPLICA_KUBERNETES_KEEPALIVE_S = 30,     /* of TCP */
-    REPLICA_KUBERNETES_TOKEN_MAX = 16 << 10, /* bytes */
+    REPLICA_KUBERNETES_KEEPALIVE_S = 30,     /* interval of TCP keep-alive */
+    REPLICA_KUBERNETES_TOKEN_MAX = 16 << 10, /* bytes of the token's file */
     REPLICA_KUBERNETES_CA_MAX = 1 << 20,
     REPLICA_KUBERNETES_MESSAGE = 1024,
 };
@@ -33,7 +33,7 @@ MUST_USE int replica_kubernetes_open(struct replica_kubernetes **out, uv_loop_t 
 /* Checks that `folder` has a readable token and CA. ERR_* with a message of
  * REPLICA_KUBERNETES_MESSAGE bytes. */
 MUST_USE int replica_kubernetes_check(const char *folder, char *message);
-/* Ends all requests; the loop has to run once more. */
+/* Ends all requests. The loop must run once more afterwards. */
 void replica_kubernetes_stop(struct replica_kubernetes *r);
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void replica_kubernetes_free(struct replica_kubernetes *r);

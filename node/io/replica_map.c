@@ -10,7 +10,7 @@ static const char want_key[] = "want url, engine, weight, model, health, cache-t
 
 static const char after_hash[] = "after # "; /* how mistakes in labels begin */
 
-/* Parses the next event; an error of the syntax is written to `message`. */
+/* Parses the next event. Writes a syntax error to `message`. */
 static int next(yaml_parser_t *parser, yaml_event_t *event, char *message)
 {
     if (yaml_parser_parse(parser, event) == 1)
@@ -21,7 +21,7 @@ static int next(yaml_parser_t *parser, yaml_event_t *event, char *message)
     return replica_list_fail(message, yaml_line_of_error(parser), text);
 }
 
-/* True if the event is a plain value; the caller deletes `event`. */
+/* Returns true if the event is a plain value. The caller deletes `event`. */
 static bool is_plain(const yaml_event_t *event, struct slice *out)
 {
     if (event->type != YAML_SCALAR_EVENT || event->data.scalar.anchor != NULL)
@@ -45,7 +45,7 @@ static void add_text(struct replica_map *map, struct slice key, struct slice val
     map->has_text = map->has_text && !parts && n > 0 && (size_t)n < room;
 }
 
-/* Returns NULL, or the right form. */
+/* Sets a key. Returns NULL, or the right form after a mistake. */
 static const char *map_set(struct replica_map *map, struct slice key, struct slice value)
 {
     char word[24];

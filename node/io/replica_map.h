@@ -1,5 +1,5 @@
-/* One replica as a YAML mapping: its url and its labels. Files of replicas have such mappings, and
- * `replica` of the settings. */
+/* Reads a replica written as a YAML mapping of its url and labels. Such mappings may be in a
+ * --replica-file, and in the setting `replica`. */
 #ifndef NODE_IO_REPLICA_MAP_H
 #define NODE_IO_REPLICA_MAP_H
 
@@ -7,7 +7,7 @@
 
 #include "node/io/replica_list.h"
 
-/* Owned copies of the values: an event ends with the next. */
+/* The replica. Has copies of the values, because a YAML event is freed before the next is read. */
 struct replica_map {
     struct node_labels labels;  /* borrows from this struct */
     char url[NODE_VALUE_BYTES]; /* not checked yet */

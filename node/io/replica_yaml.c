@@ -22,7 +22,7 @@ static int next(struct reading *r, yaml_event_t *event)
     return replica_list_fail(r->message, yaml_line_of_error(&r->parser), text);
 }
 
-/* Takes a plain value; the caller deletes `event`. */
+/* Takes a plain value. The caller deletes `event`. */
 static int take_scalar(struct reading *r, const yaml_event_t *event, const char *want,
                        struct slice *out)
 {

@@ -11,8 +11,8 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-/* Parses the socket's address. "@name" is an abstract socket: a zero in front of the name and none
- * at the end. */
+/* Parses the socket's address. "@name" is an abstract socket: its name begins with a zero byte, and
+ * has none at the end. */
 static bool read_address(struct service *s, const char *path)
 {
     size_t len = path != NULL ? strlen(path) : 0;
@@ -26,7 +26,7 @@ static bool read_address(struct service *s, const char *path)
     return true;
 }
 
-/* Returns the variable as a number; 0: not a number. */
+/* Returns the value of the environment's variable; 0: it is not a number. */
 static uint64_t number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -105,7 +105,7 @@ static bool send_message(struct shell *shell, const char *message)
     return false;
 }
 
-/* Sends RELOADING=1 and READY=1 as two messages: each is read as a whole. */
+/* Sends RELOADING=1 and READY=1 as two messages, because the manager reads each as a whole. */
 static void tell_reload(struct shell *shell)
 {
     struct service *s = &shell->service;

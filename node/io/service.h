@@ -1,24 +1,24 @@
 /* Messages to the service manager that started this process, following sd_notify(3) of systemd:
  * datagrams of text to the socket in NOTIFY_SOCKET. Without the variable none are sent.
  *
- *   READY=1      the ports listen and the loop runs. Readiness to serve requests is something
- *                else: load balancers ask /readyz for that. A router without a single engine up
- *                has started well; otherwise systemd would restart it again and again, and each
- *                time the router would lose its knowledge.
- *   STATUS=      the words of /readyz, for `systemctl status`
- *   RELOADING=1  SIGHUP came, with the time (MONOTONIC_USEC, required by Type=notify-reload);
- *                READY=1 follows after the settings were read and applied. With that type (systemd
- *                253) `systemctl reload` returns then
- *   WATCHDOG=1   from the tick, three times within WATCHDOG_USEC: a hanging loop sends none, and
+ *   READY=1      the ports listen and the loop runs. This is not readiness to serve requests, for
+ *                which load balancers ask /readyz. A router without any engine up has started
+ *                well too. If it had not, systemd would restart the router again and again, and
+ *                its knowledge would be lost each time.
+ *   STATUS=      the text of /readyz, for `systemctl status`
+ *   RELOADING=1  SIGHUP came; with the time (MONOTONIC_USEC), which Type=notify-reload of systemd
+ *                253 requires. READY=1 follows after the settings were read and applied, and then
+ *                `systemctl reload` returns
+ *   WATCHDOG=1   sent by the tick, three times within WATCHDOG_USEC. A hanging loop sends none, so
  *                systemd restarts the process
- *   STOPPING=1   the router drains; with EXTEND_TIMEOUT_USEC, so that TimeoutStopSec cuts no
- *                answers permitted by drain-delay and drain-timeout
+ *   STOPPING=1   the router drains; with EXTEND_TIMEOUT_USEC, so that TimeoutStopSec does not cut
+ *                answers that drain-delay and drain-timeout permit
  *
- * Own code instead of libsystemd: the protocol is a single datagram and stable by promise, and its
- * manual recommends reimplementing it over linking only for this. The library would load five more
- * into the process (lzma, zstd, lz4, gcrypt, cap), which are missing in the container.
+ * libsystemd is not used, because the protocol is a single datagram and stable by promise. Its
+ * manual recommends to reimplement the protocol rather than to link the library only for this. The
+ * library would load five others (lzma, zstd, lz4, gcrypt, cap), which the container does not have.
  *
- * A later tick sends messages that cannot be sent now; nothing here waits. */
+ * A message that cannot be sent now is sent by a later tick; nothing here blocks. */
 #ifndef NODE_IO_SERVICE_H
 #define NODE_IO_SERVICE_H
 
@@ -31,43 +31,44 @@ struct shell;
 
 enum {
     SERVICE_STATUS_BYTES = 256,
-    SERVICE_STATUS_MS = 1000,     /* between two statuses */
-    SERVICE_STOP_SPARE_MS = 10000 /* beyond the drain's limits, to announce the leave and exit */
+    SERVICE_STATUS_MS = 1000,     /* least time between two STATUS messages */
+    SERVICE_STOP_SPARE_MS = 10000 /* time after the drain to announce the leave and exit */
 };
 
-/* Progress of a reload: the next message, or the last. */
+/* Progress of a reload. */
 enum service_reload {
-    SERVICE_STEADY,
-    SERVICE_RELOAD_DUE, /* RELOADING=1 */
-    SERVICE_RELOADING,  /* none before the reload is over */
-    SERVICE_RELOADED,   /* READY=1 */
+    SERVICE_STEADY,     /* no reload */
+    SERVICE_RELOAD_DUE, /* RELOADING=1 is to be sent */
+    SERVICE_RELOADING,  /* RELOADING=1 was sent, and the reload is not over */
+    SERVICE_RELOADED,   /* READY=1 is to be sent */
 };
 
 struct service {
     bool asked;      /* NOTIFY_SOCKET is set */
-    bool complained; /* that the socket cannot be reached */
-    bool ready;      /* READY=1 was sent; likewise the next two */
-    bool stopping;
+    bool complained; /* the log says that the socket cannot be reached */
+    bool ready;      /* READY=1 was sent */
+    bool stopping;   /* STOPPING=1 was sent */
     enum service_reload reload;
-    bool reload_over;   /* the reload is done, reported or not */
-    uint64_t reload_us; /* time of the request */
+    bool reload_over;   /* the reload is done, even if not reported yet */
+    uint64_t reload_us; /* time of the SIGHUP */
     char status[SERVICE_STATUS_BYTES];
     int fd;
     struct sockaddr_un to;
     socklen_t to_len;
-    uint64_t watchdog_ms; /* between two signs of life; 0: none required */
-    uint64_t alive_at_ms; /* when the next sign of life is due */
+    uint64_t watchdog_ms; /* between two WATCHDOG=1; 0: none are required */
+    uint64_t alive_at_ms; /* time of the next WATCHDOG=1 */
     uint64_t status_at_ms;
 };
 
 /* Reads the environment: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */
 void service_open(struct service *s);
-/* Called from the loop under supervision. */
+/* Must be called from the loop that the watchdog supervises. */
 void service_tick(struct shell *shell, uint64_t now_ms);
-/* True if a message is pending, or signs of life are frequent: the tick is needed soon. */
+/* Returns true if a message is pending, or WATCHDOG=1 is frequent, so that the tick is needed
+ * soon. */
 bool service_waits(const struct service *s);
-/* Report that SIGHUP is being handled, and that the reload is over. Each first call is followed by
- * a second. */
+/* Report that SIGHUP is being handled, and that the reload is over. Each call of service_reloads()
+ * must be followed by a call of service_reloaded(). */
 void service_reloads(struct shell *shell);
 void service_reloaded(struct shell *shell);
 void service_close(struct service *s);

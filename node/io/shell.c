@@ -56,7 +56,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* True if a part of the shell waits for a time checked in each tick. */
+/* Returns true if a part of the shell waits for a time that only ticks check. */
 static bool waits(const struct shell *shell)
 {
     bool any = shell->draining || shell->reads_again || tls_waits(shell->tls) ||
@@ -126,8 +126,8 @@ static void on_prepare(uv_prepare_t *handle)
 
 /* --- listening ------------------------------------------------------------------------------ */
 
-/* Logs what others may do on the admin port without a token; nothing if it is out of their
- * reach. */
+/* Logs what others may do on the admin port without a token. Logs nothing if they cannot reach the
+ * port. */
 static void judge_admin_port(struct shell *shell)
 {
     const struct listener *l = &shell->listeners[PROXY_PORT_ADMIN];
@@ -170,7 +170,8 @@ static void on_left(struct shell *shell)
     trace_export_flush(shell->trace_export, on_flushed, shell);
 }
 
-/* Leaves after the last request: until then its load counts at the other routers. */
+/* Leaves the cluster after the last request, because until then its load counts at other
+ * routers. */
 static void leave_if_drained(struct shell *shell)
 {
     bool served = proxy_clients_open(shell->proxy) == 0 || BUG(DRAIN_IMPATIENT);
@@ -233,7 +234,7 @@ void shell_drain(struct shell *shell, bool delayed)
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
-/* Starts rereading after SIGHUP; on_tick() notices the end. */
+/* Starts to read files again after SIGHUP. on_tick() notices the end. */
 static void read_again(struct shell *shell)
 {
     service_reloads(shell);

@@ -1,14 +1,15 @@
-/* A node's libuv shell: a process, a loop, no locks (and a thread for the log). The shell does all
- * that needs the kernel: sockets, names, files, timers, signals. The pure rooms make all decisions.
+/* A node's libuv shell: one process with one loop and no locks (and a thread for the log). The
+ * shell does all that needs the kernel: sockets, names, files, timers, signals. The folders with
+ * pure code make all decisions.
  *
  *   shell.c      the loop: ports, tick, signals, the end
- *   listener.c   the ports: incoming connections, and pauses without resources
- *   files.c      the number of open files, and the settings that fit
+ *   listener.c   the ports: incoming connections, and pauses if resources are short
+ *   files.c      the limit on open files, to which settings are adapted
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
  *   tls.c        TLS on streams (tls.h lists its files)
- *   names.c      resolved names of replicas, for the proxy
+ *   names.c      addresses of replicas' names, for the proxy
  *   gossip.c     the other routers (gossip.h lists its files)
- *   kv_feeds.c   KV events of engines; kv_feed.c is a single feed
+ *   kv_feeds.c   sockets for engines' KV events; kv_feed.c is a single feed
  *   watch_file.c  files read repeatedly; read_file.c reads a file
  *   key_file.c   the API key that probes send to replicas
  *   client_keys.c  the clients' keys
@@ -16,11 +17,11 @@
  *   trace_export.c  sends traces to their collector; curl_loop.c drives libcurl
  *   metrics.c    the text of /metrics
  *   config.c     the YAML file and the environment; config_yaml.c reads the file
- *   reload.c     settings while the router runs
+ *   reload.c     changes of settings while the router runs
  *   log_sink.c   writes the log
  *   service.c    messages to systemd
  *   random.c     randomness
- *   standard.c   missing standard streams
+ *   standard.c   opens missing standard streams
  *
  * struct shell lives as long as the process. */
 #ifndef NODE_IO_SHELL_H
@@ -58,40 +59,40 @@ struct shell {
     const struct io_files *files; /* limits on open files */
     struct node *node;
     struct log *log;
-    struct io_watches watches;  /* files; the log is set */
-    struct node_router *router; /* of the node, like the next two */
+    struct io_watches watches;  /* the watched files; its log is set */
+    struct node_router *router; /* owned by `node`, as are `proxy` and `admin` */
     struct proxy *proxy;
     struct admin *admin;
     struct net_actions net;
 
     struct listener listeners[PROXY_PORTS];
     uv_timer_t tick;
-    uint64_t ticked_ms, tick_at_ms; /* the last tick and the next, by the loop's clock */
+    uint64_t ticked_ms, tick_at_ms; /* times of the last and the next tick, by the loop's clock */
     uv_prepare_t prepare;
     uv_signal_t signals[4]; /* TERM, INT, USR1, HUP */
-    /* The steps of the end; each stays true. */
+    /* The steps of the shutdown; each stays true. */
     bool draining;                /* not ready; answers close their connections */
-    bool closed;                  /* after the delay: the client port is closed */
-    bool leaving;                 /* drained: announcing the leave */
-    uint64_t drain_delay_at_ms;   /* when the client port closes */
-    uint64_t drain_timeout_at_ms; /* when connections still open are cut */
+    bool closed;                  /* drain-delay is over: the client port is closed */
+    bool leaving;                 /* all requests have ended: the router announces its leave */
+    uint64_t drain_delay_at_ms;   /* time at which the client port closes */
+    uint64_t drain_timeout_at_ms; /* time at which connections still open are cut */
     uint64_t started_ms;
     uint64_t node_ticked_ms;
     uint64_t log_flushed_ms;
-    bool reads_again; /* after SIGHUP */
+    bool reads_again; /* files are being read again after SIGHUP */
     int exit_code;
     /* Borrowed, like client_keys; NULL: no token is required, and probes send no API key. */
     struct key_file *admin_token, *admin_read_token, *replica_key;
-    struct client_keys *client_keys;   /* NULL: no key is required */
-    struct tls *tls;                   /* borrowed */
-    struct sources *sources;           /* of replicas; NULL: only the settings */
-    struct dns *dns;                   /* names of replicas and seeds, from the system's servers */
-    struct kv_feeds *kv_feeds;         /* KV events of engines (kv_feeds.h) */
-    struct io_gossip *gossip;          /* NULL: this router runs alone */
-    struct reload *reload;             /* borrowed; NULL: no --config */
-    struct state_dir *state;           /* borrowed; NULL: no state is kept over a restart */
+    struct client_keys *client_keys; /* NULL: no key is required */
+    struct tls *tls;                 /* borrowed */
+    struct sources *sources;         /* sources of replicas; NULL: only the settings */
+    struct dns *dns;           /* for names of replicas and routers, by the system's servers */
+    struct kv_feeds *kv_feeds; /* KV events of engines (kv_feeds.h) */
+    struct io_gossip *gossip;  /* NULL: this router runs alone */
+    struct reload *reload;     /* borrowed; NULL: no --config */
+    struct state_dir *state;   /* borrowed; NULL: no state is kept over a restart */
     struct trace_export *trace_export; /* NULL: traces are off */
-    struct service service;            /* the manager that started this process */
+    struct service service;            /* messages to the service manager */
 
     char read_buffer[PROXY_READ_BYTES]; /* scratch space within a callback */
 };
@@ -107,19 +108,18 @@ static inline uint64_t shell_now_ms(const struct shell *shell)
 }
 
 /* Fills in the node's environment: the network, the log, secrets. The shell's loop, options, log
- * and secrets are set. */
+ * and secrets must be set. */
 void shell_config(struct shell *shell, struct node_config *config);
 
-/* Opens the ports, starts probing, the tick and the gossip (if shell->gossip exists). After an
- * error, logs a line and returns ERR_*. Borrows the node until shell_close() has run, which frees
- * the gossip. */
+/* Opens the ports, starts probing, the tick and the gossip (if shell->gossip exists). Logs errors
+ * and returns ERR_*. Borrows the node until shell_close() has run, which frees the gossip. */
 MUST_USE int shell_start(struct shell *shell, struct node *node);
 
-/* Begins to stop. From now on the router is not ready and each answer closes its connection, but
- * the router accepts and serves for `drain-delay` more, until load balancers have turned away. Then
- * the client port closes and open requests are finished. The loop ends after the last request, or
- * at the drain limit. Without `delayed`, or on a second call, there is no delay. A further call
- * ends the loop at once. */
+/* Begins to stop. From now on the router is not ready and each answer closes its connection. For
+ * `drain-delay` the router still accepts requests, so that load balancers have time to notice. Then
+ * the client port closes, and open requests are finished. The loop ends after the last request, or
+ * after drain-timeout. If `delayed` is false, or on a second call, there is no delay. A further
+ * call ends the loop at once. */
 void shell_drain(struct shell *shell, bool delayed);
 
 /* Frees the rest after the loop has ended. */
@@ -127,9 +127,9 @@ void shell_close(struct shell *shell);
 
 /* Writes the Prometheus text of the whole node (metrics.c). */
 MUST_USE int metrics_write(void *shell, struct buf *out);
-/* For admin_config.files. */
+/* The function for admin_config.files. */
 void metrics_files_write(void *shell, struct json_writer *w);
-/* For admin_config.attention. */
+/* The function for admin_config.attention. */
 void metrics_attention(void *shell, struct admin_attention_list *list);
 
 #endif

@@ -19,15 +19,15 @@ static const char name_whole[] = "state", name_new[] = "state.new", name_last[] 
                   name_refused[] = "state.refused";
 
 enum {
-    CHUNK_BYTES = 1 << 16, /* for a write, */
-    CHUNK_US = 500,        /* or the amount made in so long */
+    CHUNK_BYTES = 1 << 16, /* most bytes made for a write */
+    CHUNK_US = 500,        /* longest time of making bytes for a write */
 };
 
 /* A file being written. The pool's thread owns its parts until it is done. */
 struct writing {
     const char *name;
     int folder, fd;
-    bool last; /* no more follows: rename the file */
+    bool last; /* the last chunk: the file is renamed afterwards */
     int error; /* errno; 0: none so far */
     struct buf chunk;
     uint64_t bytes;
@@ -37,7 +37,7 @@ struct state_dir {
     const char *path;
     struct log *log;
     int folder;
-    struct buf file; /* as read */
+    struct buf file; /* the file as read at the start */
     struct node_kept kept;
     bool has_kept;
     /* --- the next file --- */
@@ -51,7 +51,7 @@ struct state_dir {
                         * last */
     bool ended;
     /* --- for metrics --- */
-    bool failed; /* at the last attempt */
+    bool failed; /* the last attempt failed */
     uint64_t files, failures, bytes, written_ms, all_loop_ns;
 };
 

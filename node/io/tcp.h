@@ -10,7 +10,7 @@
 
 struct shell;
 
-/* Actions of struct net_actions. */
+/* These are actions of struct net_actions. */
 MUST_USE int tcp_connect(void *shell, struct net_host *host, unsigned address,
                          struct net_stream **out);
 ptrdiff_t tcp_write(struct net_stream *stream, const struct slice *pieces, unsigned count);
@@ -20,12 +20,12 @@ uint64_t tcp_round_trip_us(struct net_stream *stream);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
-/* Makes connections accepted by this socket from now on notice when the client's machine vanishes:
- * the kernel passes the settings on to each. A client may read nothing for `write_timeout_ms`, or
- * (0) for any time. */
+/* Sets options on a listening socket by which later accepted connections notice if the client's
+ * machine vanishes; the kernel copies them to each connection. A client may read nothing for
+ * `write_timeout_ms`; 0: without limit. */
 void tcp_watch_clients(int listener, uint64_t write_timeout_ms);
 
-/* Takes a new connection from `from`: passed to the proxy, or closed. ERR_NOMEM. */
+/* Passes a new connection from `from` to the proxy, or closes it. ERR_NOMEM. */
 MUST_USE int tcp_accepted(struct shell *shell, int fd, enum proxy_port port,
                           const struct sockaddr *from);
 

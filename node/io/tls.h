@@ -1,19 +1,19 @@
 /* TLS 1.2 and 1.3, by OpenSSL, between the proxy and TCP streams: the proxy sees a net_stream with
  * plain bytes (node/proxy/net.h), and is unaware of TLS.
  *
- *   tls.c           the whole: opened, ticked, watched, measured; its files
- *   tls_stream.c    a stream: handshake, bytes in, bytes out, the end
+ *   tls.c           opening, ticks and metrics; the certificates' and keys' files
+ *   tls_stream.c    a stream: its handshake, its bytes in both directions, its end
  *   tls_seal.c      outgoing data: records, and bytes that the kernel did not accept
  *   tls_due.c       work that no network event triggers
  *   tls_context.c   contexts of OpenSSL: accepted versions, certificates by name
  *   tls_pem.c       certificates and keys from the text of files
  *   tls_tickets.c   keys of session tickets
- *   tls_host.c      a replica: session, and last failure
+ *   tls_host.c      a replica: the session to resume, and the last failure
  *   tls_failures.c  reasons of failed handshakes: counted, and logged once a minute each
  *
- * A single loop, no locks: a thread of libuv's pool parses files and hands the result over.
- * Handshakes are computed in the loop, TLS_TURN_NS of them a turn: the rest waits for the next
- * turn, after the events of other streams (docs/adr/0041-tls.md). */
+ * There is a single loop and no lock: a thread of libuv's pool parses files and passes the result
+ * to the loop. Handshakes are computed in the loop, for about TLS_TURN_NS in each turn. The others
+ * wait for the next turn, after the events of other streams (docs/adr/0041-tls.md). */
 #ifndef NODE_IO_TLS_H
 #define NODE_IO_TLS_H
 
@@ -27,13 +27,13 @@
 #include "node/settings/options.h"
 
 enum {
-    TLS_TURN_NS = 200000,         /* of handshakes in a turn of the loop; then no more begin */
-    TLS_FILE_BYTES_MAX = 1 << 20, /* of a file; a file of CAs may have TLS_CA_BYTES_MAX */
-    TLS_CA_BYTES_MAX = 4 << 20,
-    TLS_TICKET_KEYS_MAX = 16,    /* in the file of ticket keys */
-    TLS_SESSION_S = 7200,        /* lifetime of a session for resumption */
-    TLS_REPLICA_SLOW_MS = 1000,  /* a handshake abandoned after this time was too slow */
-    TLS_FAILURES_LOG_MS = 60000, /* between two log lines on the same kind of failure */
+    TLS_TURN_NS = 200000,         /* after this time no more handshakes begin in a turn */
+    TLS_FILE_BYTES_MAX = 1 << 20, /* longest file of a certificate, a key or ticket keys */
+    TLS_CA_BYTES_MAX = 4 << 20,   /* longest file of CAs */
+    TLS_TICKET_KEYS_MAX = 16,     /* most keys in the file of ticket keys */
+    TLS_SESSION_S = 7200,         /* lifetime of a session for resumption */
+    TLS_REPLICA_SLOW_MS = 1000,   /* a handshake abandoned after this time was too slow */
+    TLS_FAILURES_LOG_MS = 60000,  /* between two log lines on the same kind of failure */
 };
 
 struct shell;
@@ -45,17 +45,17 @@ struct admin_attention_list;
  * bytes. `options` and `all` are borrowed until tls_free(). */
 MUST_USE int tls_open(struct tls **out, const struct node_options *options, struct io_watches *all,
                       char *message);
-/* Called when the shell's loop exists; the shell is borrowed until tls_free(). */
+/* Called when the shell's loop exists. The shell is borrowed until tls_free(). */
 void tls_start(struct tls *t, struct shell *shell);
 void tls_tick(struct tls *t, uint64_t now_ms);
-/* True while clients' handshakes are under way: the tick is needed soon. */
+/* Returns true while clients' handshakes are under way, so that the tick is needed soon. */
 bool tls_waits(const struct tls *t);
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void tls_free(struct tls *t);
 /* Returns the number of sets of files that are unusable in their present state. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
-/* Adds certificates that have expired, or soon will. */
+/* Adds certificates that have expired, or will expire soon, to the list. */
 void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 /* --- replicas -------------------------------------------------------------------------------- */
@@ -70,17 +70,17 @@ void tls_host_free(struct tls_host *host);
 
 /* --- streams, for tcp.c ---------------------------------------------------------------------- */
 
-/* True if that port uses TLS. */
+/* Returns true if the port uses TLS. */
 bool tls_on_port(const struct tls *t, enum proxy_port port);
-/* Prepares a stream accepted on that port, still without owner. ERR_NOMEM. */
+/* Prepares a stream accepted on the port, which has no owner yet. ERR_NOMEM. */
 MUST_USE int tls_accepted(struct tls *t, struct tcp_stream *s, enum proxy_port port);
-/* Prepares a stream that will connect to that host. ERR_NOMEM. */
+/* Prepares a stream that will connect to the host. ERR_NOMEM. */
 MUST_USE int tls_connects(struct tls *t, struct tcp_stream *s, struct tls_host *host);
 /* Starts the stream, which now has an owner. `after_header`: a PROXY header comes first,
  * unencrypted. */
 void tls_begin(struct tcp_stream *s, bool after_header);
 
-/* As the actions of struct net_actions. */
+/* These do as the actions of struct net_actions. */
 ptrdiff_t tls_write(struct tcp_stream *s, const struct slice *pieces, unsigned count);
 MUST_USE int tls_queue(struct tcp_stream *s, const struct slice *pieces, unsigned count);
 void tls_read(struct tcp_stream *s, bool on);

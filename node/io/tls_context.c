@@ -43,7 +43,7 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A literal name in a certificate takes precedence over a wildcard. */
+/* Chooses a certificate by name. A literal name in a certificate has precedence over a wildcard. */
 static int choose_certificate(SSL *ssl, int *alert, void *context)
 {
     (void)context;

@@ -40,7 +40,7 @@ static void on_prepare(uv_prepare_t *handle)
 
 static void on_idle(uv_idle_t *handle)
 {
-    enum { DUE_MAX = 64 }; /* in a turn of the loop */
+    enum { DUE_MAX = 64 }; /* most streams run in a turn of the loop */
     struct tls *t = handle->data;
     struct tls_stream *s;
     for (unsigned i = 0; i < DUE_MAX && (s = t->due.first) != NULL; i++) {

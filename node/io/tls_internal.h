@@ -15,7 +15,7 @@ _Static_assert((int)TLS_CLIENTS == (int)PROXY_PORT_CLIENT &&
                    (int)TLS_ADMIN == (int)PROXY_PORT_ADMIN,
                "the side of a port has its number");
 
-/* Reasons of a stream's failure; names and advice in tls_failures.c. */
+/* Reasons for which a stream fails. tls_failures.c has their names and advice. */
 enum tls_failure {
     TLS_FAILURE_PLAINTEXT,
     TLS_FAILURE_TIMEOUT,
@@ -32,26 +32,29 @@ enum tls_failure {
 
 enum {
     TLS_RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
-    TLS_BATCH_RECORDS = 4, /* sealed before the kernel is called */
+    TLS_BATCH_RECORDS = 4, /* records sealed before a call of the kernel */
     TLS_SEALED_BYTES = (TLS_BATCH_RECORDS + 1) * SSL3_RT_MAX_PACKET_SIZE,
 };
 
 /* --- a port's certificates -------------------------------------------------------------------- */
 
-/* Made from a port's files, and immutable: a new one replaces it. Each stream has a reference. */
+/* The contexts made from a port's files. Immutable: after a change a new object replaces the old
+ * one. Each stream has a reference. */
 struct tls_server {
     unsigned refs;
     unsigned count;
     SSL_CTX *ctx[NODE_TLS_CERTS_MAX]; /* in the order of the settings */
 };
 
-/* Both run in any thread; NULL with a message. The files are in the order set by tls.c: pairs of a
- * certificate and its key; CAs, then certificate and key (or without either part). */
+/* Make the contexts of a port, and of replicas. Both may run in any thread, and return NULL with a
+ * message after an error. The files are in the order set by tls.c. For a port: pairs of a
+ * certificate and its key. For replicas: CAs, then a certificate and its key; either part may be
+ * missing. */
 void *tls_server_make(struct io_watch *w);
 void *tls_client_make(struct io_watch *w);
 /* Makes a context for replicas, with the system's CAs. */
 SSL_CTX *tls_client_of_system(char *message);
-/* Drops a reference; counted in the loop. */
+/* Drops a reference. Called only in the loop. */
 void tls_server_unref(struct tls_server *server);
 /* Returns the expiry of the context's certificate, in seconds of Unix time. */
 int64_t tls_context_expires_s(const SSL_CTX *ctx);
@@ -71,10 +74,10 @@ struct tls_ticket_key {
 };
 
 struct tls_tickets {
-    unsigned count; /* the first seals, all open */
+    unsigned count; /* number of keys: the first seals tickets, and all open them */
     struct tls_ticket_key keys[TLS_TICKET_KEYS_MAX];
-    bool own;            /* random, and replaced every TLS_SESSION_S */
-    uint64_t changed_ms; /* 0: not yet, by this clock */
+    bool own;            /* the keys are random, and replaced every TLS_SESSION_S */
+    uint64_t changed_ms; /* time of the last replacement; 0: none yet */
     EVP_CIPHER *aes;
 };
 
@@ -93,11 +96,11 @@ MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
 /* A set of files, and the object made from it. */
 struct tls_files {
     struct io_watch watch;
-    void *(*make)(struct io_watch *w);       /* in any thread; NULL with a message */
-    void (*take)(void *context, void *made); /* in the loop: takes ownership */
+    void *(*make)(struct io_watch *w);       /* runs in any thread; NULL with a message */
+    void (*take)(void *context, void *made); /* runs in the loop, and takes ownership */
     void (*drop)(void *made);                /* frees an object that was not taken */
     void *context;
-    void *made; /* not taken yet */
+    void *made; /* the new object, if not taken yet; else NULL */
 };
 
 struct tls_list {
@@ -107,40 +110,40 @@ struct tls_list {
 struct tls_counts {
     uint64_t handshakes, resumed;
     uint64_t failures[TLS_FAILURES];
-    uint64_t truncated; /* ended without close_notify */
+    uint64_t truncated; /* streams that ended without close_notify */
 };
 
-struct tls_complaint {  /* on failures of a kind, on a side */
-    uint64_t logged_ms; /* 0: never */
-    uint64_t unlogged;
+struct tls_complaint {  /* log lines about one kind of failure, on one side */
+    uint64_t logged_ms; /* time of the last line; 0: never */
+    uint64_t unlogged;  /* failures since then */
 };
 
 struct tls {
     const struct node_options *options;
     struct log *log;
     struct shell *shell;
-    struct tls_server *server[PROXY_PORTS]; /* by enum proxy_port; NULL: plain */
-    SSL_CTX *client;                        /* for replicas; NULL: not needed yet */
-    unsigned client_version;                /* rises with each change */
+    struct tls_server *server[PROXY_PORTS]; /* by enum proxy_port; NULL: the port has no TLS */
+    SSL_CTX *client;                        /* context for replicas; NULL: not needed yet */
+    unsigned client_version;                /* rises with each change of `client` */
     struct tls_tickets tickets;
-    struct tls_files files[4]; /* of the ports, of replicas, of tickets */
+    struct tls_files files[4]; /* files of the ports, of replicas, and of ticket keys */
     BIO_METHOD *bio;
 
     void (*run)(struct tls_stream *s); /* runs a due stream */
-    uv_idle_t idle;                    /* while any stream is due */
-    uv_prepare_t prepare;              /* each turn */
+    uv_idle_t idle;                    /* active while any stream is due */
+    uv_prepare_t prepare;              /* runs in each turn */
     bool idling, crowd_runs;
-    struct tls_list due;      /* have bytes to deliver, or something to report */
-    struct tls_list crowded;  /* handshakes waiting for the next turn */
-    struct tls_list shaking;  /* of clients: handshakes under way, oldest first */
-    uint64_t turn_ns;         /* spent on handshakes in this turn */
-    uint64_t handshake_ns;    /* since the start */
-    uint64_t handshakes_late; /* handshakes that had to wait */
-    uint64_t streams;         /* existing now */
+    struct tls_list due;      /* streams that have bytes to deliver, or an event to report */
+    struct tls_list crowded;  /* streams with a handshake that waits for the next turn */
+    struct tls_list shaking;  /* clients' streams with a handshake under way, oldest first */
+    uint64_t turn_ns;         /* time spent on handshakes in this turn */
+    uint64_t handshake_ns;    /* time spent on handshakes since the start */
+    uint64_t handshakes_late; /* handshakes that had to wait for a later turn */
+    uint64_t streams;         /* present number of streams */
     struct tls_counts counts[TLS_SIDES];
     struct tls_complaint complaints[TLS_SIDES][TLS_FAILURES];
 
-    char in[PROXY_READ_BYTES];     /* the kernel's bytes, of an event */
+    char in[PROXY_READ_BYTES];     /* bytes received in the present event */
     char joined[TLS_RECORD_BYTES]; /* pieces joined into a record */
     char sealed[TLS_SEALED_BYTES]; /* OpenSSL's output, until the kernel gets it */
     size_t sealed_len;
@@ -150,9 +153,9 @@ struct tls {
 
 enum tls_state {
     TLS_HEADER,  /* a PROXY header comes first */
-    TLS_SHAKING, /* the handshake, or before it */
+    TLS_SHAKING, /* before or during the handshake */
     TLS_OPEN,
-    TLS_REFUSED, /* was plaintext, got an answer, and may read that */
+    TLS_REFUSED, /* the client sent plaintext, and may still read the error answer */
     TLS_BROKEN,
 };
 
@@ -165,12 +168,12 @@ struct tls_stream {
     struct tls *all;
     struct tcp_stream *tcp;
     SSL *ssl;
-    struct tls_server *server; /* NULL: connected to `host` */
+    struct tls_server *server; /* NULL: the stream connects to `host` */
     struct tls_host *host;     /* borrowed; not used after the stream is closed */
     enum tls_side side;
     enum tls_state state;
     bool reading;   /* the owner accepts bytes */
-    bool looked;    /* at the first byte; towards replicas: the handshake has begun */
+    bool looked;    /* first byte was examined; towards a replica: the handshake has begun */
     bool peer_done; /* close_notify was received */
     bool finished;  /* tls_finish() was called */
     bool flushing;  /* `flush` is under way */
@@ -178,13 +181,13 @@ struct tls_stream {
     struct tls_link due, shake;
     uint64_t since_ms;
 
-    struct slice in; /* of the present event: OpenSSL's input */
-    struct buf held; /* input waiting for its turn */
+    struct slice in; /* OpenSSL's input in the present event */
+    struct buf held; /* input of a stream that waits for its turn */
 
     /* Output. */
     uv_write_t flush;
-    struct buf out;       /* being written to the kernel */
-    struct buf more;      /* to write next */
+    struct buf out;       /* output being written to the kernel */
+    struct buf more;      /* output to write next */
     size_t ahead;         /* bytes already sealed that the owner will queue next */
     struct slice *queued; /* the owner's pieces; NULL: none */
     unsigned queued_count, queued_at;
@@ -193,9 +196,10 @@ struct tls_stream {
 
 void tls_link_add(struct tls_list *list, struct tls_stream *s, struct tls_link *link);
 void tls_link_remove(struct tls_stream *s, struct tls_link *link);
-/* Starts with the loop; `run` handles a due stream. */
+/* Called when the loop exists. `run` handles a due stream. */
 void tls_due_start(struct tls *t, void (*run)(struct tls_stream *s));
-/* Schedules work that no network event triggers: after this turn's events. */
+/* Schedules work that no network event triggers, to run after this turn's events. `crowded`: a
+ * handshake, which waits for the next turn. */
 void tls_due(struct tls_stream *s, bool crowded);
 /* Runs the due work. */
 void tls_stream_run(struct tls_stream *s);
@@ -205,9 +209,9 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
 
 /* tls_seal.c: passes OpenSSL's output to the kernel, after waiting output. */
 void tls_seal_control(struct tls_stream *s);
-/* Continues with queued pieces. */
+/* Continues to seal the queued pieces. */
 void tls_seal_pump(struct tls_stream *s);
-/* Reports `written`, if due. */
+/* Reports the event `written`, if it is due. */
 void tls_seal_tell(struct tls_stream *s);
 void tls_seal_free(struct tls_stream *s);
 
@@ -223,10 +227,10 @@ struct tls_host {
     struct tls *all;
     struct node_address address;
     SSL_SESSION *session; /* NULL: none to resume */
-    unsigned version;     /* of `all->client` at the session's start */
-    bool failing;         /* the last handshake failed, */
-    enum tls_failure why; /* for this reason, */
-    uint64_t logged_ms;   /* logged then */
+    unsigned version;     /* client_version when the session began */
+    bool failing;         /* the last handshake failed */
+    enum tls_failure why; /* the reason of that failure */
+    uint64_t logged_ms;   /* time at which it was logged */
 };
 
 /* Sets the names and the session of a connection to the host. Returns false if out of memory. */

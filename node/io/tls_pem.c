@@ -5,7 +5,7 @@
 
 #include "node/io/tls_internal.h"
 
-/* True if memory caused the failure: then the file may be valid. */
+/* Returns true if OpenSSL failed for lack of memory, so that the file may be valid. */
 static bool is_out_of_memory(void)
 {
     return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
@@ -21,7 +21,7 @@ void *tls_pem_fail(const struct io_file *file, char *message, const char *what)
     return NULL;
 }
 
-/* The same with OpenSSL's reason. */
+/* Writes a failure with OpenSSL's reason. */
 static void fail_openssl(const struct io_file *file, char *message, const char *what)
 {
     char text[256];

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-/* Position in the pieces being made into records. */
+/* Position in the pieces that are being made into records. */
 struct cursor {
     const struct slice *pieces;
     unsigned count, at;
@@ -19,8 +19,8 @@ struct cursor {
 
 struct batch {
     unsigned records;
-    size_t plain[TLS_BATCH_RECORDS];  /* bytes up to the end of each record, */
-    size_t sealed[TLS_BATCH_RECORDS]; /* plain and sealed */
+    size_t plain[TLS_BATCH_RECORDS];  /* plain bytes up to the end of each record */
+    size_t sealed[TLS_BATCH_RECORDS]; /* sealed bytes up to the end of each record */
 };
 
 /* --- to the kernel --------------------------------------------------------------------------- */

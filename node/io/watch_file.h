@@ -1,12 +1,12 @@
-/* Files parsed into objects, read again every IO_WATCH_INTERVAL_MS by a thread of libuv's pool: a
- * hanging file system delays only the exit. Used for settings, keys, certificates and lists of
- * replicas.
+/* Watches files (settings, keys, certificates, lists of replicas) and parses them into objects. A
+ * thread of libuv's pool reads them again every IO_WATCH_INTERVAL_MS, so a hanging file system
+ * delays only the exit.
  *
- *   1. A file is opened by name each time: a swapped link, as in Kubernetes' Secrets and
+ *   1. A file is opened by name each time, so a swapped link, as in Kubernetes' Secrets and
  *      ConfigMaps, is a new file.
- *   2. A reading counts if the one before had the same contents: a file may be read while it is
- *      written, and a certificate and its key are written one after the other. The reading of
- *      io_watch_read() or io_watch_ask() counts at once.
+ *   2. A reading counts if the one before had the same contents, because a file may be read while
+ *      being written, and a certificate and its key are written one after the other. The readings
+ *      of io_watch_read() and io_watch_ask() count at once.
  *   3. If make() fails, it is called again with each reading (memory may have been short). The user
  *      keeps the present object.
  *   4. The log warns once that everybody may read a secret, and reports an error once. */
@@ -26,7 +26,7 @@ enum { IO_WATCH_INTERVAL_MS = 1000, IO_WATCH_FILES_MAX = 2 * NODE_TLS_CERTS_MAX 
 struct io_watches {
     struct log *log; /* borrowed */
     struct io_watch *first;
-    uint64_t now_ms; /* of the last tick */
+    uint64_t now_ms; /* time of the last tick */
 };
 
 struct io_watch {
@@ -34,9 +34,9 @@ struct io_watch {
     struct io_watches *all;
     const char *readable, *refused; /* names of the events; NULL: not logged */
     struct io_file files[IO_WATCH_FILES_MAX];
-    unsigned count; /* of files */
-    /* Called in the thread, with `texts` that are new or were requested. Returns a negative error
-     * with `message`. */
+    unsigned count; /* number of files */
+    /* Called in the thread if `texts` is new, or was requested. After an error writes `message` and
+     * returns a negative error. */
     int (*make)(void *context);
     /* Called in the loop, for each reading that counts. If this sets `err` and `message`, make() is
      * called again. */
@@ -44,20 +44,20 @@ struct io_watch {
     void *context;
 
     /* Results of a reading that counts. */
-    struct buf texts[IO_WATCH_FILES_MAX]; /* of the files; wiped afterwards */
+    struct buf texts[IO_WATCH_FILES_MAX]; /* the files' contents; wiped afterwards */
     int err;
     char message[IO_FILE_MESSAGE];
     bool made;    /* make() was called, and did not fail */
     bool changed; /* the files differ from those of the last object */
-    bool mended;  /* the error of earlier readings is gone */
-    bool answers; /* io_watch_ask() was called before this reading */
+    bool mended;  /* earlier readings had an error, and this one has none */
+    bool answers; /* io_watch_ask() requested this reading */
     /* The error in the present files; "": none. */
     char told[IO_FILE_MESSAGE];
 
     /* Private to watch_file.c. */
     struct io_watch *next;
     uv_work_t work;
-    struct access_digest seen, used; /* of the last reading; of the last object */
+    struct access_digest seen, used; /* digests of the last reading and of the object's texts */
     bool has_seen, has_used;
     bool settled;
     const struct io_file *exposed; /* a secret that everybody may read; NULL: none */
@@ -66,17 +66,18 @@ struct io_watch {
     uint64_t due_ms;
 };
 
-/* Reads, makes and takes now, without the loop. Returns `err`; the user reports the error. */
+/* Reads the files now, without the loop, and calls make() and taken(). Returns `err`, which the
+ * caller reports. */
 MUST_USE int io_watch_read(struct io_watch *w);
-/* Starts repeated reading, until io_watches_stop(). */
+/* Starts to read repeatedly, until io_watches_stop(). */
 void io_watch_start(struct io_watch *w);
 /* Begins all readings that are due. */
 void io_watches_tick(struct io_watches *all, uv_loop_t *loop, uint64_t now_ms);
-/* Begins no more readings; a present one ends with the loop. */
+/* Begins no more readings. A present one ends with the loop. */
 void io_watches_stop(struct io_watches *all);
-/* Makes the reading due at the next tick. Returns false if not started, or stopped. */
+/* Makes a reading due at the next tick. Returns false if the watch is not started, or stopped. */
 bool io_watch_ask(struct io_watch *w);
-/* True until a requested reading has been taken. */
+/* Returns true until a reading that io_watch_ask() requested has been taken. */
 bool io_watch_is_asked(const struct io_watch *w);
 /* Called after the loop has ended, or never ran. */
 void io_watch_free(struct io_watch *w);

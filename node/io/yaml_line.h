@@ -1,4 +1,4 @@
-/* Lines of a YAML file, for people: from 1. */
+/* Numbers of lines in a YAML file, from 1 as people count them. */
 #ifndef NODE_IO_YAML_LINE_H
 #define NODE_IO_YAML_LINE_H
 
@@ -11,8 +11,8 @@ static inline unsigned yaml_line_of(yaml_mark_t mark)
     return (unsigned)mark.line + 1;
 }
 
-/* Returns the line of the error. Something unterminated, a quotation or a name without its colon,
- * is noticed lines later: reports the line where it began. */
+/* Returns the line of the error. libyaml notices an unterminated quotation, or a name without a
+ * colon, only some lines later; then returns the line where that began. */
 static inline unsigned yaml_line_of_error(const yaml_parser_t *parser)
 {
     const char *problem = parser->problem;

@@ -1,6 +1,7 @@
-/* The chain of a prompt with tokens given by its engine (vLLM's return_token_ids): hashed as they
- * pass, never stored. It equals the chain that the engine's events give the prompt's last whole
- * block (tree.h), if that has no name space: no cache_salt, no adapter, no images.
+/* The chain of a prompt, computed from the token ids that the engine returns with its answer
+ * (vLLM's return_token_ids). The ids are hashed as they pass, and never stored. The chain equals
+ * the one that the engine's events give the prompt's last whole block (tree.h), unless the prompt
+ * has a cache_salt, an adapter or images.
  *
  * An answer lists the tokens before it says how much of the prompt was cached. Until then each
  * block's digest is stored: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX blocks.
@@ -17,19 +18,19 @@
 
 struct kv_asked {
     const struct hash_secret *secret;
-    uint32_t block_tokens, in_block; /* in_block: tokens of the unfinished block */
-    uint64_t tokens;
-    uint64_t chain; /* of the whole blocks so far */
+    uint32_t block_tokens, in_block; /* tokens per block, and tokens so far of the present block */
+    uint64_t tokens;                 /* tokens so far */
+    uint64_t chain;                  /* chain of the whole blocks so far */
     struct kv_digest digest;
-    struct buf digests; /* of the first whole blocks, */
-    bool gap;           /* and not of all of them */
+    struct buf digests; /* digests of the first whole blocks */
+    bool gap;           /* some of these digests could not be stored */
 };
 
-/* `secret` is borrowed, and is the cluster's. `block_tokens` is above 0. */
+/* Begins a prompt. `secret` is the cluster's, borrowed. `block_tokens` must be above 0. */
 void kv_asked_begin(struct kv_asked *a, const struct hash_secret *secret, uint32_t block_tokens);
 void kv_asked_token(struct kv_asked *a, uint32_t id);
-/* The front where a prompt with so many cached tokens went on. `blocks` 0: at the prompt's start,
- * nowhere, or beyond the stored digests. */
+/* Returns the front at which the prompt continues after `cached_tokens` tokens from the cache.
+ * `blocks` is 0 if that is the prompt's start, or beyond the prompt or the stored digests. */
 struct kv_front kv_asked_front(const struct kv_asked *a, uint32_t cached_tokens);
 void kv_asked_end(struct kv_asked *a);
 

@@ -21,18 +21,18 @@ enum place {
     PLACE_EVENT,
     PLACE_HASHES,
     PLACE_TOKENS,
-    PLACE_TOKEN, /* two tokens as one: SGLang's speculative decoding */
+    PLACE_TOKEN, /* in a pair of tokens that counts as one: SGLang's speculative decoding */
     PLACE_EXTRAS,
-    PLACE_EXTRA, /* of one block, at any depth */
+    PLACE_EXTRA, /* in one block's extra keys, at any depth */
     PLACE_SKIP,
 };
 
 struct frame {
     enum place place;
     bool is_map, has_key; /* the next value belongs to a key that was read */
-    enum kv_field field;  /* of an event: the field of the next value */
+    enum kv_field field;  /* in an event: the field to which the next value belongs */
     uint32_t number;      /* index of the next element */
-    uint64_t left;        /* values left: two per pair of a map */
+    uint64_t left;        /* values still to come: two per pair of a map */
 };
 
 struct numbers {
@@ -47,8 +47,8 @@ struct reading {
     struct numbers hashes, digests, extras;
     bool has_tokens; /* the event has token ids */
     uint64_t tokens;
-    uint32_t in_block;       /* tokens of the unfinished block, */
-    struct kv_digest digest; /* and their digest */
+    uint32_t in_block;       /* tokens so far of the present block */
+    struct kv_digest digest; /* digest of these tokens */
 };
 
 struct kv_decoder {
@@ -57,21 +57,21 @@ struct kv_decoder {
     struct reading now;
     struct kv_batch batch;
     bool first;  /* first reading: only sizes are stored, nothing is hashed */
-    bool paused; /* behind the head of a list of tokens */
+    bool paused; /* msgpack-c stopped after the head of a list of tokens */
     int err;
     unsigned depth;
     struct frame frames[DEPTH_MAX];
     void (*each)(void *context, const struct kv_event *event);
-    void (*ahead)(void *context, uint64_t hash); /* or NULL */
+    void (*ahead)(void *context, uint64_t hash); /* may be NULL */
     void *context;
 };
 
 /* A value without its contents. */
 struct value {
     enum { VALUE_NIL, VALUE_NUMBER, VALUE_BYTES, VALUE_ARRAY, VALUE_MAP, VALUE_OTHER } kind;
-    uint64_t number; /* two's complement */
+    uint64_t number; /* negative numbers as two's complement */
     struct slice bytes;
-    uint32_t count; /* elements or pairs */
+    uint32_t count; /* number of elements or pairs */
 };
 
 static int reserve(struct numbers *list, uint32_t room)
@@ -116,7 +116,7 @@ static void block_ended(struct kv_decoder *d)
     r->in_block = 0;
 }
 
-/* An element of `token_ids` is complete. */
+/* Called when an element of `token_ids` is complete. */
 static void token_ended(struct kv_decoder *d)
 {
     struct reading *r = &d->now;
@@ -127,7 +127,8 @@ static void token_ended(struct kv_decoder *d)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* Integers unchanged; the last eight bytes of byte strings, as vLLM itself shortens its digests. */
+/* Returns a block's hash: an integer as it is, or the last eight bytes of a byte string, as vLLM
+ * itself shortens its digests. */
 static uint64_t handle_of(const struct value *v)
 {
     uint64_t handle = 0;
@@ -159,7 +160,8 @@ static void event_begin(struct kv_decoder *d)
     r->digest.so_far = 0;
 }
 
-/* The blocks' digests, if tokens fill the blocks evenly; each with its extra keys. */
+/* Returns the digests of the blocks' tokens and extra keys; NULL: tokens do not fill the blocks
+ * evenly. */
 static const uint64_t *digests_of(struct kv_decoder *d)
 {
     struct reading *r = &d->now;
@@ -233,14 +235,14 @@ static void event_field(struct kv_decoder *d, enum kv_field field, const struct 
         if (v->bytes.len > 0)
             e->space = mix(d, e->space, mix(d, field, digest_of(d, v)));
         break;
-    default: /* lora_id is a number of this engine's own; lists have been entered already */
+    default: /* lora_id differs between engines; lists were handled before */
         break;
     }
 }
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
-/* The place of the contents of an array or a map in that place. */
+/* Returns the place of the contents of an array or map which is itself in the frame's place. */
 static enum place place_within(struct kv_decoder *d, const struct frame *f, enum kv_field field,
                                const struct value *v)
 {
@@ -314,14 +316,14 @@ static void scalar(struct kv_decoder *d, struct frame *f, enum kv_field field,
     }
 }
 
-/* Handles the begin of a value. */
+/* Called at the beginning of a value. */
 static void value_begins(struct kv_decoder *d, struct frame *f)
 {
     if (f->place == PLACE_EXTRAS)
         append(d, &d->now.extras, 0, KV_EVENT_BLOCKS_MAX);
 }
 
-/* A value is complete, and so are the containers that end with it. */
+/* Called when a value is complete. Ends the containers that end with the value. */
 static void value_ended(struct kv_decoder *d)
 {
     while (d->depth > 0) {
@@ -353,7 +355,7 @@ static int entered(struct kv_decoder *d, const struct value *v, enum place place
     return d->err == 0 ? 0 : -1;
 }
 
-/* Returns a negative number to end the reading; d->err says why. */
+/* Handles a value. Returns a negative number to end the reading; then d->err has the reason. */
 static int value(struct kv_decoder *d, const struct value *v)
 {
     if (d->depth == 0) {
@@ -379,8 +381,8 @@ static int value(struct kv_decoder *d, const struct value *v)
     return d->err == 0 ? 0 : -1;
 }
 
-/* Reads a token as nearly all are: a number not below 0, with five readable bytes. Returns its
- * length; 0: something else. Has no branch for the size, which is random. */
+/* Reads a token in the usual form: a number not below 0, with five readable bytes. Returns the
+ * token's length; 0: another form. Has no branch for the size, which is random. */
 static inline size_t token_read(const unsigned char *p, uint32_t *id)
 {
     uint32_t size = p[0] - 0xccu; /* of the number: 1, 2 or 4 bytes, as a power of 2 */

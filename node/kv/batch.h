@@ -21,9 +21,8 @@
 #include "base/slice.h"
 
 enum {
-    KV_BATCH_EVENTS_MAX = 1 << 18, /* of one batch: SGLang once sent one event per page */
-    KV_EVENT_BLOCKS_MAX = 1 << 18, /* of one event: a prompt of so many tokens, with one-token
-                                      pages */
+    KV_BATCH_EVENTS_MAX = 1 << 18, /* events in a batch: older SGLang sent one event per page */
+    KV_EVENT_BLOCKS_MAX = 1 << 18, /* blocks in an event: a prompt of as many one-token pages */
     KV_GROUP_NONE = UINT16_MAX,    /* the event has no group: the engine has only one */
 };
 
@@ -41,29 +40,29 @@ enum kv_medium {
     KV_OTHER,
 };
 
-/* The blocks that a group of layers needs for a reusable prefix: `kv_cache_spec_kind`. */
+/* The blocks that a group of layers needs to reuse a prefix, from `kv_cache_spec_kind`. */
 enum kv_kind {
     KV_ATTENTION, /* every block: full_attention, mla_attention, sink_full_attention, or missing */
     KV_WINDOW,    /* the blocks of the last window: sliding_window*, chunked_local_attention */
-    KV_STATE,     /* one state at the end: mamba */
-    KV_IGNORED,   /* any other: encoder_only_attention, cross_attention, unknown */
+    KV_STATE,     /* only the state at the prefix's end: mamba */
+    KV_IGNORED,   /* not counted: encoder_only_attention, cross_attention, unknown kinds */
 };
 
-/* Slices and arrays are valid during the call. */
+/* An event. Its slices and arrays are valid only during the call. */
 struct kv_event {
     enum kv_change change;
     enum kv_medium medium;
     enum kv_kind kind;
-    bool remote;            /* `locality` REMOTE: in a pool that engines share */
+    bool remote;            /* the blocks are in a pool that engines share (`locality` REMOTE) */
     bool has_parent;        /* false: the first block begins a prompt */
-    uint64_t parent;        /* the engine's hash of the block before the first one */
-    uint32_t count;         /* blocks */
-    const uint64_t *hashes; /* the engine's; of bytes the last eight count, big-endian */
+    uint64_t parent;        /* the engine's hash of the block before the event's first block */
+    uint32_t count;         /* number of blocks */
+    const uint64_t *hashes; /* the engine's hashes: of byte strings, the last eight, big-endian */
     /* Digests of the blocks' tokens and `extra_keys`. NULL if tokens are missing or do not fill the
      * blocks evenly: such blocks have only the engine's hash. */
     const uint64_t *digests;
     uint32_t block_tokens; /* `block_size`; 0: missing */
-    uint32_t window;       /* tokens of a sliding window; 0: missing */
+    uint32_t window;       /* length of a sliding window in tokens; 0: missing */
     uint16_t group;        /* `group_idx`, or KV_GROUP_NONE */
     uint64_t space; /* a digest of `cache_salt`, `extra_key` and the adapter's name; 0: none */
     struct slice session; /* `session_id`; empty: none */
@@ -71,24 +70,24 @@ struct kv_event {
 
 struct kv_batch {
     int32_t rank;     /* data_parallel_rank; -1: missing */
-    uint32_t events;  /* that were passed to the caller */
-    uint32_t skipped; /* with an unknown tag */
+    uint32_t events;  /* events passed to the caller */
+    uint32_t skipped; /* events skipped, because their tag is unknown */
 };
 
 struct kv_decoder;
 
-/* `secret` is borrowed; routers that compare digests share it. ERR_NOMEM. */
+/* `secret` is borrowed. Routers that compare digests must have the same secret. ERR_NOMEM. */
 MUST_USE int kv_decoder_create(struct kv_decoder **out, const struct hash_secret *secret);
 void kv_decoder_destroy(struct kv_decoder *d);
 /* Sets a function that is called with the hash of every block before `each` is called for any
- * event. It has the same context and can bring memory into the processor's caches. The batch may
- * still turn out to be malformed. */
+ * event, so that it can prefetch memory. It gets the context of `each`. The batch may still turn
+ * out to be malformed. */
 void kv_decoder_ahead(struct kv_decoder *d, void (*ahead)(void *context, uint64_t hash));
 
 /* Calls `each` for every event, in the engine's order. ERR_SYNTAX if the payload is no batch;
- * ERR_LIMIT if the batch has more events or blocks than the limits above; ERR_NOMEM. After an error
- * `each` was not called. Memory grows with the events and blocks that are present, not with the
- * lengths that the payload announces. */
+ * ERR_LIMIT if the batch has more events or blocks than the limits above; ERR_NOMEM. If there is an
+ * error, `each` is not called. The memory used grows with the events and blocks that are present,
+ * not with the lengths that the payload announces. */
 MUST_USE int kv_batch_decode(struct kv_decoder *d, struct slice payload,
                              void (*each)(void *context, const struct kv_event *event),
                              void *context, struct kv_batch *out);

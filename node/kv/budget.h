@@ -1,8 +1,8 @@
-/* Decides for which prompts an engine is asked for the tokens: a share of all prompt bytes. Every
- * prompt's bytes fill the budget, up to KV_BUDGET_BYTES. A prompt with a request for tokens takes
- * its own bytes out, if need be on credit. A prompt with a text known to find no tie may take the
- * whole budget; any other one only the overflow. So the share holds in the long run, and the
- * prompts that need it come first. */
+/* Decides for which prompts an engine is asked for the token ids, within a share of all prompt
+ * bytes. The share of each prompt's bytes is added to the budget, up to KV_BUDGET_BYTES. A prompt
+ * for which the ids are requested takes its bytes out; the budget may become negative. A prompt
+ * known to get no tie from structure (KV_WANT_SURE) may use the whole budget, and any other prompt
+ * only what overflows. So the share holds in the long run, and prompts that need it come first. */
 #ifndef NODE_KV_BUDGET_H
 #define NODE_KV_BUDGET_H
 
@@ -17,8 +17,8 @@ struct kv_budget {
     double bytes;
 };
 
-/* A prompt of so many bytes arrives; `share` is the part of all bytes that may be asked for.
- * Returns true if the tokens may be requested. */
+/* Called for each prompt, of `bytes` bytes. `share`: the part of all bytes for which token ids may
+ * be requested. Returns true if they may be requested for this prompt. */
 static inline bool kv_budget_ask(struct kv_budget *b, double share, uint64_t bytes,
                                  enum kv_want want)
 {
@@ -29,7 +29,7 @@ static inline bool kv_budget_ask(struct kv_budget *b, double share, uint64_t byt
     return want == KV_WANT_SURE ? b->bytes > 0 : want == KV_WANT_MAYBE && full;
 }
 
-/* The tokens were requested. */
+/* Called if the token ids of a prompt of `bytes` bytes were requested. */
 static inline void kv_budget_spend(struct kv_budget *b, uint64_t bytes)
 {
     b->bytes -= (double)bytes;

@@ -1,10 +1,10 @@
-/* The digest of one block's tokens as they pass. It is the same for an engine's events about a
- * block (batch.h) and for an answer about its prompt (asked.h).
+/* Computes the digest of a block's tokens, token by token. Token ids from an engine's event
+ * (batch.h) and from its answer (asked.h) give the same digest.
  *
  *     struct kv_digest d = {0};
  *     for each token of the block:
  *         kv_digest_token(&d, secret, id);
- *     digest = kv_digest_end(&d, secret);    and it is ready for the next block
+ *     digest = kv_digest_end(&d, secret);    `d` is then ready for the next block
  */
 #ifndef NODE_KV_DIGEST_H
 #define NODE_KV_DIGEST_H
@@ -13,11 +13,11 @@
 
 #include "base/hash.h"
 
-enum { KV_DIGEST_TOKENS = 256 }; /* hashed at once; longer blocks in several parts */
+enum { KV_DIGEST_TOKENS = 256 }; /* tokens hashed at once; longer blocks are hashed in parts */
 
 struct kv_digest {
     uint64_t so_far;  /* digest of the tokens hashed so far */
-    uint32_t waiting; /* tokens that are not hashed yet */
+    uint32_t waiting; /* number of tokens in `ids`, which are not hashed yet */
     uint32_t ids[KV_DIGEST_TOKENS];
 };
 

@@ -17,18 +17,18 @@ struct kv_feed {
     const struct hash_secret *secret;
     bool has_replay;
     enum kv_feed_state state;
-    uint64_t next;            /* number */
-    uint64_t last_hash;       /* of the message before; 0: unknown */
-    uint64_t live, live_hash; /* number and hash of the last message of the subscription, */
-    bool has_live;            /* if there was one since the subscription opened */
-    uint64_t replayed;        /* the number behind the replay's last one; 0: none since the
+    uint64_t next;            /* number of the next message */
+    uint64_t last_hash;       /* hash of the message before `next`; 0: unknown */
+    uint64_t live, live_hash; /* number and hash of the subscription's last message */
+    bool has_live;            /* a message came since the subscription opened */
+    uint64_t replayed;        /* number after the replay's last message; 0: none came since the
                                  subscription opened */
-    bool asked;               /* the replay was requested; false: it has to wait */
+    bool asked;               /* the replay was requested; false: the request waits */
     bool verifies;            /* the replay's first message should be the last known one */
-    bool unproven;            /* the last known message is from an earlier life */
-    bool heard;               /* a message came in this process, whatever was announced before */
-    uint64_t due_ms;          /* of the replay: when to request it, or to give up, */
-    uint64_t end_ms;          /* and at the latest, whatever it brings */
+    bool unproven;            /* the last known message is from before a restart of the router */
+    bool heard;               /* a message came in this process */
+    uint64_t due_ms;          /* time at which to request the replay, or to give it up */
+    uint64_t end_ms;          /* time at which to give the replay up even if messages come */
     uint64_t pause_ms;        /* no request before this time */
     struct buf held;
     struct kv_feed_stats stats;
@@ -87,8 +87,8 @@ static void replay_begin(struct kv_feed *f, uint64_t now_ms)
         ask(f, now_ms);
 }
 
-/* Stores a message that has to wait. One that does not fit is missed: its number will be
- * missing. */
+/* Stores a message that has to wait. A message that does not fit is missed, because its number will
+ * not be found later. */
 static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
 {
     const struct held h = {number, payload.len};
@@ -98,7 +98,7 @@ static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
     CHECK(buf_append_slice(&f->held, payload) == 0);
 }
 
-/* Continues with the messages that waited. */
+/* Ends the replay, and continues with the messages that waited. */
 static void replay_end(struct kv_feed *f)
 {
     f->state = KV_FEED_LIVE;
@@ -122,7 +122,7 @@ static void replay_end(struct kv_feed *f)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* Messages before this one are missing. */
+/* Called if messages before this one are missing. */
 static void gap(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
 {
     f->stats.gaps++;

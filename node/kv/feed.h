@@ -1,14 +1,14 @@
-/* The sequence of one feed: no message is lost unnoticed or applied twice.
+/* The message sequence of one KV-event feed: no message is lost unnoticed or applied twice.
  *
  * An engine numbers its messages from 0 and sends each once to its subscribers (vLLM's ZMQ
  * publisher; SGLang's is the same). A slow, late or disconnected subscriber misses messages; the
  * next message's number is the only sign. If the engine has a replay endpoint, the feed requests
  * missing messages there. It makes one request at a time, because a replay can delay the engine's
- * scheduler. New messages wait meanwhile. Messages that no replay brings are *missed*: the caller
- * then doubts the state.
+ * scheduler. New messages wait meanwhile. Messages that no replay brings are *missed*: then the
+ * state of the cache is in doubt.
  *
- * Number 0 after others is a new engine. Another smaller number is not. It may be a repeated
- * message, and counts as missed events, never as an empty cache.
+ * Number 0 after higher numbers means that the engine restarted with an empty cache. Any other
+ * smaller number may be a repeated message, and counts as missed messages.
  *
  * Pure: messages and time go in, calls of struct kv_feed_user come out.
  */
@@ -24,41 +24,42 @@
 
 enum {
     KV_FEED_HELD_MAX = 8 << 20, /* bytes of messages that wait for a replay; more count as missed */
-    KV_REPLAY_TIMEOUT_MS = 3000, /* without a further message of the replay: engines poll every 100
-                                    ms */
-    KV_REPLAY_PAUSE_MS = 1000,   /* between two replays of one engine */
-    /* After a gap a block may have a second copy for as long as the answers that ran then. A replay
-     * that takes longer brings nothing that going on without it would not, and is given up. */
+    KV_REPLAY_TIMEOUT_MS =
+        3000,                  /* longest gap between a replay's messages; engines poll at 100 ms */
+    KV_REPLAY_PAUSE_MS = 1000, /* between two replays of one engine */
+    /* The time after a gap in which answers of that time have ended, so that no block has a second
+     * copy any more. A replay that takes longer is of no further use, and is given up. */
     KV_SETTLE_MS = 60000,
 };
 
 struct kv_feed_user {
-    /* The next message, in order. ERR_SYNTAX, ERR_LIMIT or ERR_NOMEM: unreadable, and counts as
-     * missed. */
+    /* Handles the next message, in order. ERR_SYNTAX, ERR_LIMIT or ERR_NOMEM: the message could not
+     * be read, and counts as missed. */
     int (*message)(void *context, struct slice payload);
     void (*missed)(void *context); /* messages were missed; the state may be wrong */
-    /* The engine began with an empty cache; `again`: messages came before, and no restart was
-     * announced. */
+    /* The engine has just started with an empty cache. `again`: messages had come before, and
+     * kv_feed_restarted() was not called. */
     void (*began)(void *context, bool again);
-    /* Request a replay, and drop what arrives of an earlier one. */
+    /* Requests a replay from this number. Messages of an earlier replay must be dropped from now
+     * on. */
     void (*replay)(void *context, uint64_t from);
     void *context;
 };
 
 enum kv_feed_state {
     KV_FEED_BEGINS,  /* no message yet */
-    KV_FEED_LIVE,    /* in order */
-    KV_FEED_REPLAYS, /* waits for missing messages */
+    KV_FEED_LIVE,    /* messages come in order */
+    KV_FEED_REPLAYS, /* waits for a replay of missing messages */
 };
 
 struct kv_feed_stats {
     uint64_t live;     /* messages from the subscription */
-    uint64_t messages; /* passed to the caller */
-    uint64_t replayed; /* of these, from a replay */
-    uint64_t gaps;     /* numbers that did not follow */
+    uint64_t messages; /* messages passed to the caller */
+    uint64_t replayed; /* messages passed to the caller that came by a replay */
+    uint64_t gaps;     /* times that a message's number was not the next one */
     uint64_t replays;  /* requests for a replay */
     uint64_t missed;   /* calls of `missed` */
-    uint64_t twice;    /* repeated messages */
+    uint64_t twice;    /* repeated messages, which were dropped */
     uint64_t unread;   /* unreadable messages */
 };
 
@@ -67,28 +68,29 @@ struct kv_feed;
 /* `user` and `secret` are borrowed. ERR_NOMEM. */
 MUST_USE int kv_feed_create(struct kv_feed **out, const struct kv_feed_user *user,
                             const struct hash_secret *secret, bool has_replay);
-/* Continues where an earlier feed stopped, perhaps in another life of this process: with the next
- * number, and the hash of the message before (kv_feed_last()). With a replay endpoint, a replay
- * must show that this message is still the one before `next`. Until then nothing is *proven*;
- * otherwise messages were missed. */
+/* Continues where an earlier feed stopped, perhaps before a restart of the router. `next`: the next
+ * number. `last_hash`: the hash of the message before (kv_feed_last()). If there is a replay
+ * endpoint, a replay must show that this message is still the one before `next`. Until then the
+ * state is not *proven*. If the replay does not show it, messages were missed. */
 void kv_feed_resume(struct kv_feed *f, uint64_t next, uint64_t last_hash);
 uint64_t kv_feed_last(const struct kv_feed *f);
 bool kv_feed_is_proven(const struct kv_feed *f);
 void kv_feed_destroy(struct kv_feed *f);
 void kv_feed_check(const struct kv_feed *f);
 
-/* A message from the subscription. */
+/* Handles a message from the subscription. */
 void kv_feed_live(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms);
-/* A message from the requested replay, and the replay's end. */
+/* Handle a message from the requested replay, and the replay's end. */
 void kv_feed_replayed(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms);
 void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms);
-/* The subscription is open, for the first time or again: messages may have been missed. A replay
- * brings them, and also the last known message, which shows that the engine is the same. */
+/* Called when the subscription is open, for the first time or again. Messages may have been missed,
+ * so a replay is requested. It also brings the last known message, which shows that the engine is
+ * the same. */
 void kv_feed_connected(struct kv_feed *f, uint64_t now_ms);
-/* Another process now answers for the engine: its numbers restart. */
+/* Called when the engine was restarted, so that its message numbers restart at 0. */
 void kv_feed_restarted(struct kv_feed *f);
 
-/* When kv_feed_tick() has work to do; UINT64_MAX: never. */
+/* Returns the time at which kv_feed_tick() has work to do; UINT64_MAX: never. */
 uint64_t kv_feed_due_ms(const struct kv_feed *f);
 void kv_feed_tick(struct kv_feed *f, uint64_t now_ms);
 

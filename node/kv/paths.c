@@ -73,8 +73,8 @@ static void drop(struct kv_paths *p, uint32_t at)
     p->stats.dropped++;
 }
 
-/* Makes room: drops the next point at a prompt's end that was not used since the last lap. `keep`
- * is in use just now. */
+/* Makes room: drops the next checkpoint that is at a prompt's end and was not used since the clock
+ * hand last passed. `keep` is in use and must stay. */
 static void make_room(struct kv_paths *p, uint32_t keep)
 {
     for (uint32_t step = 0; step < 2 * p->max; step++) {
@@ -180,7 +180,7 @@ static bool path_of(const struct kv_paths *p, uint64_t end, struct path *out)
     return out->length > 0;
 }
 
-/* The number of blocks that two prompts have in common before they part. */
+/* Returns the number of blocks that two prompts have in common. */
 static uint32_t common_depth(const struct kv_tree *tree, struct kv_tree_place a,
                              struct kv_tree_place b)
 {
@@ -194,7 +194,7 @@ static uint32_t common_depth(const struct kv_tree *tree, struct kv_tree_place a,
     return a.depth > 0 && b.depth > 0 ? a.depth : 0;
 }
 
-/* A known position: bytes of text, and tokens: estimate, and lower bound. */
+/* A known position: in bytes of text, and in tokens as an estimate and a lower bound. */
 struct mark {
     double bytes, tokens, surely;
 };
@@ -208,10 +208,9 @@ struct tie {
     struct kv_paths *p;
     uint32_t by;
     const struct kv_tree *tree;
-    struct kv_tree_place place; /* of the last anchor that was set, from the prompt's end on */
+    struct kv_tree_place place; /* the last anchor set; anchors are set from the prompt's end on */
     uint32_t block_tokens;
-    uint32_t whole; /* blocks of the prompt, as far as others with the same last checkpoint have
-                       them */
+    uint32_t whole; /* the prompt's first blocks that all prompts with its last checkpoint have */
     int anchored;
 };
 
@@ -220,7 +219,8 @@ static void agreed(struct kv_point *b, uint32_t by)
     b->by = b->by == by ? by : 0;
 }
 
-/* Sets the anchor of a point with so many tokens and blocks from the prompt's beginning. */
+/* Sets the anchor of a checkpoint that is `tokens` tokens and `depth` blocks from the prompt's
+ * beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
     struct kv_point *b = &t->p->points[at];
@@ -246,10 +246,10 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
         u->anchored(u->context, b->id, b->code, b->chain);
 }
 
-/* Sets the anchors of the checkpoints path.at[from .. to - 1], which are between the marks, `low`
- * in front of them. A token has at least one byte. A prompt that goes on behind another's last
- * checkpoint goes on behind that whole prompt. So the last checkpoint counts as present if the
- * whole prompt is. */
+/* Sets the anchors of the checkpoints path.at[from .. to - 1], which are between the marks `low`
+ * and `high`. A token has at least one byte. A prompt that continues another after its last
+ * checkpoint continues the whole prompt. So the last checkpoint counts as present if the whole
+ * prompt is. */
 static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
                            struct mark low, struct mark high)
 {

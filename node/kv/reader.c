@@ -6,7 +6,8 @@
 
 /* --- reporting -------------------------------------------------------------------------------- */
 
-/* Remembers a refused report: each checkpoint has only so many words at a time (crdt/marks.h). */
+/* Remembers a refused report. The number of reports about a checkpoint is limited
+ * (crdt/marks.h). */
 static void refused(struct kv_reader *r, uint64_t chain)
 {
     for (unsigned i = 0; i < r->refused_count; i++) {
@@ -43,8 +44,8 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
-/* The chain's reach changed some chains ago: a chain that is not in the tree any more has gone
- * since. */
+/* Called some chains after the chain's reach changed. If the chain is no longer in the tree, it is
+ * gone. */
 static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -52,8 +53,9 @@ static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, known ? kv_tree_reach(r->tree, chain) : KV_GONE);
 }
 
-/* Sweeps report no gone checkpoints. These are reported when they go, or when this reader begins to
- * report: a later observation may be of a prompt in transit. */
+/* Called for a checkpoint in a sweep, which reports only present ones. Gone checkpoints are
+ * reported when they go, or when this reader begins to report. Later, a router's belief may be of a
+ * prompt that the engine has not stored yet. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -61,8 +63,8 @@ static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
         say(r, id, code, chain, KV_THERE);
 }
 
-/* Repeats refused reports. They wait while this reader may not report, and may still be true
- * later. */
+/* Repeats refused reports. While this reader may not report they wait, because they may still be
+ * true later. */
 static void say_refused(struct kv_reader *r)
 {
     if (r->paths == NULL)
@@ -175,8 +177,8 @@ static void on_began(void *context, bool again)
     r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
 }
 
-/* After a gap the tree fills with blocks that may have a second copy. If the cache turns over
- * before that is settled, they stay for good. */
+/* Makes room in a full tree. After a gap the tree fills with blocks that may have a second copy. If
+ * the cache turns over before kv_tree_settle(), only this removes them. */
 static void make_room(struct kv_reader *r)
 {
     struct kv_tree_stats t = kv_tree_stats(r->tree);
@@ -187,7 +189,7 @@ static void make_room(struct kv_reader *r)
     kv_tree_make_room(r->tree);
 }
 
-/* Starts a new window of the cost limit. */
+/* Starts a new window of the limit on work. */
 static void window_next(struct kv_reader *r)
 {
     if (r->now_ms < r->window_ms)
@@ -212,7 +214,7 @@ static void on_replay(void *context, uint64_t from)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* New blocks may be those of the answers that ended last. */
+/* Tries the latest waiting answers again, because new blocks may be theirs. */
 static void tie_waiting(struct kv_reader *r)
 {
     for (unsigned i = 0; i < r->count && i < KV_TOLD_RETRIED; i++) {
@@ -221,9 +223,8 @@ static void tie_waiting(struct kv_reader *r)
     }
 }
 
-/* True if the engine restarted its feed while it ran that request, so the process did not restart.
- * The first requests of a new process are also in flight when number 0 arrives, but they were not
- * when the former process sent its last message. */
+/* Returns true if the request was in flight both when number 0 came and when the last message
+ * before that came. Then only the feed restarted, and not the engine's process. */
 static bool outlived_zero(const struct kv_reader *r, const struct kv_told *told)
 {
     return told->sent_ms + KV_TOLD_SLACK_MS < r->former_ms &&

@@ -1,5 +1,5 @@
-/* A reader, for its two files: reader.c handles messages and time, reader_ties.c finds the blocks
- * of answers and judges by them. */
+/* The state of a reader, shared by reader.c, which handles messages and time, and reader_ties.c,
+ * which finds the blocks of answers and compares answers with events. */
 #ifndef NODE_KV_READER_INTERNAL_H
 #define NODE_KV_READER_INTERNAL_H
 
@@ -13,15 +13,15 @@ struct kv_waiting {
     uint64_t due_ms;
     bool done;
     bool outlived_zero;
-    bool placed, wrong; /* placed by the chain in it; structure gave another one, */
-    uint64_t text;      /* from the text up to this checkpoint, which was known before */
+    bool placed, wrong; /* the answer's own chain gave its place; structure had given another */
+    uint64_t text; /* the last checkpoint of the text by which structure had found that place */
 };
 
 struct kv_reader {
     const struct kv_reader_user *user;
-    struct kv_paths *paths; /* NULL: block size unknown, or without room */
-    uint32_t block_tokens;  /* per block */
-    bool has_tier;          /* by the engine's metrics */
+    struct kv_paths *paths; /* NULL: the block size is unknown, or has no table */
+    uint32_t block_tokens;  /* tokens per block */
+    bool has_tier;          /* the engine's metrics show a tier beyond its own memory */
     struct kv_tree *tree;
     struct kv_feed *feed;
     struct kv_decoder *decoder;
@@ -29,51 +29,52 @@ struct kv_reader {
     struct kv_feed_user feed_user;
     struct kv_anchor_user listener, sayer, changed, sweeper;
     bool speaks;
-    uint64_t now_ms;       /* of the current call */
-    uint64_t window_ms;    /* start of the next window of the cost limit */
-    uint64_t settle_ms;    /* when missed events no longer matter; 0: none were missed */
-    uint64_t whole_ms;     /* since when nothing was missed */
-    uint64_t placeless_ms; /* when blocks without a known place were last stored, */
-    uint64_t live_ms;      /* when a message from outside a replay last came, */
-    uint64_t zero_ms;      /* when number 0 last came, at most one per window, */
-    uint64_t former_ms;    /* and the last message before that; 0: none */
-    uint64_t roomless_ms;  /* as placeless_ms, of blocks that begin a prompt and found no room; 0:
-                              never */
-    uint32_t turnover;     /* blocks: the cache's size, or more */
-    uint32_t stored;       /* blocks towards `turnover`, */
-    uint32_t placed;       /* and of these the ones with a known place */
-    bool covers;           /* most cached blocks have a known place */
-    bool walked;           /* in this window, over the whole tree */
-    uint64_t full;         /* blocks without room, when room was last made */
-    bool doubtful;         /* more was missed since */
-    bool tells_cached;     /* an answer found something in the cache, so 0 in another one means
-                              nothing */
-    bool sheds;            /* the feed cost too much: nothing is read until the next window */
-    uint32_t cursor;       /* of the sweep, */
-    uint64_t sweep_ms;     /* and the time of the next sweep, */
-    uint32_t catch_up;     /* of so many more places of the paths, report also what is gone */
-    unsigned first, count; /* of the waiting answers */
+    uint64_t now_ms;       /* time of the current call */
+    uint64_t window_ms;    /* start of the next window of the limit on work */
+    uint64_t settle_ms;    /* time at which kv_tree_settle() is due; 0: no events were missed */
+    uint64_t whole_ms;     /* no message was missed since then */
+    uint64_t placeless_ms; /* last time that blocks without a known place were stored */
+    uint64_t live_ms;      /* last time that a message came by the subscription */
+    uint64_t zero_ms;      /* last time that number 0 came; at most one per window counts */
+    uint64_t former_ms;    /* time of the last message before that; 0: none */
+    uint64_t
+        roomless_ms;   /* last time that a prompt's first blocks did not fit the tree; 0: never */
+    uint32_t turnover; /* blocks after which the cache has turned over: at least its size */
+    uint32_t stored;   /* blocks stored since the last turnover */
+    uint32_t placed;   /* blocks of `stored` with a known place */
+    bool covers;       /* most cached blocks have a known place */
+    bool walked;       /* the whole tree was walked over in this window */
+    uint64_t full;     /* number of blocks that did not fit, when room was last made */
+    bool doubtful;     /* messages were missed since then */
+    bool tells_cached; /* an answer reported cached tokens, so that the engine does report them */
+    bool sheds;        /* the limit on work is exceeded: nothing is read until the next window */
+    uint32_t cursor;   /* the sweep's place in the paths */
+    uint64_t sweep_ms; /* time of the next sweep */
+    uint32_t catch_up; /* places for which sweeps also report what is gone */
+    unsigned first, count; /* the ring of waiting answers: index of the first, and number */
     struct kv_trust trust;
     struct kv_reader_stats stats;
-    uint64_t refused[KV_REFUSED_MAX]; /* chains */
+    uint64_t refused[KV_REFUSED_MAX]; /* chains for which `gone` returned false */
     unsigned refused_count;
     struct kv_waiting waiting[KV_TOLD_MAX];
     struct kv_runs runs;
-    struct kv_paths_later reached; /* chains with reports to be made, */
-    bool in_message;               /* while a message is being read */
+    struct kv_paths_later reached; /* chains to be reported soon */
+    bool in_message;               /* a message is being read */
 };
 
-/* _doubt(): the state may be wrong; _forget(): the state is unknown. */
+/* kv_reader_doubt(): the state may be wrong. kv_reader_forget(): the state is unknown. */
 void kv_reader_doubt(struct kv_reader *r);
 void kv_reader_forget(struct kv_reader *r);
-/* Reports everything that is gone once more. */
+/* Lets the next sweeps report everything that is gone, once more. */
 void kv_reader_catch_up(struct kv_reader *r);
 /* Switches to the paths for the current block size. */
 void kv_reader_size(struct kv_reader *r);
-/* True if the feed cost too much: then it is not read any more in this window. */
+/* Returns true if the feed has exceeded the limit on work, so that it is not read in this
+ * window. */
 bool kv_reader_sheds(struct kv_reader *r);
 
-/* True if the answer is done; `last_time`: it does not wait any longer. */
+/* Tries to find the answer's blocks. Returns true if the answer need not wait any longer.
+ * `last_time`: it must not wait. */
 bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time);
 
 #endif

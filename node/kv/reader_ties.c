@@ -89,19 +89,20 @@ bool kv_reader_sheds(struct kv_reader *r)
 struct match {
     struct kv_run *run;
     unsigned stop;
-    struct kv_tree_place place; /* depth 0: none, */
-    bool unclear;               /* or several */
+    struct kv_tree_place place; /* depth 0: there is no match, or several */
+    bool unclear;               /* there are several matches */
 };
 
-/* Charges a walk of so many blocks towards the root. False: the feed costs too much. */
+/* Charges a walk of `blocks` blocks towards the root. Returns false if the limit on work is
+ * exceeded. */
 static bool walks(struct kv_reader *r, uint32_t blocks)
 {
     kv_tree_spend(r->tree, blocks / KV_WALK_BLOCKS);
     return !kv_reader_sheds(r);
 }
 
-/* The blocks of the prompt, if no others match. Matches the known part of its text, up to the
- * checkpoint `text`, or its chain, if that is not 0. */
+/* Returns the prompt's blocks, if exactly one run matches. The run must match the known part of the
+ * text, up to the checkpoint `text`, or if `chain` is not 0 that chain. */
 static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                               uint64_t text, uint64_t chain)
 {
@@ -131,7 +132,8 @@ static bool is_live(const struct kv_reader *r)
     return kv_reader_state(r) == KV_READER_LIVE;
 }
 
-/* True if the answer has its cached tokens, and nothing was missed since the request was sent. */
+/* Returns true if the answer reports its cached tokens, and no message was missed since the request
+ * was sent. */
 static bool may_judge(const struct kv_reader *r, const struct kv_told *told)
 {
     return is_live(r) && r->tells_cached && told->cached_tokens != KV_UNTOLD &&
@@ -149,15 +151,16 @@ static void judged(struct kv_reader *r)
     kv_reader_doubt(r);
 }
 
-/* True if all blocks that were stored since the request was sent, and could be its own, have a
- * place. */
+/* Returns true if all blocks that were stored since the request was sent, and may be the request's,
+ * have a known place. */
 static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {
     uint64_t unknown_ms = cached > 0 ? r->placeless_ms : r->roomless_ms;
     return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
 }
 
-/* The answer says where the prompt went on. True if that block arrived, with or without a place. */
+/* Returns true if the block arrived with which the prompt continued after its cached part, by the
+ * answer's fronts. */
 static bool front_came(struct kv_reader *r, const struct kv_told *told)
 {
     uint64_t slack_ms = KV_TOLD_SLACK_MS;
@@ -203,7 +206,8 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
     kv_tally_add(&r->trust.cached, agreed);
 }
 
-/* The engine computed the blocks behind the cached part, up to the output's last block. */
+/* Notes that the engine computed the blocks after the cached part, up to the output's last
+ * block. */
 static void computed(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                      uint64_t chain)
 {
@@ -253,7 +257,8 @@ static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
     return m.run != NULL;
 }
 
-/* By structure. An engine that never reported cached tokens may say 0 always. */
+/* Finds the blocks by structure. If the engine never reported cached tokens, 0 of them means
+ * nothing. */
 static struct match blocks_found(struct kv_reader *r, const struct kv_told *told, uint32_t block)
 {
     struct match m = blocks_of(r, told, block, told->end, 0);

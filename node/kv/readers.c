@@ -52,8 +52,8 @@ static void on_cleared(void *context)
     f->all->user->cleared(f->all->user->context, f->slot);
 }
 
-/* An rkey that follows belongs to this report; a further one, from /metrics or a probe, to
- * began_ms. */
+/* Reports a restart. The rkey that follows belongs to this report; a further one, caused by
+ * /metrics or a probe, belongs to began_ms. */
 static void on_began(void *context)
 {
     struct kv_readers_feed *f = context;
@@ -91,7 +91,8 @@ static uint64_t address_of(const struct kv_readers *rs, const struct kv_wanted *
     return hash_mix(address ^ hash64(rs->secret, want->topic.at, want->topic.len));
 }
 
-/* Twice the cache's size: blocks that went keep their places while there are others behind them. */
+/* Returns the blocks for a tree: twice the cache's size, because removed blocks stay while others
+ * are after them. */
 static uint32_t blocks_wanted(const struct kv_wanted *want)
 {
     if (!(want->blocks > 0))
@@ -102,7 +103,7 @@ static uint32_t blocks_wanted(const struct kv_wanted *want)
                                     : (uint32_t)blocks;
 }
 
-/* The blocks that a tree may have beside the others; 0: too few. */
+/* Returns the blocks that a tree may have, as other trees leave them; 0: too few are left. */
 static uint32_t blocks_left(const struct kv_readers *rs, uint32_t wanted)
 {
     uint32_t left = KV_BLOCKS_ALL_MAX - rs->stats.blocks;
@@ -245,7 +246,7 @@ void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wante
 {
     struct kv_readers_feed *f = feed_of(rs, slot);
     bool other = f != NULL && f->address != address_of(rs, want);
-    /* The cache's size was unknown when the feed was opened, or is much larger now. */
+    /* A tree is too small if the cache's size was unknown at first, or is much larger now. */
     uint32_t blocks = blocks_wanted(want);
     bool small = f != NULL && want->blocks > 0 && blocks / 2 >= f->blocks &&
                  blocks_left(rs, blocks) == blocks;
@@ -281,7 +282,7 @@ void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms)
 
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path)
 {
-    /* Does nothing if the parent is unknown here. */
+    /* No effect if this router does not know the parent. */
     kv_sizes_join(&rs->sizes, path->parent, path->ids, path->codes, path->count);
 }
 
@@ -387,7 +388,8 @@ const char *kv_reading_phrase(enum kv_reading reading)
     return readings[reading].phrase;
 }
 
-/* The use of a feed with messages in order. */
+/* Returns the state of a feed with messages in order: live, or the reason why it reports
+ * nothing. */
 static enum kv_reading use_of(const struct kv_readers_feed *f)
 {
     if (kv_reader_is_odd(f->reader))

@@ -1,5 +1,5 @@
-/* The feeds of a router, for its two files: readers.c opens feeds and passes on their reports,
- * readers_keep.c saves their state over a restart of the router. */
+/* The feeds of a router, shared by readers.c, which opens feeds and passes on their reports, and
+ * readers_keep.c, which saves their state over a restart of the router. */
 #ifndef NODE_KV_READERS_INTERNAL_H
 #define NODE_KV_READERS_INTERNAL_H
 
@@ -9,31 +9,30 @@
 
 struct kv_readers_feed {
     struct kv_readers *all;
-    struct kv_reader *reader; /* NULL: not open */
+    struct kv_reader *reader; /* NULL: the feed is not open */
     struct kv_reader_user user;
     unsigned slot;
-    uint64_t address;  /* a hash of its address */
-    uint32_t blocks;   /* of the tree */
-    uint32_t rkey;     /* of the cache that is read */
-    uint64_t now_ms;   /* of the message being read */
-    uint64_t began_ms; /* when numbers last restarted at 0 without a new rkey since; 0: never */
-    bool told_began;   /* the user was informed, so an rkey will follow */
+    uint64_t address;  /* a hash of the feed's address */
+    uint32_t blocks;   /* the tree's size in blocks */
+    uint32_t rkey;     /* the rkey of the cache that is read */
+    uint64_t now_ms;   /* time of the message being read */
+    uint64_t began_ms; /* numbers restarted at 0 then, and no new rkey has come since; 0: never */
+    bool told_began;   /* the user was informed of that restart, so that a new rkey will come */
     enum kv_role role;
     bool speaks;
     bool connected;
-    bool news;        /* the message being read is current: from no replay, and not an engine's
-                         first */
-    uint64_t lost_ms; /* since when there is no subscription */
+    bool news;        /* the message being read is neither of a replay nor the engine's first */
+    uint64_t lost_ms; /* there has been no subscription since then */
     uint64_t connects;
     char from[KV_ENDPOINT_BYTES];
 };
 
 struct kv_readers_place {
-    uint16_t feed;         /* its number + 1; 0: none */
-    uint64_t again_ms;     /* earliest time to open it */
-    uint64_t address;      /* as in the feed, as last wanted, */
-    bool named;            /* by an operator */
-    struct kv_trust trust; /* of the last feed */
+    uint16_t feed;         /* number of its feed + 1; 0: none */
+    uint64_t again_ms;     /* earliest time to open the feed */
+    uint64_t address;      /* a hash of the address that was last wanted */
+    bool named;            /* an operator gave that address */
+    struct kv_trust trust; /* the last feed's trust, until the next is opened */
 };
 
 struct kv_readers {

@@ -1,4 +1,4 @@
-/* Saves the feeds' state over a restart, and loads an earlier life's. */
+/* Saves the feeds' state for a restart of the router, and loads it afterwards. */
 #include "base/wire.h"
 #include "node/kv/readers_internal.h"
 

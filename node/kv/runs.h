@@ -1,11 +1,11 @@
-/* Series of blocks that an engine stored: the work of requests.
+/* Runs: series of blocks that an engine stored, each by a request.
  *
- * A *run* begins when a block is stored behind one that ends no run, and grows with each block that
- * is stored behind its last one. So a run begins where a request left the cached blocks, and ends
- * with the request's answer. But the next turn of a conversation continues there, maybe before any
- * router reported the answer. So a run records the last KV_STOPS_MAX points at which it went on,
- * and is cut behind the part that a request took. If there is no room, the run that stopped growing
- * first is dropped.
+ * A *run* begins when a block is stored after one that ends no run. It grows with each block that
+ * is stored after its last one. So a run begins where a request's cached blocks end, and ends with
+ * the request's answer. But the next turn of a conversation may continue the run before any router
+ * has reported that answer. So a run records the last KV_STOPS_MAX points at which it continued,
+ * and is cut after the part that a request takes. If there are KV_RUNS_MAX, the run that stopped
+ * growing first is dropped.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H
@@ -21,45 +21,46 @@ enum {
     KV_STOPS_MAX = 6,
 };
 
-/* A point where the run ended for a while. */
+/* A stop: a point at which the run ended for a while. */
 struct kv_stop {
-    uint64_t chain; /* of the last block */
-    uint64_t at_ms; /* when it was stored */
-    uint32_t end;   /* blocks up to it */
+    uint64_t chain; /* chain of the last block before the stop */
+    uint64_t at_ms; /* time at which that block was stored */
+    uint32_t end;   /* number of blocks from the prompt's beginning */
 };
 
 struct kv_run {
-    uint64_t tip;          /* the engine's hash of its last block */
+    uint64_t tip;          /* the engine's hash of the run's last block */
     uint64_t first_ms;     /* when the run began */
-    uint32_t begin;        /* blocks in front of it */
+    uint32_t begin;        /* number of the prompt's blocks before the run */
     uint32_t by_tip;       /* the next run in the same slot of a table */
-    uint32_t older, newer; /* in the order of their last stops */
-    uint8_t stops;         /* number stored, the latest ones; at least one */
-    bool taken;            /* all of it belongs to a request: the run does not grow */
+    uint32_t older, newer; /* neighbours in the order of the runs' last stops */
+    uint8_t stops;         /* number of recorded stops, the latest ones; at least one */
+    bool taken;            /* a reported request owns all of the run, which does not grow */
     struct kv_stop stop[KV_STOPS_MAX];
 };
 
 struct kv_runs {
-    uint64_t salt; /* the caller's: engines choose their hashes, but not the slots here */
+    uint64_t salt; /* secret, so that an engine cannot choose hashes that share a slot */
     uint32_t count, newest, oldest;
     uint32_t by_tip[KV_RUNS_MAX];
     struct kv_run run[KV_RUNS_MAX];
 };
 
 void kv_runs_clear(struct kv_runs *r);
-/* Blocks behind the one with that hash (`begin` 0: behind none) were stored, up to `tip`. */
+/* Notes that blocks up to `tip` were stored after the block `parent` (`begin` 0: at a prompt's
+ * beginning). */
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
                     uint64_t chain, uint32_t end, uint64_t now_ms);
-/* The run that grew last; and the one that did before `run`. NULL: none. */
+/* Return the run that grew last, and the one that grew last before `run`. NULL: none. */
 struct kv_run *kv_runs_newest(struct kv_runs *r);
 struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run);
 uint64_t kv_run_last_ms(const struct kv_run *run);
-/* A request took the run up to that stop: the rest belongs to another request, and becomes a run of
- * its own. */
+/* Assigns the run up to this stop to a request. The rest belongs to another request, and becomes a
+ * separate run. */
 void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop);
 
-/* The index of the stop where the run ended with that answer, for an engine with `block` tokens per
- * block; -1: the run is not that answer's. */
+/* Returns the index of the stop at which the answer `told` ended, for an engine with `block` tokens
+ * per block; -1: the run is not of this answer. */
 MUST_USE int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block);
 
 #endif

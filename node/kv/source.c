@@ -9,7 +9,7 @@ enum { TEXT_MAX = 320, SGLANG_RANKS_MAX = UINT16_MAX };
 /* An object with sources: a rank of vLLM, or all of SGLang. */
 struct told {
     bool is_object;
-    bool is_off; /* events are not enabled */
+    bool is_off; /* the engine publishes no events */
     bool is_zmq;
     char endpoint[TEXT_MAX], replay[TEXT_MAX], topic[TEXT_MAX];
     uint64_t port_base, replay_base, ranks;
@@ -20,8 +20,8 @@ struct reader {
     struct slice in;
     unsigned depth;
     bool ended;                            /* the outermost object ended */
-    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string, cut */
-    char key[3][TEXT_MAX];                 /* by depth */
+    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string, shortened */
+    char key[3][TEXT_MAX];                 /* the present key at each depth */
     struct told told;
     struct kv_source *out;
     unsigned max, count;
@@ -47,7 +47,7 @@ static uint16_t port_of(uint64_t number)
     return number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
 }
 
-/* The port of an endpoint that the engine binds; 0: not bound. */
+/* Returns the port of an endpoint that the engine binds; 0: the engine does not bind it. */
 static uint16_t port_bound(const char *endpoint)
 {
     struct slice at = slice_of_cstr(endpoint);
@@ -60,7 +60,7 @@ static uint16_t port_bound(const char *endpoint)
     return port_of(port);
 }
 
-/* The port of a replay endpoint, which is always bound. */
+/* Returns the port of a replay endpoint, which the engine always binds. */
 static uint16_t port_replay(const char *endpoint)
 {
     uint64_t port;
@@ -105,7 +105,8 @@ static bool number_is_port(struct slice text, uint16_t *port)
     return *port != 0;
 }
 
-/* Excludes libzmq's own signs: '*' binds, and ';' separates a source address in front. */
+/* Returns false for characters with a meaning to libzmq: '*' binds, and ';' ends a source
+ * address. */
 static bool is_host(struct slice host)
 {
     bool brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
@@ -198,7 +199,7 @@ static void value(struct reader *r, enum http_json_token token)
     }
 }
 
-/* False: not an object. */
+/* Handles a token. Returns false if the answer is not an object. */
 static bool take(struct reader *r, enum http_json_token token)
 {
     bool opens = token == HTTP_JSON_OBJECT_BEGIN || token == HTTP_JSON_ARRAY_BEGIN;

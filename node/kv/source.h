@@ -1,4 +1,4 @@
-/* The addresses at which an engine publishes its KV events, according to the engine.
+/* Reads the addresses at which an engine says that it publishes its KV events.
  *
  * vLLM (0.32): GET /kv_event_sources, an object of ranks. SGLang (0.5.15): "kv_events" of GET
  * /server_info, with a base port to which the rank is added. Only the port of an address counts: a
@@ -16,7 +16,7 @@
 
 enum {
     KV_TOPIC_MAX = 128,
-    KV_NAMED_MAX = 255,                    /* bytes of an operator's words */
+    KV_NAMED_MAX = 255,                    /* bytes of the label kv-events */
     KV_ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
 };
 
@@ -28,24 +28,25 @@ struct kv_source {
     char topic[KV_TOPIC_MAX];
 };
 
-/* Reads either answer. `count`: the number of sources, at most `max`; further ones are skipped.
- * Also skipped are ranks that do not publish, or not by ZMQ over TCP, or to a port of the router's
- * (vLLM connects if its endpoint has no wildcard). ERR_SYNTAX: no JSON object. */
+/* Reads either engine's answer. `*count`: the number of sources, at most `max`; further ones are
+ * skipped. Also skipped are ranks that do not publish, do not use ZMQ over TCP, or connect to a
+ * router (vLLM connects if its endpoint has no wildcard). ERR_SYNTAX: the answer is no JSON
+ * object. */
 MUST_USE int kv_sources_read(struct slice json, struct kv_source *out, unsigned max,
                              unsigned *count);
 
-/* An operator's setting: tcp://HOST:PORT?replay=PORT&topic=TEXT. With `listen` in place of the
- * address the engine connects to kv-events-listen. Both parts behind the `?` are optional. `off`:
- * this router does not read the events. `host` (IPv6 in brackets) and `topic` borrow from the
- * text. */
+/* The label kv-events: tcp://HOST:PORT?replay=PORT&topic=TEXT, listen?topic=TEXT, or off. The parts
+ * after the `?` are optional. `listen`: the engine connects to kv-events-listen. `off`: routers do
+ * not read the events. `host` (IPv6 in brackets) and `topic` borrow from the text. */
 struct kv_named {
     struct slice host, topic;
-    bool connects; /* the engine connects; no host and no port */
-    bool off;      /* nothing else is set */
+    bool connects; /* the engine connects; `host` and `port` are not set */
+    bool off;      /* the events are not read; nothing else is set */
     uint16_t port;
     uint16_t replay_port; /* 0: none */
 };
-/* NULL, or a literal that says what is wrong and what would be right; `out` is then unchanged. */
+/* Returns NULL, or a literal that says what is wrong and what would be right; then `out` is
+ * unchanged. */
 const char *kv_named_parse(struct slice text, struct kv_named *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/checkpoint.h"
 
 enum { POINT_BYTES = 7, WELL = 1, ASKED = 2, FRONTS = 4 };
-static const uint64_t ms_max = UINT64_MAX >> 1; /* of a time, and of a duration */
+static const uint64_t ms_max = UINT64_MAX >> 1; /* largest time, and largest duration */
 
 unsigned kv_path_write(const struct kv_path *path, unsigned from, struct wire_writer *w)
 {

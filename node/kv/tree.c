@@ -22,7 +22,8 @@ uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, 
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* An engine may report many blocks with the same tokens, all in one place. */
+/* Removes a block from the table of chains. Many blocks may share a slot, as an engine may report
+ * many with the same tokens. */
 static void chain_drop(struct kv_tree *t, uint32_t at)
 {
     if (!t->blocks[at].listed)
@@ -51,7 +52,8 @@ void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain)
     chain_list(t, at);
 }
 
-/* Three steps, KV_AHEAD / 2 blocks apart: each needs the memory that the one before prefetched. */
+/* Prefetches in three steps, KV_AHEAD / 2 blocks apart. Each step needs the memory that the step
+ * before prefetched. */
 void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
 {
     unsigned group = t->main_group < KV_GROUPS_MAX ? t->main_group : 0;
@@ -104,7 +106,7 @@ static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
     return at;
 }
 
-/* Frees the block, and blocks in front that were kept only for it. */
+/* Frees the block, and earlier blocks that stayed only for this one. */
 static void release(struct kv_tree *t, uint32_t at)
 {
     while (at != KV_NONE && !kv_tree_is_kept(&t->blocks[at]) && t->blocks[at].child == KV_NONE) {
@@ -133,7 +135,7 @@ static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
     return own < before ? own : before;
 }
 
-/* The block changed: updates the blocks behind it. */
+/* Called when a block has changed: updates the blocks after it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top)
 {
     bool tells = t->user != NULL && !t->several;
@@ -167,7 +169,7 @@ static void reach_anew(struct kv_tree *t)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* `surely`: the event is no repeated announcement. */
+/* Counts a stored copy. `surely`: the event is not a repeated announcement. */
 static void copy_stored(const struct kv_tree *t, struct kv_copies *c, bool surely)
 {
     if (c->most == 0) {
@@ -193,7 +195,8 @@ static void held_note(struct kv_tree *t, bool before, const struct kv_block *b)
     t->stats.held += (b->gpu.least > 0) - before;
 }
 
-/* vLLM repeats announcements from the beginning of a prompt on, never from its middle. */
+/* Applies a store event to a block. vLLM repeats announcements from the beginning of a prompt,
+ * never from its middle. */
 static void stored_at(struct kv_tree *t, struct kv_block *b, const struct kv_event *e)
 {
     enum kv_medium medium = e->medium;
@@ -248,7 +251,7 @@ static void group_told(struct kv_tree *t, unsigned number, struct kv_group told)
     kv_tree_groups_anew(t);
 }
 
-/* True if `at` may be somewhere in front of `below`, and so cannot be behind that block. */
+/* Returns true if `at` may be somewhere before `below`, and so cannot be put after that block. */
 static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
     if (t->blocks[at].child == KV_NONE)
@@ -276,8 +279,9 @@ void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root
     }
 }
 
-/* The block in front of the event's first one. If unknown, the block is added, so that those behind
- * it have a place when the block returns. KV_NONE: the first block begins a prompt. */
+/* Finds the block before the event's first one. An unknown block is added, so that the blocks after
+ * it have a place when the block is stored again. `*parent` is KV_NONE if the first block begins a
+ * prompt. */
 static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned group, uint32_t *parent)
 {
     *parent = KV_NONE;
@@ -293,7 +297,8 @@ static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned grou
     return *parent != KV_NONE;
 }
 
-/* True if a block may be behind `parent`: its parent is unknown, or is that one. */
+/* Returns true if the block may be after `parent`: the block's parent is unknown, or is that
+ * one. */
 static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint32_t parent,
                         const uint64_t *digest)
 {
@@ -304,7 +309,7 @@ static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint3
            kv_chain(t->secret, p->chain, *digest) == b->chain;
 }
 
-/* Adds the event's block number `i`, of the group that has chains, behind `parent`. */
+/* Adds the event's block number `i`, which is of the main group, after `parent`. */
 static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_t at,
                 uint32_t parent)
 {
@@ -351,7 +356,7 @@ static void stored(struct kv_tree *t, const struct kv_event *e)
         kv_tree_run(t, at);
         parent = is_main ? at : KV_NONE;
     }
-    if (i < e->count) { /* the rest are cached, and unknown */
+    if (i < e->count) { /* the other blocks are cached but not in the tree */
         t->stats.full += e->count - i;
         t->stats.whole = false;
     }
@@ -376,7 +381,7 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
     }
 }
 
-/* Nothing is on the GPU. No event says what becomes of other tiers. */
+/* Called when nothing is left on the GPU. No event says what other tiers still have. */
 static void cleared(struct kv_tree *t)
 {
     if (!t->has_tiers) {
@@ -442,7 +447,7 @@ void kv_tree_settle(struct kv_tree *t)
     t->settled = true;
 }
 
-/* True if the block can be dropped without loss while unknown blocks may be cached. */
+/* Returns true if the block can be dropped without loss while unknown blocks may be cached. */
 static bool is_nothing(const struct kv_block *b)
 {
     return b->in_use && b->child == KV_NONE && b->gpu.least == 0 && b->host.most == 0 && !b->disk;
@@ -479,7 +484,7 @@ bool kv_tree_is_tired(const struct kv_tree *t)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* At most as much work as filling them was. */
+/* Clears the tables, with at most as much work as filling them took. */
 static void tables_clear(struct kv_tree *t)
 {
     if (t->used >= t->max / 16) {

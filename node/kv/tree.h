@@ -1,30 +1,30 @@
 /* The cache of one rank of an engine, by its KV events: a tree of blocks.
  *
- * A block is identified by its group and the engine's hash. Its *chain* is a hash of all tokens
- * from the prompt's beginning to the block's end. The chain is the same at every engine with that
- * block size, whatever the engine's release and seed: kv_chain(). Chains are stored for the first
- * group with full attention.
+ * A block is identified by its group of layers and the engine's hash. Its *chain* is a hash of all
+ * tokens from the prompt's beginning to the block's end (kv_chain()). The chain is the same at
+ * every engine with this block size, whatever the engine's release and seed. Chains are stored for
+ * the first group with full attention, the main group.
  *
- * Copies are counted between two bounds. An engine stores the same block twice for two simultaneous
- * requests, and removes each copy separately. But a second store is no proof of another copy,
- * because any client can ask an engine to announce its cached blocks again. vLLM's
- * kv_cache_report_mode repeats announcements from the beginning of a prompt on. So a second store
- * from a prompt's beginning raises the upper bound alone, and between the bounds a block is
- * *unsure*. A removed block stays in the tree while there are blocks behind it: they return
- * together.
+ * The number of a block's copies is known between two bounds. An engine stores the same block twice
+ * for two simultaneous requests, and removes each copy separately. But a second store event is no
+ * proof of another copy, because any client can make an engine announce its cached blocks again.
+ * (vLLM's kv_cache_report_mode repeats announcements from the beginning of a prompt on.) So a
+ * second store from a prompt's beginning raises only the upper bound. A block that may have a copy,
+ * but need not, is *unsure*. A removed block stays in the tree while blocks after it are there,
+ * because those are cached again if that block returns.
  *
- * A block's *reach* says if a prompt that ends there is found as a whole: the block and every block
- * in front of it are present. The reach is updated with each event, and changes are reported. If a
- * block in the middle goes or returns, that concerns all blocks behind it.
+ * A block's *reach* says if a prompt that ends with the block is cached as a whole: the block and
+ * every block before it are present. Each event updates the reach, and changes are reported. If a
+ * block in the middle is removed or returns, the reach of all blocks after it changes.
  *
- * If a model has several groups of layers (sliding windows, states), a prompt is found up to where
- * all groups serve it. Full attention needs all its blocks, a window the last ones, a state the one
- * at its end. Engines drop windows and states in a prompt's middle and keep those at its end. So a
- * block's reach then says: is the block part of a prompt that would be found to its end? For
- * prompts that part from that one earlier this is an upper bound. Groups with another block size
- * make the first group's blocks unsure.
+ * If a model has several groups of layers (sliding windows, states), an engine reuses a prompt up
+ * to the point where all groups allow it. Full attention needs all blocks up to that point, a
+ * window the last ones, and a state the one at that point. Engines drop windows and states in a
+ * prompt's middle and keep those at its end. So then a block's reach says if the block is part of a
+ * prompt that is cached to its end. For another prompt, which leaves that prompt earlier, this is
+ * an upper bound. Groups with another block size make the main group's blocks unsure.
  *
- * Memory is allocated at once and bounded: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
+ * All memory is allocated at once: KV_TREE_BLOCK_BYTES for each of `blocks_max`.
  */
 #ifndef NODE_KV_TREE_H
 #define NODE_KV_TREE_H
@@ -38,16 +38,16 @@
 #include "node/kv/batch.h"
 
 enum {
-    KV_GROUPS_MAX = 16,       /* of a hybrid model; events of further groups are not counted */
-    KV_TREE_BLOCK_BYTES = 64, /* tables included */
-    KV_AHEAD = 16, /* blocks between prefetch and use: each is 0.4 us of work, and memory takes 0.1
-                      us a step */
+    KV_GROUPS_MAX = 16,       /* groups of a hybrid model; events of further groups are ignored */
+    KV_TREE_BLOCK_BYTES = 64, /* bytes per block, tables included */
+    KV_AHEAD = 16, /* blocks between a prefetch and the use: a block takes 0.4 us, memory 0.1 us a
+                      step */
 };
 
-/* The chain of a prompt's first blocks and one more, from the digest of that block's tokens (struct
- * kv_event). Never 0. */
+/* Returns the chain of a prompt's first blocks and the next one. `chain`: that of the first blocks.
+ * `digest`: that of the next block's tokens (struct kv_event). Never 0. */
 uint64_t kv_chain(const struct hash_secret *secret, uint64_t chain, uint64_t digest);
-/* The chain of no blocks. */
+/* Returns the chain of a prompt without blocks. */
 uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, uint64_t space);
 
 struct kv_tree;
@@ -60,114 +60,117 @@ struct kv_tree_user {
     void *context;
 };
 
-/* Nothing is known at first: in doubt. `secret` and `user` are borrowed; `user` may be NULL.
- * ERR_NOMEM. */
+/* At first the tree is in doubt, as nothing is known. `secret` and `user` are borrowed; `user` may
+ * be NULL. ERR_NOMEM. */
 MUST_USE int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
                             const struct hash_secret *secret, uint32_t blocks_max);
 void kv_tree_destroy(struct kv_tree *t);
 void kv_tree_check(const struct kv_tree *t);
 
-/* The engine has just started with an empty cache. */
+/* Called when the engine has just started with an empty cache. */
 void kv_tree_clear(struct kv_tree *t);
-/* Events were missed, or none arrived so far. Until all is cleared, known blocks may be gone, and
+/* Called when events were missed. Until the engine clears its cache, known blocks may be gone, and
  * unknown blocks may be cached. A stored block may be a second copy. */
 void kv_tree_doubt(struct kv_tree *t);
-/* All requests that were in flight when events were missed have ended. An engine stores a block
- * that it has already only for simultaneous requests, so from now on a new block is the only
- * copy. */
+/* Called when all requests have ended that were in flight when events were missed. An engine stores
+ * a second copy of a block only for simultaneous requests, so from now on a newly stored block is
+ * the only copy. */
 void kv_tree_settle(struct kv_tree *t);
 
-/* While unknown blocks may be cached, a block without any certainty is useless except for blocks
- * behind it: drops such blocks, and returns their number. One walk over all. Does nothing if
- * several groups count: there a block counts for those in front of it. */
+/* Drops blocks of which nothing is certain and which have none after them, if unknown blocks may be
+ * cached anyway. Returns their number. Takes one walk over all blocks. No effect if several groups
+ * count, because then a block also counts for those before it. */
 uint32_t kv_tree_make_room(struct kv_tree *t);
 
-/* Allows so many further steps from block to block, beyond those of an event's own blocks. A tree
- * that used them all is tired: its feed costs more than an engine's should. Such a tree takes no
- * more steps, even within an event, and may be wrong until cleared. */
+/* Allows this number of further steps from block to block, apart from those for events' own blocks.
+ * After these the tree is tired, because its feed costs more than an engine's should. A tired tree
+ * takes no more steps, even within an event, and may be wrong until cleared. */
 void kv_tree_allow(struct kv_tree *t, uint64_t steps);
-/* Charges the tree for work of the caller. */
+/* Takes steps for work that the caller did. */
 void kv_tree_spend(struct kv_tree *t, uint64_t steps);
 bool kv_tree_is_tired(const struct kv_tree *t);
 
-/* The time of the events that are applied next; at first 0. */
+/* Sets the time of the events that are applied next; at first it is 0. */
 void kv_tree_clock(struct kv_tree *t, uint64_t now_ms);
-/* An event of the block will be applied soon: prefetches its memory, and changes nothing else. */
+/* Prefetches the memory of a block for which an event will be applied soon. Changes nothing. */
 void kv_tree_ahead(struct kv_tree *t, uint64_t hash);
-/* Must be called in the order of the feed. */
+/* Applies an event. Must be called in the order of the feed. */
 void kv_tree_apply(struct kv_tree *t, const struct kv_event *event);
 
-/* The reach of the block that ends that chain. */
+/* Returns the reach of the block at the end of this chain. */
 enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain);
 /* A place in the tree, for walks towards the root. Valid until an event is applied. */
 struct kv_tree_place {
     uint32_t at;
-    uint32_t depth; /* blocks up to this one; 0: not in the tree, or at an unknown position */
+    uint32_t depth; /* number of blocks up to this one; 0: not in the tree, or unknown */
     uint64_t chain;
 };
 struct kv_tree_place kv_tree_find(const struct kv_tree *t, uint64_t chain);
-/* The block with that hash of the engine's, in the group that has chains. */
+/* Returns the block of the main group with this engine's hash. */
 struct kv_tree_place kv_tree_find_hash(const struct kv_tree *t, uint64_t hash);
-/* The block at that depth in front of it; depth 0: none. */
+/* Returns the block before `from` that has this depth; depth 0: none. */
 struct kv_tree_place kv_tree_up(const struct kv_tree *t, struct kv_tree_place from, uint32_t depth);
-/* True if some block was ever stored elsewhere than on the GPU. */
+/* Returns true if any block was ever stored elsewhere than on the GPU. */
 bool kv_tree_has_tiers(const struct kv_tree *t);
-/* True if the engine reported a pool that engines share (`locality` REMOTE). Any of them may store
- * and remove there, so its content is unknown. */
+/* Returns true if the engine reported a pool that several engines share (`locality` REMOTE). The
+ * pool's content is unknown, because any of them may store and remove blocks. */
 bool kv_tree_has_pool(const struct kv_tree *t);
-/* Tokens per block in the group that has chains; 0: no such group yet. */
+/* Returns the tokens per block in the main group; 0: there is no such group yet. */
 uint32_t kv_tree_block_tokens(const struct kv_tree *t);
-/* True if unknown blocks are not cached. */
+/* Returns true if blocks that are not in the tree are not cached. */
 bool kv_tree_is_whole(const struct kv_tree *t);
-/* True if the event is for the group that has chains. */
+/* Returns true if the event is for the main group. */
 bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event);
-/* The number of blocks of the prefix up to `place` that were surely on the GPU, all the time since
- * then. 0 if several groups count. */
+/* Returns the number of blocks of the prefix up to `place` that were surely on the GPU all the time
+ * since `since_ms`. Returns 0 if several groups count. */
 uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint64_t since_ms);
-/* The engine found so many blocks of that prefix, at some time since then: those without an event
- * meanwhile are present. False: the events had said that they are not. */
+/* Notes that at some time since `since_ms` the engine found the first `blocks` blocks of the prefix
+ * up to `place`. So those without an event since then are present. Returns false if the events had
+ * said that one is not. */
 bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
                    uint64_t since_ms);
 
-/* A request that was sent at `since_ms`, when nothing was missed any more, computed the blocks
- * behind that depth up to `place`. So no copy of them was there, and a block that was stored once
- * since is the only copy. */
+/* Notes that a request computed the blocks after `depth` up to `place`. It was sent at `since_ms`,
+ * after the last missed event. So there was no copy of these blocks, and a block stored once since
+ * then is the only copy. */
 void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
                       uint64_t since_ms);
 
-/* A point in a prompt with known tokens: `blocks` blocks in front, which end that chain, and the
- * digest of the next block's tokens. */
+/* A point between two blocks of a prompt with known tokens: the number and the chain of the blocks
+ * before it, and the digest of the next block's tokens. */
 struct kv_front {
     uint32_t blocks; /* below KV_FRONT_BLOCKS_MAX */
     uint64_t chain, digest;
 };
 enum { KV_FRONT_BLOCKS_MAX = 8192, KV_FRONTS_MAX = 4 };
-/* The first front is where the cached part ends; at the others prompts parted before. */
+/* An answer's fronts. The first is the end of the prompt's cached part. At the others, the prompt
+ * parted from earlier prompts. */
 struct kv_fronts {
     unsigned count;
     struct kv_front at[KV_FRONTS_MAX];
 };
-/* An answer's fronts. For a reader that joined late, blocks behind an unknown block have no
- * place. `fronts->at[0]` names the block where the prompt went on. That block may have arrived
- * after `since_ms` without a place. If one of the fronts is where the unknown block stands, that
- * block and all behind it get their places. The answer found the blocks in front, so these count
- * as present while that block is. Models with several groups of layers get no places. Returns
- * false if the tree does not have the block where the prompt went on. */
+/* Places blocks by an answer's fronts. For a reader that joined late, blocks after an unknown block
+ * have no place. `fronts->at[0]` identifies the block with which the prompt continued. That block
+ * may have been stored since `since_ms` without a place. If the unknown block is at one of the
+ * fronts, the blocks from there on get their places. The answer found the blocks before them, so
+ * these count as present as long as the first placed block. Models with several groups of layers
+ * get no places. Returns false if the tree does not have the block with which the prompt
+ * continued. */
 bool kv_tree_fronts(struct kv_tree *t, const struct kv_fronts *fronts, uint64_t since_ms);
 
-/* Saves the tree for the same engine's next one: bytes of this machine. ERR_NOMEM. */
+/* Saves the tree for a later tree of the same engine, in this machine's byte order. ERR_NOMEM. */
 MUST_USE int kv_tree_keep(const struct kv_tree *t, struct buf *out);
-/* Loads such a tree without reports. False: not a tree, or too many blocks; then nothing is known,
- * and all is in doubt. */
+/* Loads a saved tree, without reports. Returns false if the bytes are no tree or have too many
+ * blocks; then the tree is empty and in doubt. */
 bool kv_tree_recall(struct kv_tree *t, struct slice kept);
 
 struct kv_tree_stats {
-    uint32_t blocks;   /* current, including those that are there only for others behind them */
+    uint32_t blocks;   /* blocks in the tree, even removed ones with others after them */
     uint32_t held;     /* blocks of all groups that are surely on the GPU */
-    uint64_t unplaced; /* stored behind an unknown block */
-    uint64_t unknown;  /* removed while unknown; or of a group beyond KV_GROUPS_MAX */
-    uint64_t full;     /* without room */
-    bool whole;        /* unknown blocks are not cached */
+    uint64_t unplaced; /* blocks stored after an unknown block */
+    uint64_t unknown;  /* removed blocks that were unknown, and those of ignored groups */
+    uint64_t full;     /* blocks that did not fit */
+    bool whole;        /* blocks that are not in the tree are not cached */
 };
 struct kv_tree_stats kv_tree_stats(const struct kv_tree *t);
 

@@ -1,7 +1,7 @@
 /* Applies facts from answers to a tree: which blocks are surely present, and their places. */
 #include "node/kv/tree_internal.h"
 
-/* An answer shows that the block is surely on the GPU. */
+/* Notes that an answer shows that the block is surely on the GPU. */
 static void found_at(struct kv_tree *t, struct kv_block *b)
 {
     t->stats.held += b->gpu.least == 0;
@@ -28,8 +28,8 @@ bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t block
     return known;
 }
 
-/* A second store of a prompt's first blocks raises the upper bound alone. So for these only a doubt
- * without a second store is removed. */
+/* A second store of a prompt's first blocks raises only the upper bound of their copies. So for
+ * these blocks a doubt is removed only if there was no second store. */
 void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t depth,
                       uint64_t since_ms)
 {
@@ -42,20 +42,21 @@ void kv_tree_computed(struct kv_tree *t, struct kv_tree_place place, uint32_t de
     }
 }
 
-/* True if nothing is known of the block except the blocks behind it. */
+/* Returns true if nothing is known of the block except the blocks after it. */
 static bool is_empty_place(const struct kv_block *b)
 {
     return b->parent == KV_NONE && b->depth == 0 && b->chain == 0;
 }
 
-/* True if the prompt may have gone on there: the block arrived since then, and has no place. */
+/* Returns true if the prompt may have continued with the block: it arrived since then, and has no
+ * place. */
 static bool may_be(const struct kv_block *b, const struct kv_front *front, uint64_t since_ms)
 {
     return !b->chained && b->chain == front->digest && !kv_tree_is_since(b, since_ms);
 }
 
-/* Goes up from `from` to an unknown block, and returns the front at that point. NULL: none
- * matches. */
+/* Goes from `from` towards the root up to an unknown block, and returns the front at that point;
+ * NULL: none is there. */
 static const struct kv_front *front_above(struct kv_tree *t, const struct kv_fronts *fronts,
                                           uint32_t from, uint32_t *top)
 {

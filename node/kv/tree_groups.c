@@ -2,13 +2,15 @@
 
 #include "base/check.h"
 
-enum { RUN_MAX = UINT8_MAX }; /* counted up to this: of a longer window the last blocks count */
+enum {
+    RUN_MAX = UINT8_MAX
+}; /* longest run counted: a longer window is judged by its last blocks */
 
 /* --- runs ------------------------------------------------------------------------------------ */
 
-/* The run of a group at the position of that block of the first group. The positions of other
- * groups' blocks follow from their hashes alone. A sliding window's events name the blocks that the
- * engine keeps, behind a parent that is far in front of them (seen with vLLM 0.32). */
+/* Returns the run of a group at the position of the main group's block `at`. The positions of other
+ * groups' blocks follow from their hashes alone, because a sliding window's events may have a
+ * parent far before the blocks (seen with vLLM 0.32). */
 static struct kv_copies run_of(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     uint32_t beside = kv_tree_beside(t, group, at), parent = t->blocks[at].parent;
@@ -24,7 +26,7 @@ static struct kv_copies run_of(const struct kv_tree *t, unsigned group, uint32_t
     return run;
 }
 
-/* True: the run changed. */
+/* Updates the block's run. Returns true if the run changed. */
 static bool run_set(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     uint32_t beside = kv_tree_beside(t, group, at);
@@ -67,7 +69,7 @@ void kv_tree_run(struct kv_tree *t, uint32_t at)
 
 /* --- blocks that prompts are served from ----------------------------------------------------- */
 
-/* The number of blocks up to there that a group needs. */
+/* Returns how many of the blocks up to `depth` a group needs. */
 static uint32_t needed(const struct kv_group *g, uint32_t depth)
 {
     uint32_t window = kv_group_window_blocks(g);

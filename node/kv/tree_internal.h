@@ -1,6 +1,6 @@
-/* The blocks of a tree, for its five files. tree.c changes them; tree_groups.c handles models with
- * several groups of layers; tree_ask.c answers questions. tree_found.c applies facts from answers,
- * and tree_keep.c saves the tree over a restart. */
+/* The blocks of a tree, shared by its five files. tree.c applies events, and tree_groups.c handles
+ * models with several groups of layers. tree_ask.c answers questions, tree_found.c applies facts
+ * from answers, and tree_keep.c saves the tree over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
 #define NODE_KV_TREE_INTERNAL_H
 
@@ -9,36 +9,36 @@
 
 enum {
     KV_NONE = UINT32_MAX,
-    COPIES_MAX = UINT8_MAX, /* counted so high, a block stays unsure until all is cleared */
+    COPIES_MAX = UINT8_MAX, /* a block with this count stays unsure until the cache is cleared */
 };
 
-/* The number of copies, between two bounds. */
+/* The bounds of a block's number of copies. */
 struct kv_copies {
     uint8_t least, most;
 };
 
 struct kv_block {
-    uint64_t hash;  /* the engine's */
-    uint64_t chain; /* if `chained`; else the digest of its tokens; 0: unknown */
+    uint64_t hash;  /* the engine's hash of the block */
+    uint64_t chain; /* if not `chained`, the digest of its tokens; 0: unknown */
     uint32_t parent, child, next,
         previous;               /* KV_NONE: none; `next` links siblings, and free blocks */
     uint32_t by_hash, by_chain; /* the next block in the same slot of a table */
-    /* Blocks up to this one; 0: unknown. More than 1 without a parent: the depth comes from an
-     * answer. The blocks in front are not in the tree, and count as present as long as this one. */
+    /* Number of blocks up to this one; 0: unknown. A block without a parent and with more than 1
+     * got its depth from an answer. The blocks before it are not in the tree, and count as present
+     * as long as this one is. */
     uint32_t depth;
-    uint32_t since; /* ms: when it was last surely cached again, or went; wraps */
+    uint32_t since; /* ms, wraps: last time that it became surely cached, or ceased to be */
     struct kv_copies gpu, host;
-    bool disk : 1; /* disks report what they store, never what they remove */
+    bool disk : 1; /* it was stored on disk; removals from disk are never reported */
     bool chained : 1;
-    bool listed : 1;   /* in the table of chains */
-    bool in_use : 1;   /* false: free */
-    uint8_t reach : 2; /* enum kv_reach, by its own group alone */
-    /* With several groups (tree_groups.c), in the group that has chains: is a prompt that ends here
-     * found, and is this block part of a prompt that is found? */
+    bool listed : 1;   /* it is in the table of chains */
+    bool in_use : 1;   /* false: this is a free place */
+    uint8_t reach : 2; /* enum kv_reach, in its own group alone */
+    /* In the main group, with several groups (tree_groups.c). `serves`: if a prompt that ends with
+     * this block is cached. `alive`: if the block is part of a prompt that is cached. */
     uint8_t serves : 2, alive : 2;
     uint8_t group : 4;
-    struct kv_copies run; /* in another group: how many of its blocks up to here are present, in a
-                             row */
+    struct kv_copies run; /* in other groups: length of the run of present blocks that ends here */
 };
 
 struct kv_group {
@@ -48,19 +48,19 @@ struct kv_group {
 };
 
 struct kv_tree {
-    const struct kv_tree_user *user; /* or NULL */
+    const struct kv_tree_user *user; /* may be NULL */
     const struct hash_secret *secret;
-    uint64_t salt;      /* engines choose their hashes, but not the slots in the tables */
-    uint32_t max, used; /* blocks of the array; blocks that were ever used */
-    uint32_t free;      /* the first of a list */
+    uint64_t salt;      /* secret, so that an engine cannot choose hashes that share a slot */
+    uint32_t max, used; /* size of the array, and number of places ever used */
+    uint32_t free;      /* the first of the list of free places */
     uint32_t count;
-    uint32_t main_group; /* the group that has chains; KV_GROUPS_MAX: none so far */
+    uint32_t main_group; /* the group with chains; KV_GROUPS_MAX: none so far */
     bool several;        /* several groups count */
-    bool settled;        /* a new block is the only copy */
+    bool settled;        /* a newly stored block is the only copy (kv_tree_settle()) */
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
-    bool has_pool;       /* of the engine; not reset when the tree is cleared */
-    uint64_t steps;      /* left */
-    uint32_t now_ms;     /* of the events that are applied */
+    bool has_pool;       /* the engine shares a pool; not reset when the tree is cleared */
+    uint64_t steps;      /* steps left (kv_tree_allow()) */
+    uint32_t now_ms;     /* time of the events that are applied; wraps */
     struct kv_tree_stats stats;
     struct kv_group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -68,7 +68,7 @@ struct kv_tree {
     struct {
         uint64_t hashes[KV_AHEAD];
         unsigned next;
-    } ahead; /* the last announced ones */
+    } ahead; /* the last blocks announced by kv_tree_ahead() */
 };
 
 /* --- tables --- */
@@ -99,7 +99,7 @@ static inline uint32_t kv_tree_find_chain(const struct kv_tree *t, uint64_t chai
     return at;
 }
 
-/* True if its place does not follow from a parent's. */
+/* Returns true if the block's place is known, but not from a parent. */
 static inline bool kv_tree_is_first(const struct kv_tree *t, uint32_t at)
 {
     const struct kv_block *b = &t->blocks[at];
@@ -118,13 +118,14 @@ static inline bool kv_tree_is_sure(const struct kv_block *b)
     return b->gpu.least > 0 || b->host.least > 0;
 }
 
-/* True if its last event was before `since_ms`. May be false for a block older than 24 days. */
+/* Returns true if the block last changed before or at `since_ms`. After 24 days this may be
+ * false. */
 static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
 {
     return (int32_t)((uint32_t)since_ms - b->since) >= 0;
 }
 
-/* Takes so many steps from block to block. False: none are left. */
+/* Takes this number of steps from block to block. Returns false if none are left. */
 static inline bool kv_tree_steps(struct kv_tree *t, uint64_t steps)
 {
     t->steps -= steps < t->steps ? steps : t->steps;
@@ -136,8 +137,8 @@ static inline bool kv_tree_step(struct kv_tree *t)
     return kv_tree_steps(t, 1);
 }
 
-/* The block of a group at the position of that one of the first group: engines give both the same
- * hash. KV_NONE: none. */
+/* Returns the block of `group` at the position of the main group's block `at`: engines give both
+ * the same hash. KV_NONE: none. */
 static inline uint32_t kv_tree_beside(const struct kv_tree *t, unsigned group, uint32_t at)
 {
     return group == t->main_group ? at : kv_tree_find_block(t, group, t->blocks[at].hash);
@@ -155,7 +156,8 @@ static inline uint32_t kv_group_window_blocks(const struct kv_group *g)
                : 0;
 }
 
-/* The block after `at` in the subtree of `top`, without those behind `at`. KV_NONE: none. */
+/* Returns the next block after `at` in the subtree of `top`, skipping the subtree of `at`. KV_NONE:
+ * none. */
 static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint32_t top)
 {
     while (at != top && t->blocks[at].next == KV_NONE)
@@ -163,13 +165,13 @@ static inline uint32_t kv_tree_beyond(const struct kv_tree *t, uint32_t at, uint
     return at != top ? t->blocks[at].next : KV_NONE;
 }
 
-/* The same, including those, parents first. */
+/* Returns the next block after `at` in the subtree of `top`, parents first. KV_NONE: none. */
 static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint32_t top)
 {
     return t->blocks[at].child != KV_NONE ? t->blocks[at].child : kv_tree_beyond(t, at, top);
 }
 
-/* Removes it from its parent's list. */
+/* Removes the block from its parent's list. */
 static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -185,20 +187,20 @@ static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 
 /* --- tree_groups.c --- */
 
-/* The reach of a block of the group that has chains changed. */
+/* Called when the reach of a block of the main group has changed. */
 void kv_tree_serve(struct kv_tree *t, uint32_t at);
-/* A block changed, of any group, or got a place. */
+/* Called when a block of any group has changed, or got a place. */
 void kv_tree_run(struct kv_tree *t, uint32_t at);
-/* The meaning of groups changed, or all blocks did. */
+/* Called when the groups that count have changed, or all blocks have. */
 void kv_tree_groups_anew(struct kv_tree *t);
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);
 
-/* Sets its chain, which is known now. */
+/* Sets the block's chain, which has become known. */
 void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain);
-/* Gives depth and chain, if they follow from the blocks in front, to `top` and all blocks behind
- * it. `depth` and `chain` are those in front of `top`; 0: unknown. */
+/* Sets depth and chain of `top` and all blocks after it, as far as they follow from the blocks
+ * before. `depth` and `chain` are those of the block before `top`; 0: unknown. */
 void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain);
-/* The block changed other than by an event: updates the blocks behind it. */
+/* Called when a block has changed other than by an event: updates the blocks after it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top);
 
 #endif

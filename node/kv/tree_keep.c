@@ -1,4 +1,4 @@
-/* A tree as bytes, for the next life of this process. */
+/* A tree as bytes, saved over a restart of the router. */
 #include <string.h>
 
 #include "base/check.h"
@@ -141,8 +141,8 @@ static bool link_recall(struct kv_tree *t, uint32_t at)
     return true;
 }
 
-/* A block that is not cached keeps a place for those behind it. False: there are none, so the block
- * is invalid. */
+/* A block that is not cached must have blocks after it. Returns false if there are none, so that
+ * the block is invalid. */
 static bool is_needed(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];

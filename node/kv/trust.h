@@ -1,17 +1,18 @@
 /* Decides if an engine's KV events are trusted, by comparing them with its answers.
  *
- *   blocks   an answer's blocks are among those that were stored while it ran (reader.h)
- *   cached   an answer took from the cache the blocks that the events say were there all the
- *            time since it was sent, and none that was gone then
+ *   blocks   the events have the answer's blocks among those stored while it ran (reader.h)
+ *   cached   the answer used all blocks that by the events were cached from its start on, and none
+ *            that by the events were gone
  *
- * For each, the share of agreeing answers among the last KV_TALLY_MEMORY or so is counted. A share
- * *contradicts* if it is below one half beyond all chance. The worst honest engine known, one that
- * preempts all the time, has no blocks for half of its answers, and nearly all others agree. None
- * agree if an engine's answers say 0, or all, or if its feed is another engine's.
+ * For each comparison, the share of agreeing answers among about the last KV_TALLY_MEMORY is
+ * counted. A share *contradicts* if it is below one half by more than chance explains. The worst
+ * honest engine known preempts all the time: half of its answers have no blocks, and nearly all
+ * others agree. No answer agrees if an engine always reports 0 cached tokens, or all as cached, or
+ * if the feed is another engine's.
  *
- * Events that contradict are not trusted for a while, longer each time, and then tried again. The
- * engine's own signals do not end that sooner: neither number 0 of its feed, nor a restart that
- * others see, except the first time in a row. Comparisons count beyond restarts.
+ * If answers contradict the events, the events are not trusted for a while, each time for longer,
+ * and then tried again. Message number 0 of the feed does not end this time sooner. A restart that
+ * others see ends it only the first time in a row. Comparisons from before a restart still count.
  */
 #ifndef NODE_KV_TRUST_H
 #define NODE_KV_TRUST_H
@@ -20,34 +21,34 @@
 #include <stdint.h>
 
 enum {
-    KV_TALLY_MEMORY = 64, /* answers: four deviations below a half are then less than a quarter */
-    KV_TALLY_SIGMAS = 4,  /* 3 in 100,000, for an engine just at the half */
-    KV_TRUST_AGAIN_MS = 300000,   /* first time without trust, */
-    KV_TRUST_DOUBLINGS = 3,       /* doubled each time, up to so often, */
-    KV_TRUST_FORGET_MS = 3600000, /* until trust has lasted so long */
+    KV_TALLY_MEMORY = 64, /* answers: 4 standard deviations below one half are then below 1/4 */
+    KV_TALLY_SIGMAS = 4,  /* a chance of 3 in 100,000 for an engine at exactly one half */
+    KV_TRUST_AGAIN_MS = 300000,   /* length of the first time without trust */
+    KV_TRUST_DOUBLINGS = 3,       /* most times that this length doubles */
+    KV_TRUST_FORGET_MS = 3600000, /* trust that lasts this long resets the length */
 };
 
 struct kv_tally {
-    double agreed, all; /* decaying counts */
+    double agreed, all; /* decaying counts: of agreeing answers, and of all */
 };
 
 void kv_tally_add(struct kv_tally *t, bool agreed);
 bool kv_tally_contradicts(const struct kv_tally *t);
 
-/* Zeroes: nothing was compared, so the events are trusted. */
+/* Starts zeroed: without comparisons the events are trusted. */
 struct kv_trust {
     struct kv_tally blocks, cached;
-    uint64_t until_ms; /* no trust until then */
-    bool lost;
-    unsigned times; /* losses of trust in a row */
+    uint64_t until_ms; /* while `lost`: end of the time without trust */
+    bool lost;         /* the events are not trusted now */
+    unsigned times;    /* losses of trust in a row */
 };
 
-/* A comparison was added. True: trust is lost from now on. */
+/* Called after a comparison was added. Returns true if trust is lost from now on. */
 bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms);
-/* True: the events are trusted again from now on. */
+/* Returns true if the events are trusted again from now on. */
 bool kv_trust_again(struct kv_trust *t, uint64_t now_ms);
-/* The engine restarted, and not only its feed shows it: the restart may have repaired the events.
- * True: they are trusted again. */
+/* Called after a restart that not only the feed shows, which may have repaired the events. Returns
+ * true if they are trusted again. */
 bool kv_trust_restarted(struct kv_trust *t);
 
 #endif

@@ -6,9 +6,9 @@
 
 enum state {
     GREETING,
-    HEAD, /* of a frame */
+    HEAD, /* the head of a frame */
     BODY,
-    ENDED, /* of a message or a command: its content is dropped with the next call */
+    ENDED, /* a message or a command has ended; the next call drops its content */
 };
 
 enum { TOPIC, NUMBER, PAYLOAD, PARTS };
@@ -70,8 +70,8 @@ void kv_zmtp_free(struct kv_zmtp *z)
 
 /* --- commands -------------------------------------------------------------------------------- */
 
-/* Cuts a field with a length of `width` bytes off the front. False: the field is longer than the
- * rest. */
+/* Takes a field from the front. The field begins with its length, of `width` bytes. Returns false
+ * if the field is longer than what is left. */
 static bool cut(struct slice *s, size_t width, struct slice *out)
 {
     size_t len = 0;
@@ -87,7 +87,7 @@ static bool cut(struct slice *s, size_t width, struct slice *out)
     return true;
 }
 
-/* READY with the socket type PUB or XPUB. */
+/* Returns true for READY with the socket type PUB or XPUB. */
 static bool is_publisher(struct slice name, struct slice rest)
 {
     struct slice key, value;
@@ -101,7 +101,8 @@ static bool is_publisher(struct slice name, struct slice rest)
     return publishes && slice_equal(name, SLICE("READY"));
 }
 
-/* RFC 37: a PONG has the context of its PING, behind a time to live of two bytes. */
+/* Answers a PING. The PONG has the PING's context, which follows a time to live of two bytes (RFC
+ * 37). */
 static bool pong(struct kv_zmtp *z, struct slice rest)
 {
     static const char head[] = "\4\0\4PONG";
@@ -116,7 +117,7 @@ static bool pong(struct kv_zmtp *z, struct slice rest)
     return true;
 }
 
-/* The first command identifies the peer. */
+/* Handles a command. The first one identifies the peer. */
 static int command(struct kv_zmtp *z)
 {
     struct slice rest = buf_slice(&z->body), name;
@@ -145,7 +146,7 @@ static int greeted(struct kv_zmtp *z)
     return KV_ZMTP_REPLY;
 }
 
-/* The head of a frame is complete. */
+/* Called when the head of a frame is complete. */
 static int body_begin(struct kv_zmtp *z)
 {
     unsigned flags = (unsigned char)z->head[0];
@@ -205,7 +206,7 @@ static void message_begin(struct kv_zmtp *z)
         buf_free(&z->body);
 }
 
-/* Takes up to `want` bytes of a head. True: the head is complete. */
+/* Takes up to `want` bytes of a head. Returns true if the head is complete. */
 static bool head_take(struct kv_zmtp *z, struct slice *in, size_t want)
 {
     while (z->have < want && in->len > 0) {
@@ -215,7 +216,7 @@ static bool head_take(struct kv_zmtp *z, struct slice *in, size_t want)
     return z->have >= want;
 }
 
-/* True: a frame's head, or the greeting, is complete. */
+/* Reads a frame's head or the greeting. Returns true if that is complete. */
 static bool head_read(struct kv_zmtp *z, struct slice *in)
 {
     if (z->state == GREETING)

@@ -1,10 +1,12 @@
-/* The bytes of one connection from an engine that publishes KV events and connects to the router:
- * ZMTP 3.0 (https://rfc.zeromq.org/spec/23), mechanism NULL, as a SUB that listens. libzmq would
- * accept any number of connections, and does not tell on which one a message came.
+/* Parses the connection of an engine that connects to the router to publish KV events. The protocol
+ * is ZMTP 3.0 (https://rfc.zeromq.org/spec/23) with mechanism NULL; the router is a SUB that
+ * listens. libzmq is not used here, because it would accept any number of connections, and does not
+ * say on which one a message came.
  *
  * A message has three parts: a topic, a number of eight bytes in network order, and a payload.
- * Others are skipped (KV_ZMTP_ODD). The peer is not trusted: a connection stores the received bytes
- * of one message, KV_ZMTP_MESSAGE_MAX bytes at most, and reserves nothing for an announced length.
+ * Other messages are skipped (KV_ZMTP_ODD). The peer is not trusted: a connection stores only the
+ * received bytes of one message, at most KV_ZMTP_MESSAGE_MAX, and allocates nothing by an announced
+ * length.
  *
  * Pure: bytes go in, messages and replies come out.
  */
@@ -23,46 +25,46 @@ enum {
     KV_ZMTP_MESSAGE_MAX = 16 << 20, /* bytes of a payload */
     KV_ZMTP_COMMAND_MAX = 1024,
     KV_ZMTP_GREETING = 64,
-    KV_ZMTP_HEAD = 9, /* of a frame, at most: flags and the length */
+    KV_ZMTP_HEAD = 9, /* most bytes of a frame's head: flags and the length */
 };
 
 enum kv_zmtp_event {
     KV_ZMTP_MORE, /* all input was read */
     KV_ZMTP_REPLY,
     KV_ZMTP_MESSAGE,
-    KV_ZMTP_ODD, /* a message of another shape ended */
+    KV_ZMTP_ODD, /* a message that is not of three such parts has ended */
 };
 
 struct kv_zmtp {
     uint8_t state, part, flags;
     bool ready;   /* the peer has identified itself */
-    bool odd;     /* the current message has another shape */
-    uint8_t have; /* bytes of `head` */
+    bool odd;     /* the current message is not of three such parts */
+    uint8_t have; /* bytes received of `head` */
     char head[KV_ZMTP_GREETING];
-    uint64_t left; /* bytes of this frame still to come */
+    uint64_t left; /* bytes of the present frame still to come */
     size_t topic_len, number_len;
     char topic[KV_TOPIC_MAX];
     char number[8];
     struct buf body;     /* a payload, or a command */
-    struct slice reply;  /* with KV_ZMTP_REPLY: bytes to send; valid until the next call */
-    char reply_text[64]; /* the reply if it is no literal */
+    struct slice reply;  /* after KV_ZMTP_REPLY: bytes to send, valid until the next call */
+    char reply_text[64]; /* memory for a reply that is no literal */
 };
 
 void kv_zmtp_begin(struct kv_zmtp *z);
 void kv_zmtp_free(struct kv_zmtp *z);
-/* The first bytes that the router sends. */
+/* Returns the first bytes that the router sends. */
 struct slice kv_zmtp_greeting(void);
-/* Reads from the front of `in` up to the next event: enum kv_zmtp_event. After an error the
- * connection is unusable. ERR_SYNTAX: the peer is no PUB with ZMTP 3; ERR_LIMIT: a frame is too
- * long; ERR_NOMEM. */
+/* Reads from the front of `*in` up to the next event, and returns that (enum kv_zmtp_event). After
+ * an error the connection is unusable. ERR_SYNTAX: the peer is no PUB with ZMTP 3. ERR_LIMIT: a
+ * frame is too long. ERR_NOMEM. */
 MUST_USE int kv_zmtp_take(struct kv_zmtp *z, struct slice *in);
-/* True if the peer has identified itself and the subscription was sent. */
+/* Returns true if the peer has identified itself and the subscription was sent. */
 bool kv_zmtp_is_ready(const struct kv_zmtp *z);
-/* With KV_ZMTP_MESSAGE; valid until the next call. */
+/* Return the parts of a message after KV_ZMTP_MESSAGE, valid until the next call. */
 struct slice kv_zmtp_topic(const struct kv_zmtp *z);
 uint64_t kv_zmtp_number(const struct kv_zmtp *z);
 struct slice kv_zmtp_payload(const struct kv_zmtp *z);
-/* Bytes of memory for incomplete messages. */
+/* Returns the bytes of memory in use for incomplete messages. */
 size_t kv_zmtp_held(const struct kv_zmtp *z);
 
 #endif

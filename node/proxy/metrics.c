@@ -1,4 +1,4 @@
-/* /metrics of the data path. */
+/* The data path's part of GET /metrics. */
 #include "base/check.h"
 #include "node/proxy/engine/feeds.h"
 #include "node/proxy/engine/publishers.h"
@@ -125,7 +125,7 @@ static const char *coding_name(unsigned coding)
     return http_coding_name((enum http_coding)coding);
 }
 
-/* Writes counters by word, from the enumeration's first event. */
+/* Writes a counter for each value of an enumeration, labelled with its name. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;

@@ -5,14 +5,14 @@
  * Driven by the shell:
  *
  *   proxy_create()
- *   proxy_replica()      a replica comes into use, or leaves
- *   proxy_start()        probing begins
+ *   proxy_replica()      a replica was added or removed
+ *   proxy_start()        begins to probe the replicas
  *   proxy_accept()       a client has connected; from now on its stream brings the events
  *   proxy_run()          before the loop sleeps: completes the work of the events
- *   proxy_tick()         when proxy_due_ms() says so: time limits, probes
- *   proxy_drain()        the node ends: called twice, see below
- *   proxy_stop()         closes everything; after the last `closed` event:
- *   proxy_destroy()
+ *   proxy_tick()         when proxy_due_ms() says so: handles time limits and probes
+ *   proxy_drain()        before the node ends: called twice, see below
+ *   proxy_stop()         closes everything
+ *   proxy_destroy()      after the last `closed` event
  *
  * README.md lists each file's purpose, and the life of a request. */
 #ifndef NODE_PROXY_PROXY_H
@@ -40,9 +40,9 @@ struct proxy_timing;
 struct trace;
 
 enum {
-    PROXY_TICK_MS = 50,         /* shortest time between two ticks, */
-    PROXY_TICK_IDLE_MS = 500,   /* and longest: a longer gap shows that the process was stopped */
-    PROXY_READ_BYTES = 65536,   /* the network's largest read */
+    PROXY_TICK_MS = 50,         /* shortest time between two ticks */
+    PROXY_TICK_IDLE_MS = 500,   /* longest time between two ticks of a process that runs freely */
+    PROXY_READ_BYTES = 65536,   /* most bytes that the network reads at once */
     PROXY_IDENTITY_BYTES = 192, /* this router's name in probes of other routers, with NUL */
     PROXY_ADMIN_CONNECTIONS_MAX = 160, /* on the admin port and the probe port together */
 };
@@ -51,8 +51,8 @@ enum {
 enum proxy_port {
     PROXY_PORT_CLIENT,
     PROXY_PORT_ADMIN,
-    PROXY_PORT_PROBE,  /* only the admin port's answers to probes */
-    PROXY_PORT_EVENTS, /* engines that publish KV events (node/proxy/engine/publishers.h) */
+    PROXY_PORT_PROBE,  /* answers health probes as the admin port does, and nothing else */
+    PROXY_PORT_EVENTS, /* for engines that publish KV events (node/proxy/engine/publishers.h) */
     PROXY_PORTS,
 };
 
@@ -65,20 +65,23 @@ struct proxy_config {
     struct node_replication *replication; /* NULL: no other routers */
     struct log *log;
     const struct net_actions *net;
-    struct hash_secret secret; /* of prompts: the same as the router's */
-    uint64_t random[3];        /* for ids of requests and this router's pseudonym */
-    const char *name;          /* in the cluster; NULL: no other routers */
+    struct hash_secret secret; /* for hashes of prompts; `router` has the same */
+    uint64_t random[3];        /* random bits for request ids and for this router's pseudonym */
+    const char *name;          /* this router's name in the cluster; NULL: no other routers */
     struct access *access;     /* clients' keys; NULL: no key is required */
-    /* Returns the API key of probes, valid for the call; `version` rises with each new key. NULL:
-     * no key. With `access`, clients' requests carry this key too. */
+    /* Returns the API key that probes send, valid until the event ends. `*version` rises with each
+     * new key. The function is NULL if there is no key. With `access`, clients' requests are
+     * forwarded with this key too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
     struct trace *trace;           /* NULL: no tracing */
     struct kv_readers *kv_readers; /* NULL: no KV events are read */
-    /* Lower than PROXY_ADMIN_CONNECTIONS_MAX if files are short. 0: that many. */
+    /* Lower than PROXY_ADMIN_CONNECTIONS_MAX if the process may open only few files. 0:
+     * PROXY_ADMIN_CONNECTIONS_MAX. */
     unsigned admin_connections_max;
-    /* Sees the head of a request to the admin port while the body arrives. Answers a forbidden
-     * request. Else begins to read the body (exchange_skim_begin()), or the body is dropped. */
+    /* Receives the head of a request to the admin port before the body arrives. Answers a forbidden
+     * request. For others, calls exchange_skim_begin() if it needs the body; otherwise the body is
+     * dropped. */
     void (*admin_head)(void *context, struct exchange *x, const struct http_head *head);
     /* Answers a whole request of the admin port with exchange_answer(), now or later. */
     void (*admin)(void *context, struct exchange *x, const struct http_head *head);
@@ -90,13 +93,15 @@ MUST_USE int proxy_create(struct proxy **out, const struct proxy_config *config,
 void proxy_destroy(struct proxy *p);
 MUST_USE int proxy_start(struct proxy *p, uint64_t now_ms);
 
-/* A replica is new in the router, or has left or returned. Requests under way there continue. */
+/* A replica was added to the router or returned (`present`), or was removed. Requests under way
+ * there continue. */
 void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms);
-/* The name of a removed replica is forgotten: its pool is closed, unless something is under way
- * there. Returns false if the caller must ask again. */
+/* Closes the pool of a removed replica, before its name is forgotten. Returns false if something is
+ * still under way there, so that the caller must call again later. */
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica);
 
-/* Takes the stream over. `peer`: IP address as text. ERR_NOMEM: the caller closes the stream. */
+/* Takes the stream over. `peer`: the peer's IP address as text. After ERR_NOMEM the caller closes
+ * the stream. */
 MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy_port port,
                           const char *peer, uint64_t now_ms);
 /* Returns true if an accepted stream must begin with a PROXY header. */
@@ -106,16 +111,17 @@ const char *proxy_peer(const struct net_stream *stream);
 
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);
-/* Returns when the next tick is due: PROXY_TICK_MS after the last if a request is open or there are
- * replicas to watch, else at the end of the next time limit. Each event may bring it forward.
- * O(1). */
+/* Returns the time of the next tick: PROXY_TICK_MS after the last one if a request is open or
+ * replicas are watched, otherwise the end of the next time limit. Each event may move this time
+ * forward. O(1). */
 uint64_t proxy_due_ms(const struct proxy *p);
 
-/* First (`closed` false): the node is not ready, and each answer closes its connection. Then
- * (`closed`): nothing more is accepted, and idle connections close. Both are final. */
+/* The first call (`closed` is false) reports the node as not ready and lets each answer close its
+ * connection. The second (`closed` is true) says that the client port accepts no more connections,
+ * and closes idle ones. Neither can be undone. */
 void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms);
-/* Takes over borrowed settings that have changed and are not read at each use. Requests under way
- * keep their decisions; their time limits are the new ones. */
+/* Called after the settings have changed: renews all values derived from them. Requests under way
+ * keep their replicas but get the new time limits. */
 void proxy_renew(struct proxy *p, uint64_t now_ms);
 /* Connections on the client port. */
 unsigned proxy_clients_open(const struct proxy *p);
@@ -124,24 +130,25 @@ void proxy_stop(struct proxy *p, uint64_t now_ms);
 
 /* The time of the present event. */
 uint64_t proxy_now_ms(const struct proxy *p);
-/* The limit of the admin port and the probe port together. */
+/* The most connections on the admin port and the probe port together. */
 unsigned proxy_admin_connections_max(const struct proxy *p);
-/* Returns the reason why this node should get no requests now; NULL: none. */
+/* Returns the reason why clients should send this node no requests now; NULL: it is ready. */
 const char *proxy_not_ready(const struct proxy *p);
 
-/* The counters; the network adds to accept_failures. */
+/* The counters. The network adds to accept_failures and accept_pauses. */
 struct proxy_stats *proxy_stats(struct proxy *p);
-/* Durations of requests. */
+/* Histograms of request durations. */
 const struct proxy_timing *proxy_timing(const struct proxy *p);
-/* Requests waiting for room at a replica. */
+/* Number of requests that wait in the queue for a free replica. */
 uint64_t proxy_waiting(const struct proxy *p);
-/* Bytes of memory for bodies in transit. */
+/* Bytes of memory in use for bodies in transit. */
 uint64_t proxy_body_bytes(const struct proxy *p);
-/* Requests in flight and in the queue, with their limits, as a JSON object. */
+/* Writes a JSON object: the numbers of requests in flight and in the queue, with their limits. */
 void proxy_queue_write(const struct proxy *p, struct json_writer *w);
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p);
 
-/* Asserts the invariants between events: counters fit the lists, every booking has an owner. */
+/* Asserts invariants that hold between events: counters agree with the lists, and every booking has
+ * an owner. */
 void proxy_check(const struct proxy *p);
 
 #endif

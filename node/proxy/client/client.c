@@ -7,7 +7,8 @@
 #include "base/err.h"
 #include "http/proxy_header.h"
 
-/* A body piece of at least this size is read straight into the body's segments. */
+/* If at least this many bytes of a body are yet to come, they are read straight into its
+ * segments. */
 enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -117,7 +118,7 @@ void client_close(struct client *c, bool reset)
     c->proxy->config.net->close(c->stream, reset);
 }
 
-/* Returns the limit's counterpart on the admin port and the probe port. */
+/* Returns the limit to use on the admin port and the probe port in place of `limit`. */
 static enum proxy_limit admin_limit(enum proxy_limit limit)
 {
     switch (limit) {
@@ -170,8 +171,8 @@ static enum proxy_limit idle_limit(const struct client *c)
     return c->asked ? PROXY_CLIENT_PARTING : PROXY_CLIENT_FRESH;
 }
 
-/* Bytes for the peer have their limit from the time they were queued, whatever else the peer
- * sends. */
+/* The time limit for queued output runs from the time of queueing, whatever the peer sends
+ * meanwhile. */
 void client_arm(struct client *c)
 {
     bool waits = c->deadline.next != NULL;
@@ -333,7 +334,7 @@ bool client_rest(struct client *c)
         err = buf_append_slice(&c->in, rest);
         CHECK(err == 0 || err == ERR_NOMEM); /* the limits leave room for a read */
         if (c->state != CLIENT_HEAD && c->in.len > c->proxy->limits.head_bytes_max)
-            set_reading(c, false); /* a long pipeline: the kernel keeps the rest */
+            set_reading(c, false); /* a long pipeline: its rest stays in the kernel's buffer */
     }
     buf_free(&c->held);
     if (c->state == CLIENT_HEAD && !c->ended) {
@@ -382,15 +383,15 @@ void client_resume_body(struct client *c)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* The break shows at the next read, or when the current write ends. If nothing is being read (a
- * long pipeline), the time limit ends the connection. */
+/* Notes that nothing can be written. The connection closes at the next read, or when the current
+ * write ends. If nothing is read or written, its time limit ends the connection. */
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;
     arm(c, PROXY_CLIENT_SHORT);
 }
 
-/* The network has one queued segment at a time. */
+/* Queues the first segment with the network, which takes one at a time. */
 static void send_queued(struct client *c)
 {
     if (c->writing || c->out_first == NULL)
@@ -404,8 +405,8 @@ static void send_queued(struct client *c)
     c->writing = true;
 }
 
-/* Copies bytes the kernel did not accept to the end of the queue. A segment under way is not
- * extended. */
+/* Copies bytes that the kernel did not accept to the end of the queue. Does not extend a segment
+ * that is being written. */
 static int queue_bytes(struct client *c, struct slice bytes)
 {
     while (bytes.len > 0) {
@@ -461,7 +462,7 @@ void client_write(struct client *c, const struct slice *pieces, unsigned count)
     }
 }
 
-/* The kernel has the whole answer: continues with the next request, or closes. */
+/* Called when the kernel has the whole answer: continues with the next request, or closes. */
 static void after_answer(struct client *c)
 {
     c->ended = false;
@@ -470,7 +471,7 @@ static void after_answer(struct client *c)
         return;
     }
     if (c->last) {
-        /* The pipeline will not be answered, and more of it may arrive. */
+        /* Pipelined requests will not be answered, and more of them may arrive. */
         if (c->lingering || c->in.len > 0 || c->window.len > 0)
             linger(c);
         else
@@ -513,7 +514,7 @@ void client_answered(struct client *c)
     upload_end(&c->upload);
     if (c->state == CLIENT_CLOSING)
         return;
-    if (c->broken != CLIENT_END_DONE) { /* what the client has must not pass for an answer */
+    if (c->broken != CLIENT_END_DONE) { /* the client must not take a part for the whole answer */
         client_close(c, true);
         return;
     }

@@ -1,4 +1,4 @@
-/* All clients: this room's part of struct proxy. */
+/* All clients: this folder's part of struct proxy. */
 #ifndef NODE_PROXY_CLIENT_CLIENTS_H
 #define NODE_PROXY_CLIENT_CLIENTS_H
 
@@ -8,50 +8,50 @@
 
 enum {
     PROXY_OUT_BYTES_HIGH = 256 * 1024, /* queued for a slow client: stop reading the engine */
-    PROXY_FRESH_MS = 500,              /* a drain's wait for the first request of a connection, */
-    PROXY_PARTING_MS = 2000,           /* and for the next request of a used connection */
-    PROXY_PIECES_MAX = 59,             /* of an answer, gathered in one event */
-    PROXY_LINGER_MS = 30000, /* a client may still send for so long after an error answer, */
-    PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* and so many bytes */
-    PROXY_LINGER_SHORT_MS = 2000, /* instead, if connections are scarce or the port is closed */
-    PROXY_ADMIN_IDLE_MS = 20000,  /* without a whole head on the admin port and the probe port */
+    PROXY_FRESH_MS = 500,              /* a drain's wait for a new connection's first request */
+    PROXY_PARTING_MS = 2000,           /* a drain's wait for a used connection's next request */
+    PROXY_PIECES_MAX = 59,             /* pieces of an answer gathered in one event */
+    PROXY_LINGER_MS = 30000, /* longest time in which a client may still send after an error */
+    PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* most bytes in that time */
+    PROXY_LINGER_SHORT_MS = 2000, /* the time if connections are scarce or the port is closed */
+    PROXY_ADMIN_IDLE_MS = 20000,  /* longest time without a whole head, on admin and probe ports */
 };
 
-/* A connection's state at the door (node/proxy/guard/door.h). */
+/* How a connection counts for the limits (node/proxy/guard/door.h). */
 enum client_standing {
-    CLIENT_OUTSIDE, /* closed */
-    CLIENT_IN,
+    CLIENT_OUTSIDE, /* not counted: closed */
+    CLIENT_IN,      /* admitted on the client port */
     CLIENT_ADMIN,   /* on the admin port or the probe port */
-    CLIENT_SURPLUS, /* refused, with an answer */
+    CLIENT_SURPLUS, /* refused, and open until the answer is written */
     CLIENT_STANDINGS,
 };
 
 struct client_door {
-    unsigned standing[CLIENT_STANDINGS]; /* counts; OUTSIDE has no meaning */
+    unsigned standing[CLIENT_STANDINGS]; /* connections of each kind; that of OUTSIDE is unused */
     unsigned surplus_max, admin_max;
     struct peers peers;
-    struct ip_net *balancers; /* owned: their connections begin with a PROXY header */
-    unsigned balancer_count;  /* 0: with proxy-protocol on, all connections do */
+    struct ip_net *balancers; /* owned: load balancers that send a PROXY header */
+    unsigned balancer_count;  /* 0: if proxy-protocol is on, all connections send one */
     uint64_t logged_ms;       /* last log line about a missing PROXY header; 0: never */
-    unsigned unlogged;        /* refusals since then */
+    unsigned unlogged;        /* such refusals since that log line */
 };
 
 /* The output of one event to one client, written with one call. The pieces are borrowed: they are
  * flushed before the event ends, and an event belongs to one client. */
 struct client_gathered {
     const struct client *owner; /* NULL: nothing is gathered */
-    bool has_head;              /* in proxy->scratch */
+    bool has_head;              /* proxy->scratch has the answer's head */
     unsigned count;
     size_t bytes;
-    struct slice pieces[PROXY_PIECES_MAX + 1]; /* and a piece from an earlier event */
+    struct slice pieces[PROXY_PIECES_MAX + 1]; /* one more: a piece from an earlier event */
 };
 
 struct proxy_clients {
     struct client *all;      /* open connections */
-    struct client *waiting;  /* the next request is here already; last first */
-    uint64_t slow_looked_ms; /* last search for a slow upload without a result */
+    struct client *waiting;  /* clients with an arrived next request, the latest first */
+    uint64_t slow_looked_ms; /* last search for a slow upload that found none */
     struct client_door door;
-    struct client_gathered gathered; /* in the present event */
+    struct client_gathered gathered; /* output of the present event */
 };
 
 #endif

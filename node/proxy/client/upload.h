@@ -13,10 +13,10 @@
 
 enum {
     UPLOAD_RATE_MS = 30000, /* the shortest time over which client-body-rate-min is averaged */
-    UPLOAD_PACE_MS = 5000,  /* the present pace: over one or two of these */
+    UPLOAD_PACE_MS = 5000,  /* the pace is measured over this time, or up to twice as long */
 };
 
-/* The bytes since a time. */
+/* The number of bytes that have arrived since a time. */
 struct upload_window {
     uint64_t since_ms;
     uint64_t bytes;
@@ -24,12 +24,12 @@ struct upload_window {
 
 struct upload {
     struct deadline total; /* in the list while it is armed */
-    uint64_t since_ms;     /* start of the upload; moved on by the time of pauses */
+    uint64_t since_ms;     /* start of the upload, moved on by the length of pauses */
     uint64_t held_ms;      /* start of the present pause; 0: none */
-    uint64_t last_ms;      /* last arrival of bytes; moved on likewise */
+    uint64_t last_ms;      /* last arrival of bytes, moved on by the length of later pauses */
     struct upload_window rate;
     struct upload_window pace;
-    struct upload_window pace_before; /* the previous window; both count together */
+    struct upload_window pace_before; /* the window before `pace`; the pace is that of both */
 };
 
 static inline bool upload_listed(const struct upload *u)
@@ -42,13 +42,13 @@ static inline void upload_end(struct upload *u)
 {
     deadline_clear(&u->total);
 }
-/* Bytes arrived. Returns false if they arrive more slowly than `rate_min` bytes a second. */
+/* Counts arrived bytes. Returns false if they arrive more slowly than `rate_min` bytes a second. */
 bool upload_add(struct upload *u, uint64_t bytes, uint64_t rate_min, uint64_t now_ms);
-/* The router stops reading (`held`), or continues. */
+/* Notes that the router has stopped reading (`held`), or continues. */
 void upload_hold(struct upload *u, bool held, uint64_t now_ms);
-/* The process did not run for so long. */
+/* Moves all times by `by_ms`, in which the process did not run. */
 void upload_shift(struct upload *u, uint64_t by_ms);
-/* Returns how long so many bytes would take at the present pace, in milliseconds. */
+/* Returns how long this number of bytes would take at the present pace, in milliseconds. */
 uint64_t upload_takes_ms(const struct upload *u, uint64_t bytes, uint64_t now_ms);
 
 #endif

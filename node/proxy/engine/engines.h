@@ -1,4 +1,4 @@
-/* All replicas: this room's part of struct proxy. */
+/* All replicas: this folder's part of struct proxy. */
 #ifndef NODE_PROXY_ENGINE_ENGINES_H
 #define NODE_PROXY_ENGINE_ENGINES_H
 
@@ -7,32 +7,32 @@
 #include "node/proxy/net.h"
 
 enum {
-    PROXY_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* of an answer; a longer head is malformed */
-    PROXY_QUICK_MS = 500,                    /* for connecting to a down replica */
+    PROXY_ENGINE_HEAD_BYTES_MAX = 64 * 1024, /* an answer with a longer head is malformed */
+    PROXY_QUICK_MS = 500,                    /* connect timeout of probes of a down replica */
 };
 
-/* A shortage of one kind (node/proxy/engine/shortage.h). */
+/* The state of one kind of shortage (node/proxy/engine/shortage.h). */
 struct proxy_shortage {
-    uint64_t met;      /* failed connections */
-    uint64_t since_ms; /* 0: no shortage now */
-    uint64_t last_ms;  /* the last time, */
-    uint64_t told_ms;  /* and the last log line */
-    uint64_t began_at; /* `met` at the start */
+    uint64_t met;      /* connections that failed for this shortage, since the start */
+    uint64_t since_ms; /* start of the present shortage; 0: none */
+    uint64_t last_ms;  /* time of the last failed connection */
+    uint64_t told_ms;  /* time of the last log line */
+    uint64_t began_at; /* `met` at the start of the present shortage */
 };
 
 struct proxy_engines {
-    struct pool *pools;        /* by replica; NODE_REPLICAS_MAX, touched when needed */
-    unsigned pool_count;       /* one more than the last index ever used */
-    bool pools_missing;        /* memory was short for a pool */
-    struct http_limits limits; /* of the heads of answers */
+    struct pool *pools;  /* NODE_REPLICAS_MAX of them, by replica; unused pages stay untouched */
+    unsigned pool_count; /* one more than the last index ever used */
+    bool pools_missing;  /* a pool could not be opened, for lack of memory */
+    struct http_limits limits; /* for the heads of engines' answers */
     struct prober *prober;
-    struct feeds *feeds;           /* of KV events; NULL: not read */
-    struct publishers *publishers; /* engines that connect to publish events; NULL with `feeds` */
+    struct feeds *feeds;           /* feeds of KV events; NULL: no KV events are read */
+    struct publishers *publishers; /* engines that connect to publish events; NULL if `feeds` is */
     struct proxy_shortage shortages[NET_SHORTAGES];
-    unsigned without_place; /* pools that may open no connection now */
+    unsigned without_place; /* number of pools with `no_place` */
     uint64_t place_ms;      /* files or memory are short: no connection opens before this time */
-    uint64_t place_wait_ms; /* length of the wait; grows */
-    /* Functions of proxy.c for streams to replicas. */
+    uint64_t place_wait_ms; /* length of that wait, doubled after each failure */
+    /* Functions of proxy.c: events of streams to replicas, and the end of their time limits. */
     const struct net_events *events;
     void (*expired)(struct deadline *d);
 };

@@ -13,31 +13,29 @@
 
 enum {
     LOOK_MS = 1000,
-    READERS = 2,       /* of an engine: the first speaks, the second stands by */
-    FAILED_MS = 10000, /* without a subscription for so long: another router takes over */
-    COVERS_MS = 10000, /* a reader that covers the cache for so long goes before the speaker */
-    KEPT_MS = 60000,   /* an engine's address is kept for so long after its connection ended */
+    READERS = 2,       /* readers of an engine's events: the first reports, the second stands by */
+    FAILED_MS = 10000, /* without a subscription for this long, another router takes over */
+    COVERS_MS = 10000, /* a reader that has known the whole cache for this long may go first */
+    KEPT_MS = 60000,   /* an engine's address is remembered this long after its connection */
 };
 
 struct feeds {
     struct kv_readers *readers;
     uint64_t looked_ms;
     struct feeds_of {
-        struct kv_source *sources; /* reported by a process; owned */
+        struct kv_source *sources; /* owned: endpoints as the process reported them */
         uint16_t count;
-        uint64_t covers_ms; /* start of the time in which the cache's contents are covered; 0:
-                               not covered */
-        uint64_t well_ms;   /* last time the feed was read, or did not have to be; 0: not checked
-                               yet */
-        uint8_t reading;    /* last logged kv_reading, */
-        uint8_t trouble;    /* and last logged enum feeds_trouble */
-        uint64_t heard;     /* subscriptions and messages so far, */
-        uint64_t stored;    /* and the answers with stored blocks at the last of them */
-        bool live;          /* as reported to node/route */
-        bool held;          /* the engine is connected to this router, */
-        bool connects;      /* and the feed is read over that connection */
-        uint64_t left_ms;   /* the time when `held` ended */
-        char from[NET_IP_BYTES]; /* address of the last connection; "": none yet */
+        uint64_t covers_ms; /* since then all of the cache is known by events; 0: it is not */
+        uint64_t well_ms;   /* last time the feed was read, or need not be; 0: not checked yet */
+        uint8_t reading;    /* last logged enum kv_reading */
+        uint8_t trouble;    /* last logged enum feeds_trouble */
+        uint64_t heard;     /* number of subscriptions and messages so far */
+        uint64_t stored;    /* answers that stored blocks, when `heard` last rose */
+        bool live;          /* node/route was told that the events are live */
+        bool held;          /* the engine is connected to this router */
+        bool connects;      /* the feed is read over the engine's own connection */
+        uint64_t left_ms;   /* time at which the engine's connection ended */
+        char from[NET_IP_BYTES]; /* IP address of the engine's last connection; "": none yet */
     } of[NODE_REPLICAS_MAX];
 };
 
@@ -46,11 +44,11 @@ struct feeds {
 struct endpoint {
     char at[KV_ENDPOINT_BYTES], replay[KV_ENDPOINT_BYTES];
     struct slice topic;
-    bool connects; /* the engine connects, from `at` */
-    bool named;    /* an operator gave `at` */
+    bool connects; /* the engine connects to this router, from `at` */
+    bool named;    /* a label gave `at` */
 };
 
-/* Writes an endpoint. Returns false if the port is invalid. */
+/* Writes an endpoint's address. Returns false if the port is invalid. */
 static bool write_at(char *out, struct slice host, unsigned port)
 {
     bool v6 = slice_find(host, ':') < host.len && host.at[0] != '[';
@@ -78,7 +76,7 @@ static const struct kv_source *source_of(const struct feeds_of *of, const struct
     return NULL;
 }
 
-/* Returns the address of the HTTP port. Empty: unknown so far. */
+/* Returns the IP address of the engine's HTTP port. Empty: unknown so far. */
 static struct slice host_of(const struct proxy *p, unsigned server, char room[NET_IP_BYTES])
 {
     const struct pool *pool = &p->engines.pools[server];
@@ -93,7 +91,7 @@ static struct slice host_of(const struct proxy *p, unsigned server, char room[NE
     return slice_of_cstr(room);
 }
 
-/* Reads the label. Returns false if there is none. */
+/* Reads the label with the endpoint. Returns false if there is none. */
 static bool named_find(const struct proxy *p, const struct node_replica *k, struct kv_named *out)
 {
     struct slice said = node_router_replica(p->config.router, k->rank.server)->said.kv_events;
@@ -120,7 +118,7 @@ static bool is_off_at(const struct proxy *p, unsigned slot)
            (named_find(p, node_router_replica(p->config.router, slot), &named) && named.off);
 }
 
-/* Finds an engine's connection; `named` has the topic and the replay port. */
+/* Finds the endpoint of an engine that connects. `named` has the topic and the replay port. */
 static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
                             struct endpoint *out)
 {
@@ -222,7 +220,7 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-/* Returns true if the feed was handed over, without a loss. */
+/* Returns true if another router has taken the feed over, so that nothing is lost. */
 static bool others_read(const struct proxy *p, unsigned slot)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
@@ -247,7 +245,7 @@ static void log_change(const struct proxy *p, unsigned slot)
     feeds_log_reading(p, slot, now, from.at);
 }
 
-/* Reports the events to the router as live while this reader speaks. */
+/* Tells node/route that the events are live while this reader reports them. */
 static void tell_router(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -257,8 +255,8 @@ static void tell_router(const struct proxy *p, unsigned slot)
     f->of[slot].live = live;
 }
 
-/* Returns true if this reader should go before the others. A speaker keeps the turn, so that two
- * equal readers do not alternate. */
+/* Returns true if this reader should go before the others. A reader that reports keeps its turn, so
+ * that two equal readers do not alternate. */
 static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -269,10 +267,10 @@ static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
     return of->covers_ms > 0 && (speaks || p->now_ms >= of->covers_ms + COVERS_MS);
 }
 
-/* Returns this router's part in the order of readers. The others rely on this router, unless it has
- * been without a subscription for long: then the next router moves up, while this one keeps trying.
- * If the engine connects, they rely on the router with the connection; otherwise a router with the
- * whole cache goes first. */
+/* Returns this router's part in the order of readers. If this router has been without a
+ * subscription for long, the next router moves up, while this one keeps trying. If the engine
+ * connects, the router with the connection goes first; otherwise a router that knows the whole
+ * cache. */
 static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_role role)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -311,7 +309,7 @@ static void note_heard(const struct proxy *p, unsigned slot)
     of->stored = node_router_events_stored(p->config.router, slot);
 }
 
-/* Returns the trouble of a feed which this router should read. A feed is silent if no message came
+/* Returns the trouble of a feed that this router should read. A feed is silent if no message came
  * while KV_TALLY_MEMORY answers stored blocks. */
 static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
 {
@@ -328,8 +326,8 @@ static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
     }
 }
 
-/* Logs trouble. When it ends, log_change() logs the live feed, unless the feed was live
- * throughout. */
+/* Logs a change of the feed's trouble. If the feed was not live meanwhile, log_change() logs the
+ * end. */
 static void log_trouble(const struct proxy *p, unsigned slot, const struct endpoint *from)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];
@@ -349,7 +347,7 @@ static void log_trouble(const struct proxy *p, unsigned slot, const struct endpo
 
 /* --- the check of each second --------------------------------------------------------------- */
 
-/* Passes on a connection older than its feed. */
+/* Passes on an engine's connection that is older than the feed. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
     struct kv_readers *readers = p->engines.feeds->readers;

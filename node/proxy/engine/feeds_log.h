@@ -5,7 +5,7 @@
 #include "node/kv/readers.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Logs the state `now` of the replica's events; `from`: their endpoint, "" if unknown. */
+/* Logs a replica's new reading state `now`. `from`: the endpoint of the events, "" if unknown. */
 void feeds_log_reading(const struct proxy *p, unsigned slot, enum kv_reading now, const char *from);
 
 /* The reason why no events come from a feed. */
@@ -14,8 +14,8 @@ enum feeds_trouble {
     FEEDS_TROUBLE_UNREACHABLE, /* the subscription fails */
     FEEDS_TROUBLE_SILENT,      /* no message comes, though the engine stores blocks */
 };
-/* Logs the trouble. `named`: the endpoint is from a label, else from the engine. `answers`: stored
- * blocks meanwhile. */
+/* Logs the trouble. `named`: a label gave the endpoint, not the engine. `answers`: the number of
+ * answers that stored blocks without a message. */
 void feeds_log_trouble(const struct proxy *p, unsigned slot, enum feeds_trouble trouble,
                        const char *from, struct slice topic, bool named, uint64_t answers);
 

@@ -15,10 +15,10 @@
 struct fetch_connection {
     struct proxy *proxy;
     struct net_stream *stream;
-    struct fetch *fetch; /* NULL: closing */
-    struct buf out;      /* may hold an API key */
-    struct buf in;       /* the head, then the body */
-    struct buf body;     /* unchunked */
+    struct fetch *fetch; /* NULL: the connection is closing */
+    struct buf out;      /* the request, which may have an API key */
+    struct buf in;       /* received bytes: of the head, then of the body */
+    struct buf body;     /* a chunked body, without its chunk headers */
     bool connected;
     bool writing;     /* the network reads `out` */
     uint64_t sent_ms; /* time of the request */
@@ -26,7 +26,7 @@ struct fetch_connection {
     bool in_body;
     bool keep_alive;
     unsigned status;
-    enum http_coding coding; /* of the body; a proxy may compress unasked */
+    enum http_coding coding; /* the body's coding: a proxy may compress though not asked to */
     enum http_framing framing;
     uint64_t remaining;
     struct http_chunked chunked;
@@ -152,7 +152,8 @@ static void arm(struct fetch *f)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-/* Returns ERR_AGAIN, 0 when the body is complete (`*leftover`: more bytes follow), or an error. */
+/* Returns 0 if the body is complete (`*leftover`: more bytes follow), ERR_AGAIN if bytes are
+ * missing, or an error. */
 static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover)
 {
     if (c->framing == HTTP_BODY_CHUNKED) {
@@ -186,8 +187,8 @@ static void note_answer(const struct fetch_connection *c)
         pool_answered(c->fetch->pool, c->proxy->now_ms - c->sent_ms);
 }
 
-/* Returns as feed_body(). ERR_CLOSED: the server was about to close the connection (RFC 9110,
- * 15.5.9). */
+/* Returns what feed_body() returns, or ERR_CLOSED: a 408 shows that the server was about to close
+ * the connection (RFC 9110, 15.5.9). */
 static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
 {
     if (c->in_body)
@@ -270,7 +271,7 @@ static void send_request(struct fetch_connection *c)
     c->sent_ms = c->proxy->now_ms;
     c->writing = true;
     if (c->proxy->config.net->queue(c->stream, &text, 1) != 0)
-        c->writing = false; /* the end follows */
+        c->writing = false; /* the connection's end follows */
 }
 
 static void connect_now(struct fetch *f);
@@ -318,7 +319,7 @@ static const struct net_events events = {.connected = on_connected,
                                          .written = on_written,
                                          .closed = on_closed};
 
-/* Fails from the deadline, because `done` is never called within fetch_ask(). */
+/* Lets the deadline report the failure, because `done` must not be called within fetch_ask(). */
 static void fail_later(struct fetch *f, int err, bool refused)
 {
     f->failed = err;
@@ -338,7 +339,7 @@ static void connect_now(struct fetch *f)
     buf_init(&c->body, most);
     int err = pool_connect(f->pool, &c->stream);
     if (err != 0) {
-        bool ours = net_is_shortage(err); /* a shortage here is no failure of the address */
+        bool ours = net_is_shortage(err); /* this machine's shortage: the address has not failed */
         if (!ours)
             pool_address_failed(f->pool, c->address);
         fail_later(f, ours ? ERR_FULL : ERR_UNREACHABLE, err == ERR_CLOSED);

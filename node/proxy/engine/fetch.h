@@ -9,14 +9,15 @@
 
 enum {
     FETCH_BODY_MAX = 4 * 1024 * 1024,
-    FETCH_CONTROL_BODY_MAX = 256 * 1024, /* with FETCH_PATIENT: many replicas at a time */
+    FETCH_CONTROL_BODY_MAX =
+        256 * 1024, /* largest answer with FETCH_PATIENT, as many run at once */
 };
 
 /* The time limits of a request; bits. */
 enum {
     FETCH_SLOW = 1,    /* a health check that costs the engine a token */
-    FETCH_QUICK = 2,   /* connecting to a down replica: the next try comes soon */
-    FETCH_PATIENT = 4, /* a control request, which may load weights */
+    FETCH_QUICK = 2,   /* short connect timeout: the replica is down, and the next try comes soon */
+    FETCH_PATIENT = 4, /* a control request, which may take long because it loads weights */
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: the port is closed), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
@@ -29,16 +30,16 @@ typedef void (*fetch_done)(void *context, int err, bool refused, unsigned status
 struct fetch_connection;
 
 struct fetch {
-    struct pool *pool; /* for the address */
+    struct pool *pool; /* has the replica's address */
     struct fetch_connection *connection;
     struct deadline deadline;
     fetch_done done;
     void *context;
     bool busy;
-    unsigned pace;      /* FETCH_* */
-    bool reused;        /* on a connection that was idle, and may be stale */
-    unsigned addresses; /* failed addresses of the name in this fetch */
-    int failed;         /* the deadline calls `done` with this error; 0: timeout */
+    unsigned pace;      /* bits FETCH_* */
+    bool reused;        /* sent on a connection that was idle, and may be stale */
+    unsigned addresses; /* addresses of the name that failed during this fetch */
+    int failed;         /* the error that `deadline` passes to `done`; 0: ERR_TIMEOUT */
     bool refused;
     /* During `done`: the answering router's name; empty: no router answered. */
     char router[PROXY_IDENTITY_BYTES];
@@ -46,8 +47,8 @@ struct fetch {
 
 void fetch_init(struct fetch *f, struct pool *pool, fetch_done done, void *context);
 
-/* Begins a GET; `done` follows, never within this call. `lines`: more header lines, each with CRLF,
- * copied. Must not be called while busy. */
+/* Begins a GET. `done` is called later, never within this call. `lines`: more header lines, each
+ * with CRLF; they are copied. Must not be called while a fetch is busy. */
 void fetch_get(struct fetch *f, struct slice path, struct slice lines, unsigned pace);
 
 /* Any request. All fields are copied. A request with a body must not be repeated, so the caller
@@ -59,17 +60,17 @@ struct fetch_question {
 };
 void fetch_ask(struct fetch *f, const struct fetch_question *q);
 
-/* Closes; `done` is not called any more. */
+/* Closes the connection. `done` is not called any more. */
 void fetch_cancel(struct fetch *f);
 
-/* Returns the reason for a missing answer, for people. */
+/* Returns the reason, in words for people, why no answer came. */
 const char *fetch_error_text(int err);
 /* Returns true if TLS with the replica failed. */
 static inline bool fetch_error_is_tls(int err)
 {
     return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_VERSION;
 }
-/* Writes the answering router's name or pseudonym for people, with a note if it is this router. */
+/* Writes the name or pseudonym of the router that answered, with a note if that is this router. */
 void fetch_router_text(const struct fetch *f, char *out, size_t size);
 
 #endif

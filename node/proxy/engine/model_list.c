@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* Copies the text; the caller has checked the room. */
+/* Copies the text, for which the caller has checked that there is space. */
 static struct slice text_add(struct model_list *list, struct slice text)
 {
     char *at = list->text + list->text_len;
@@ -78,7 +78,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, 
     memset(m->slots, 0, sizeof m->slots);
 }
 
-/* Returns the id's slot, taken or free. There is always a free slot. */
+/* Returns the slot that has the id, or else the free slot for it. There is always a free slot. */
 static unsigned slot_of(const struct model_merge *m, struct slice id)
 {
     enum { SLOTS = ARRAY_LEN(m->slots) };
@@ -104,7 +104,7 @@ struct slice model_merge_find(const struct model_merge *m, struct slice id)
     return slice_of(m->out.at + m->objects[number].at, m->objects[number].len);
 }
 
-/* ERR_NOMEM; ERR_LIMIT: too large. */
+/* Stores a model's JSON object. ERR_NOMEM; ERR_LIMIT: the list would be too large. */
 static int object_put(struct model_merge *m, unsigned number, struct slice object)
 {
     int err = buf_append_slice(&m->out, object);
@@ -126,7 +126,7 @@ int model_merge_add(void *context, const struct node_listed *model)
     if (known && model->context_tokens <= m->list.contexts[number])
         return 0;
     int err = number < MODEL_LIST_MAX ? object_put(m, number, model->object) : ERR_LIMIT;
-    if (err != 0) { /* without room the list stays unchanged */
+    if (err != 0) { /* the list stays unchanged */
         m->list.cut |= !known;
         return err == ERR_LIMIT ? 0 : err;
     }

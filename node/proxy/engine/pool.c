@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
 
-/* Takes over new addresses. The address in use stays in use, if still present. */
+/* Takes over a look-up's addresses. The address in use stays in use if the name still has it. */
 static void take_addresses(struct pool *pool, unsigned count, const uint8_t *before)
 {
     uint32_t ids[NET_ADDRESSES_MAX];
@@ -32,7 +32,7 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     if (found->count > 0) {
         take_addresses(pool, found->count, found->before);
     } else if (pool->address_count == 0) {
-        char replica[NODE_HOST_BYTES + 16]; /* the address: a replica may not exist yet */
+        char replica[NODE_HOST_BYTES + 16]; /* the address, as the replica may have no name yet */
         (void)snprintf(replica, sizeof replica, "%s%s:%u", pool->address.tls ? "https://" : "",
                        pool->address.host, pool->address.port);
         pool->unresolved = found->err;
@@ -132,7 +132,7 @@ void pool_address_failed(struct pool *pool, uint32_t address)
 
 void pool_answered(struct pool *pool, uint64_t ms)
 {
-    uint64_t least = ms > 0 ? ms : 1; /* 0 means none */
+    uint64_t least = ms > 0 ? ms : 1; /* 0 means no answer */
     uint64_t kept = least < POOL_ANSWER_MS_MAX ? least : POOL_ANSWER_MS_MAX;
     pool->answered_ms[pool->answered_at] = (uint16_t)kept;
     pool->answered_at = (pool->answered_at + 1) % POOL_ANSWERS;

@@ -9,23 +9,23 @@
 struct upstream;
 
 enum {
-    /* The fastest of so many probe answers, about one each second, takes about a round trip. Some
-     * are slow if the engine is busy; all are slow if the network is. */
+    /* The round-trip time is the fastest of this number of probe answers, of about one a second.
+     * Some answers are slow if the engine is busy; all are slow if the network is. */
     POOL_ANSWERS = 8,
-    POOL_ANSWER_MS_MAX = 500, /* a longer wait is the engine's, not the network's */
+    POOL_ANSWER_MS_MAX = 500, /* a longer wait is due to the engine, not to the network */
 };
 
-/* The last time connections to a replica ended during requests without a token
+/* A replica's last death: its connections ended during requests without a token
  * (node/proxy/exchange/suspect.h). */
 struct pool_death {
     uint64_t at_ms;             /* 0: never */
-    bool core, hang;            /* neither: abrupt */
-    bool said;                  /* abrupt: the engine itself reported a dead core */
-    bool told;                  /* a hang: the port was closed before, as in a shutdown */
-    bool left;                  /* a hang: the router itself closes all connections there */
-    bool shared;                /* other routers had requests there */
-    unsigned suspects;          /* this router's suspects there */
-    uint64_t from_ms, until_ms; /* when these were sent; `from_ms`: without streamed requests */
+    bool core, hang;            /* the engine's core died, or hung; neither: an abrupt death */
+    bool said;                  /* an abrupt death: the engine itself reported a dead core */
+    bool told;                  /* a hang: the port refused connections before, as in a shutdown */
+    bool left;                  /* a hang: the router itself closes all of the connections */
+    bool shared;                /* other routers had requests at the replica */
+    unsigned suspects;          /* number of this router's requests that may be the cause */
+    uint64_t from_ms, until_ms; /* such requests began in this time; streamed ones may be older */
 };
 
 struct pool {
@@ -34,45 +34,44 @@ struct pool {
     struct node_address address;
     char *authority;        /* owned: the Host field, "HOST[:PORT]" (RFC 9110, 7.2) */
     unsigned address_count; /* 0: no look-up yet */
-    unsigned address_at;    /* the address to connect to; moves on after a failure */
-    uint32_t address_ids[NET_ADDRESSES_MAX]; /* ids of the addresses, never used again */
+    unsigned address_at;    /* number of the address in use; moves on after a failure */
+    uint32_t address_ids[NET_ADDRESSES_MAX]; /* ids of the addresses; no id is used again */
     uint32_t address_last_id;
-    bool is_name; /* needs a look-up */
+    bool is_name; /* `address` has a name, which must be looked up */
     bool resolving;
-    int unresolved; /* the reason for no address (struct net_found); before the first answer
-                       ERR_TIMEOUT */
+    int unresolved; /* why there is no address (net_found.err); ERR_TIMEOUT before an answer */
     uint64_t resolved_ms;
     struct upstream *all;
-    struct upstream *walked; /* the next connection of a walk, which may close some */
+    struct upstream *walked; /* next connection of a walk over all, during which some may close */
     struct upstream *idle;
     unsigned open_count;
-    /* No connection is opened now (node/proxy/engine/shortage.h). */
+    /* A shortage allows no new connection now (node/proxy/engine/shortage.h). */
     bool no_place;
-    uint64_t place_ms;      /* earliest time of the next try */
-    uint64_t place_wait_ms; /* length of the wait; grows */
+    uint64_t place_ms;      /* earliest time of the next try to connect */
+    uint64_t place_wait_ms; /* length of the wait for that try, doubled after each failure */
     uint64_t unasked_ms;    /* last time a shortage kept probes from being sent; 0: never */
-    unsigned fetches;       /* requests under way (node/proxy/engine/fetch.h) */
-    /* Times until the last answers to probes began; 0: no answer yet. */
+    unsigned fetches;       /* fetches under way (node/proxy/engine/fetch.h) */
+    /* Waits for the first byte of the last POOL_ANSWERS answers to probes; 0: no answer yet. */
     uint16_t answered_ms[POOL_ANSWERS];
-    unsigned answered_at; /* place of the next */
-    /* Signs of life (node/proxy/guard/watch.h); 0: never. A data-parallel rank has no connections
-     * of its own, and uses all but the first. */
+    unsigned answered_at; /* index at which the next answer is stored */
+    /* Signs of life (node/proxy/guard/watch.h); 0: never. The pool of a data-parallel rank has no
+     * connections, so its `heard_ms` is unused. */
     uint64_t heard_ms;        /* the last byte of any kind */
     uint64_t token_ms;        /* the last byte after the first token of an answer */
-    uint64_t begun_ms;        /* the last byte of the answer with tokens and the longest silence */
-    uint64_t busy_ms;         /* since when requests wait there without a break; 0: none do */
-    uint64_t asked_ms;        /* last request for a sign, */
-    uint64_t health_asked_ms; /* and last health check with a cost for the engine */
-    bool told_stalled;        /* logged as stalled */
+    uint64_t begun_ms;        /* of all answers with tokens, the last byte of the longest silent */
+    uint64_t busy_ms;         /* requests have been waiting since then without a break; 0: none */
+    uint64_t asked_ms;        /* the last time the watchdog asked for a sign of life */
+    uint64_t health_asked_ms; /* the last time it asked for a health check that costs a token */
+    bool told_stalled;        /* the log says that the replica is stalled */
     /* Signs of a death (node/proxy/exchange/suspect.h); 0: never. */
     uint64_t answer_ms;      /* the last byte of an answer to a client */
     uint64_t first_token_ms; /* the last first token */
     uint64_t probed_ms;      /* the last answer to a probe */
-    uint64_t refused_ms;     /* the last refusal by the port, */
-    uint64_t accepted_ms;    /* and the last accepted connection for a request */
+    uint64_t refused_ms;     /* the last time the port refused a connection */
+    uint64_t accepted_ms;    /* the last time the port accepted a connection for a request */
     struct pool_death death;
-    uint64_t no_ids_ms; /* no requests for token ids until then; 0: allowed */
-    uint64_t spared_ms; /* the last death after which requests moved beyond the budget; 0: none */
+    uint64_t no_ids_ms; /* until then the engine is not asked for token ids; 0: it may be */
+    uint64_t spared_ms; /* last death for which the retry budget was exceeded; 0: none */
 };
 
 /* Opens a pool. IP addresses are ready at once, names after their first look-up, which begins here.
@@ -82,25 +81,26 @@ MUST_USE int pool_open(struct pool *pool, struct proxy *p, const struct node_add
 void pool_close(struct pool *pool);
 /* Looks up a name again if the last look-up is older than `age_ms`. No effect on an IP address. */
 void pool_resolve(struct pool *pool, uint64_t age_ms);
-/* Opens a connection to the address in use. Returns errors as net->connect, and notes shortages;
- * ERR_UNREACHABLE also without a known address. */
+/* Begins a connection to the address in use, and notes a shortage. Returns errors as net->connect,
+ * and ERR_UNREACHABLE if no address is known. */
 MUST_USE int pool_connect(struct pool *pool, struct net_stream **stream);
-/* Notes that a probe's answer began after `ms`. */
+/* Notes that an answer to a probe began `ms` milliseconds after the request. */
 void pool_answered(struct pool *pool, uint64_t ms);
-/* Returns the round-trip time to the engine itself, by probe answers; 0: unknown. TCP measures only
- * to the connection's other end, which may be a load balancer, a sidecar or a tunnel. */
+/* Returns the round-trip time to the engine, measured by answers to probes; 0: unknown. TCP
+ * measures only to the other end of the connection, which may be a load balancer, a sidecar or a
+ * tunnel. */
 uint64_t pool_round_trip_ms(const struct pool *pool);
-/* Returns the id of the address for pool_connect(). */
+/* Returns the id of the address that pool_connect() uses. */
 static inline uint32_t pool_address(const struct pool *pool)
 {
     return pool->address_ids[pool->address_at];
 }
 
-/* Returns true if the name still has the address. If not, a connection there ends after the present
- * request, because another engine, or none, is there now. */
+/* Returns true if the name still has the address with this id. If not, a connection there ends
+ * after its present request, because another engine, or none, may be at the address now. */
 bool pool_has_address(const struct pool *pool, uint32_t address);
-/* Connecting to the address failed: the name's next address is used from now on, if there are
- * several. */
+/* Notes that connecting to the address failed: from now on the name's next address is used, if
+ * there is one. */
 void pool_address_failed(struct pool *pool, uint32_t address);
 
 #endif

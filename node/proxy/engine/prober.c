@@ -11,15 +11,16 @@ enum {
     EVENTS_INTERVAL_MS = 300000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
-    AWAITED_MIN_MS = 250,  /* between two checks of a down replica; and up to as much again at
+    AWAITED_MIN_MS = 250, /* between two checks of a down replica; and up to as much again at
                               random */
-    HELD_UP_MS = 500,      /* a longer probe does not delay the others */
-    ASKED_MIN_MS = 250,    /* between two probes of a kind, because clients can invent names */
-    RANKS_MIN_MS = 1000,   /* the same for ranks, because clients can have a pin refused */
-    HUNG_UP_MIN_MS = 1000, /* between two model probes after closed connections */
+    HELD_UP_MS = 500,     /* if a probe takes longer, due ones run on the second lane */
+    ASKED_MIN_MS = 250, /* between two probes of a kind: clients can cause them by invented names */
+    RANKS_MIN_MS =
+        1000, /* between two probes of the ranks: clients can cause them by refused pins */
+    HUNG_UP_MIN_MS = 1000, /* between two model probes caused by closed connections */
 };
 
-/* Returns the probes' API key and the version; 0: no key. */
+/* Returns the probes' API key and its version; 0: there is no key. */
 static struct slice replica_key(const struct proxy *proxy, unsigned *version)
 {
     *version = 0;
@@ -28,7 +29,7 @@ static struct slice replica_key(const struct proxy *proxy, unsigned *version)
                : slice_of("", 0);
 }
 
-/* NULL: not probed. */
+/* Returns NULL if the replica is not probed. */
 static struct prober_probe *probe_of(const struct proxy *proxy, unsigned replica)
 {
     struct prober *prober = proxy->engines.prober;
@@ -56,7 +57,7 @@ static uint64_t health_interval(const struct prober_probe *p)
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
-/* The interval of a useless or unanswered probe. */
+/* The interval for probes that the engine does not answer, or answers uselessly. */
 static const uint64_t never_ms = UINT64_MAX / 2;
 
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
@@ -85,7 +86,7 @@ static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
 }
 
 /* Begins a probe. Engines leave /health open, and the probe goes to any server at the address, so
- * the key is sent only after a refusal. All other probes go only to healthy engines. */
+ * the key is sent only after a refusal. All other probes are sent only to healthy engines. */
 static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
 {
     struct prober_probe *p = lane->probe;
@@ -108,7 +109,7 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
         struct slice key = replica_key(proxy, &version);
         if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
             buf_free_wiped(&lines);
-            return; /* no memory: the probe waits until it is due again */
+            return; /* no memory: the probe is sent when it is due again */
         }
     }
     fetch_get(&lane->fetch, prober_path(p, kind), buf_slice(&lines), pace);
@@ -121,7 +122,8 @@ static bool is_quick(const struct prober_probe *p, enum node_probe kind)
     return kind != NODE_PROBE_HEALTH || !is_sglang(p);
 }
 
-/* Notes a timeout. While nothing is heard, the wait continues through the next probe. */
+/* Notes a timeout. While no byte comes from the replica, later timeouts belong to the same
+ * silence. */
 static void note_mute(const struct prober_lane *lane, int err)
 {
     struct prober_probe *p = lane->probe;
@@ -136,7 +138,7 @@ static void due_by(struct prober_probe *p, enum node_probe kind, uint64_t at_ms)
         p->due_ms[kind] = at_ms;
 }
 
-/* Makes the probe due now, or as soon as allowed. */
+/* Makes the probe due now, or as soon as ASKED_MIN_MS allows. */
 static void due_soon(struct prober_probe *p, enum node_probe kind)
 {
     uint64_t now = p->prober->proxy->now_ms, free_ms = p->begun_ms[kind] + ASKED_MIN_MS;
@@ -152,7 +154,7 @@ static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
     return false;
 }
 
-/* Returns true if the replica's model list will arrive soon, or news of a return. */
+/* Returns true if the replica will list its models soon, or if a check will show if it is back. */
 static bool lists_soon(const struct prober_probe *p)
 {
     if (!p->active || !p->was_up)
@@ -187,7 +189,7 @@ static void on_done(void *context, int err, bool refused, unsigned status, struc
         lists = true;
     }
     if (p->was_up && !was_up) {
-        /* The engine may have other options now, or be another. */
+        /* The engine may have restarted with other options, or another engine may answer. */
         due_by(p, NODE_PROBE_SERVER_INFO, now);
         prober_events_soon(p);
         p->no_ping = false;
@@ -208,8 +210,8 @@ static void key_changed(struct prober_probe *p)
     }
 }
 
-/* Returns the probe that has been due longest, so that frequent probes do not starve the others.
- * NODE_PROBES: none is due. */
+/* Returns the kind of probe that has been due longest, so that frequent probes do not starve
+ * others. NODE_PROBES: none is due. */
 static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
@@ -220,14 +222,14 @@ static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
         if (kind == NODE_PROBE_METRICS && !p->wanted &&
             !node_scraped_due(node_router_replica(p->prober->proxy->config.router, p->replica),
                               interval(p, kind), now))
-            continue; /* another router reads them */
+            continue; /* another router reads the metrics */
         if (longest == NODE_PROBES || p->due_ms[kind] < p->due_ms[longest])
             longest = kind;
     }
     return longest;
 }
 
-/* Returns the first lane, or the second if the first is held up. */
+/* Returns a free lane: the first, or the second if the first waits for HELD_UP_MS. NULL: none. */
 static struct prober_lane *free_lane(struct prober_probe *p, uint64_t now)
 {
     if (!p->lanes[0].fetch.busy)
@@ -299,7 +301,7 @@ void prober_ask_ranks(struct proxy *proxy, unsigned replica)
     due_by(p, NODE_PROBE_SERVER_INFO, p->ranks_ms);
 }
 
-/* Begins a model probe before the tick, on any free lane. */
+/* Begins a model probe at once, before the next tick, on any free lane. */
 static void begin_models(struct prober_probe *p)
 {
     for (unsigned i = 0; i < PROBER_LANES && !is_under_way(p, NODE_PROBE_MODELS); i++) {
@@ -352,7 +354,7 @@ bool prober_look(struct proxy *proxy)
             prober_ask_models(proxy, i);
         any |= lists_soon(p);
     }
-    for (unsigned i = 0; i < count && any; i++) { /* if none is up, down replicas are tried */
+    for (unsigned i = 0; i < count && any; i++) { /* with none up, requests try down replicas */
         if (prober->probes[i].active && !prober->probes[i].was_up)
             seek(&prober->probes[i]);
     }
@@ -409,7 +411,7 @@ void prober_begin(struct proxy *proxy, unsigned replica)
 {
     struct prober *prober = proxy->engines.prober;
     if (prober == NULL)
-        return; /* prober_start() begins with all replicas */
+        return; /* prober_start() will begin the probes of all replicas */
     struct prober_probe *p = &prober->probes[replica];
     if (p->active)
         return;

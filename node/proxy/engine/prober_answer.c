@@ -9,7 +9,7 @@
 #include "node/replica/model.h"
 #include "node/settings/statuses.h"
 
-/* As in fetch.h. */
+/* The arguments of fetch_done() (fetch.h), and the probe. */
 struct answer {
     const struct prober_lane *lane;
     int err;
@@ -26,7 +26,8 @@ static struct slice name_of(const struct prober_probe *p)
 void prober_events_soon(struct prober_probe *p)
 {
     uint64_t begun_ms = p->begun_ms[NODE_PROBE_EVENTS], *due_ms = &p->due_ms[NODE_PROBE_EVENTS];
-    uint64_t soon_ms = begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* after the others */
+    uint64_t soon_ms =
+        begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* after the other probes */
     if (begun_ms == 0 || *due_ms > soon_ms)
         *due_ms = soon_ms;
 }
@@ -40,7 +41,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
     if (up && !p->was_up) {
         p->was_up = true;
         p->told_down = p->told_router = p->no_ping = false;
-        p->due_ms[NODE_PROBE_MODELS] = 0; /* first: readiness waits for the models */
+        p->due_ms[NODE_PROBE_MODELS] = 0; /* first, because readiness waits for the models */
         p->due_ms[NODE_PROBE_METRICS] = 1;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
         p->due_ms[NODE_PROBE_PING] = 2;
@@ -57,7 +58,7 @@ void prober_log_change(struct prober_probe *p, const char *reason, unsigned stat
     }
 }
 
-/* Marks a router among the replicas: requests would go in a circle. */
+/* Marks a replica as a router, to which requests would go in a circle. */
 static void found_router(struct prober_probe *p, const struct prober_lane *lane)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -76,8 +77,8 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
         LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
 }
 
-/* Logs a change of the health check's answer. After a definite no the replica is no longer chosen,
- * because it drains, or the engine is dead. Requests there continue. */
+/* Logs a change of the health check's answer. After an unhealthy answer the replica gets no new
+ * requests, because it drains or the engine is dead. Requests under way there continue. */
 static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -95,7 +96,7 @@ static void log_leaving(struct prober_probe *p, unsigned status)
     }
 }
 
-/* Returns the reason for a check without an answer. */
+/* Returns the reason, in words, why a health check got no answer. */
 static const char *silence_text(const struct pool *pool, int err, bool refused)
 {
     if (refused)
@@ -107,7 +108,7 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
-/* Returns true for a good health status. */
+/* Returns true if `health-statuses` has the status. */
 static bool is_good(const struct proxy *proxy, unsigned status)
 {
     struct node_statuses good;
@@ -150,7 +151,7 @@ static void health_done(struct prober_probe *p, const struct answer *a)
         pool_resolve(pool, PROBER_RESOLVE_INTERVAL_MS / 6);
 }
 
-/* Reads SGLang's second health check, which costs nothing: 503 during a drain. */
+/* Reads the answer of SGLang's /ping, which costs no token and is 503 during a drain. */
 static void ping_done(struct prober_probe *p, const struct answer *a)
 {
     struct node_router *router = p->prober->proxy->config.router;
@@ -184,7 +185,7 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
     }
 }
 
-/* Counts, and logs once. */
+/* Counts an answer that is too large, and logs the first of this kind. */
 static void too_large(struct prober_probe *p, enum node_probe kind)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -205,13 +206,13 @@ static int models_replace(struct prober_probe *p, struct slice body)
     return buf_append_slice(&p->models, body);
 }
 
-/* Notes if the replica refuses probes. The log has a line for each change, and for each refused new
- * key. A successful answer says nothing about paths refused before: these are probed again. */
+/* Notes if the replica refuses probes. Logs each change, and each new key that is refused. A good
+ * answer on one path says nothing about paths that were refused: these are probed again. */
 static void note_access(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
     if (lane->kind == NODE_PROBE_PING || lane->kind == NODE_PROBE_EVENTS)
-        return; /* optional */
+        return; /* engines need not have this path */
     node_router_probe_answered(proxy->config.router, p->replica, lane->kind, status);
     if (lane->kind == NODE_PROBE_MODELS &&
         !node_models_listed(node_router_model_table(proxy->config.router), p->replica))
@@ -249,8 +250,8 @@ void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine
               LOG_CSTR("engine", engine == NODE_ENGINE_VLLM ? "vllm" : "sglang"));
 }
 
-/* Logs a label with too many ranks. Requests for missing ranks are refused, and each costs a
- * detour. */
+/* Logs if a label names more ranks than the engine has. The engine refuses requests for missing
+ * ranks, and each then goes elsewhere. */
 static void ranks_compare(struct prober_probe *p, unsigned told)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -303,13 +304,13 @@ static void metrics_done(struct prober_probe *p, const struct answer *a)
                               scrape.ranks > 1 ? scrape.ranks : 0, proxy->now_ms);
 }
 
-/* Returns true if the status says nothing about a list: a refusal, too many requests, a failure. */
+/* Returns true if the status does not show if there is a list: a refusal, a 429, a failure. */
 static bool is_no_word(unsigned status)
 {
     return status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
 }
 
-/* Notes a replica without a model list, which may be no engine. */
+/* Notes that a replica has no model list, so that it may be no engine. */
 static void no_list(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -347,7 +348,7 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         if (list->parents[i].len > 0)
             node_models_adapter(models, list->ids[i], list->parents[i]);
     }
-    if (err != 0 || list->cut) /* the rest may be there all the same */
+    if (err != 0 || list->cut) /* the replica may serve models that were not read */
         node_models_unlist(models, p->replica);
     if (err == 0) {
         err = models_replace(p, a->body);
@@ -359,7 +360,8 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         p->too_large[NODE_PROBE_MODELS] = false;
 }
 
-/* Reads the sources of KV events from either answer. Without any, nothing changes. */
+/* Reads the sources of KV events from an answer, of vLLM or SGLang. If there are none, nothing
+ * changes. */
 static void sources_read(struct prober_probe *p, struct slice body)
 {
     struct kv_source sources[NODE_RANKS_MAX];
@@ -368,7 +370,8 @@ static void sources_read(struct prober_probe *p, struct slice body)
         feeds_told(p->prober->proxy, p->replica, sources, count);
 }
 
-/* Reads the sources of KV events. Without an answer, or after a failure, the previous ones stay. */
+/* Reads the sources of KV events. If there is no answer, or a failure, the previous sources
+ * stay. */
 static void events_done(struct prober_probe *p, const struct answer *a)
 {
     if (a->err == 0 && a->status == 200)
@@ -401,7 +404,8 @@ static void server_info_done(struct prober_probe *p, const struct answer *a)
                               proxy->now_ms);
 }
 
-/* Returns true if /health was refused without the key: the next probe carries it, at once. */
+/* Returns true if /health was refused without the key. Then the probe is repeated at once with the
+ * key. */
 static bool wants_key(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -423,7 +427,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
     };
     struct prober_probe *p = lane->probe;
     if (err == ERR_FULL || err == ERR_NOMEM)
-        return; /* no file or memory here: the probe waits until it is due again */
+        return; /* this router lacks a file or memory: the probe is sent when it is due again */
     if (err == 0 && lane->fetch.router[0] != '\0') {
         found_router(p, lane);
         return;

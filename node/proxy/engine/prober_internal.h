@@ -1,4 +1,4 @@
-/* The shared part of prober.c and prober_answer.c. */
+/* Shared by prober.c and prober_answer.c. */
 #ifndef NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 #define NODE_PROXY_ENGINE_PROBER_INTERNAL_H
 
@@ -10,18 +10,18 @@ enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
     PROBER_RESOLVE_INTERVAL_MS = 30000,
     PROBER_EVENTS_MIN_MS = 10000, /* between two probes for sources of KV events */
-    PROBER_LANES = 2,
+    PROBER_LANES = 2,             /* probes of a replica at a time */
 };
 
-/* A probe under way, and its connection. The second lane is for due probes while the first
- * waits. */
+/* A lane: one probe under way, and its connection. The second lane is used for due probes while the
+ * first waits long for an answer. */
 struct prober_lane {
     struct fetch fetch;
     struct prober_probe *probe;
     enum node_probe kind;
     uint64_t begun_ms;
-    unsigned sent_key; /* version of the API key at the start */
-    bool with_key;     /* the key is sent */
+    unsigned sent_key; /* version of the API key when the probe began */
+    bool with_key;     /* the probe carries the key */
 };
 
 struct prober_probe {
@@ -30,35 +30,35 @@ struct prober_probe {
     unsigned replica;
     uint64_t due_ms[NODE_PROBES];
     uint64_t begun_ms[NODE_PROBES]; /* last start of each kind; 0: never */
-    uint64_t ranks_ms;              /* last or next probe of the ranks */
-    uint64_t mute_ms;               /* start of the first recent probe without an answer in time */
+    uint64_t ranks_ms;              /* time of the last or the next probe of the ranks */
+    uint64_t mute_ms;               /* start of the first probe of the present run of timeouts */
     bool active;                    /* the replica is in use */
-    bool was_up;
-    bool sought;                 /* requests wait for news of a return */
-    bool models_asked;           /* /v1/models was answered, or timed out */
-    bool told_down;              /* logged as down */
-    bool told_router;            /* logged as no engine */
-    bool told_refused;           /* logged as refusing probes, */
-    unsigned told_key;           /* with this version of the API key */
-    bool told_leaving;           /* logged as unhealthy by the health check */
-    bool warned;                 /* another router found trouble, and the health was probed */
-    bool wanted;                 /* metrics are due, whichever router's turn it is */
-    bool older_server_info;      /* /server_info is missing: use older SGLang's path */
-    bool no_ping;                /* /ping is missing or refused */
-    bool health_wants_key;       /* /health was refused without the key */
-    bool metrics_missing;        /* logged */
-    bool ranks_differ;           /* logged */
-    bool too_large[NODE_PROBES]; /* logged */
-    struct buf models;           /* the last readable answer to /v1/models */
+    bool was_up;                    /* the replica was up at the last log line */
+    bool sought;                    /* requests wait to learn if the replica is back */
+    bool models_asked;              /* /v1/models was answered, or timed out */
+    bool told_down;                 /* the log says that the replica is down */
+    bool told_router;               /* the log says that a router answers, not an engine */
+    bool told_refused;              /* the log says that the replica refuses probes */
+    unsigned told_key;              /* version of the API key in that log line */
+    bool told_leaving;              /* the log says that the health check reports it unhealthy */
+    bool warned;                    /* the health was probed because another router found trouble */
+    bool wanted;                    /* reads the metrics next time, even on another router's turn */
+    bool older_server_info;         /* /server_info is missing: the path of older SGLang is used */
+    bool no_ping;                   /* /ping is missing or refused */
+    bool health_wants_key;          /* /health was refused without the key */
+    bool metrics_missing;           /* the log says that the metrics are unavailable */
+    bool ranks_differ;              /* the log says that the label has the wrong number of ranks */
+    bool too_large[NODE_PROBES];    /* the log says that the answer is too large */
+    struct buf models;              /* the last valid answer to /v1/models */
 };
 
 struct prober {
     struct proxy *proxy;
-    unsigned key_version;                          /* of the probes' API key */
-    uint64_t models_version;                       /* of all model lists */
-    struct model_list list;                        /* scratch, */
-    struct node_scrape ranks[NODE_RANKS_MAX];      /* and more scratch */
-    struct prober_probe probes[NODE_REPLICAS_MAX]; /* touched when needed */
+    unsigned key_version;                          /* version of the probes' API key */
+    uint64_t models_version;                       /* rises when any model list changes */
+    struct model_list list;                        /* scratch */
+    struct node_scrape ranks[NODE_RANKS_MAX];      /* scratch */
+    struct prober_probe probes[NODE_REPLICAS_MAX]; /* by replica; unused pages stay untouched */
 };
 
 /* --- prober_answer.c ------------------------------------------------------------------------- */
@@ -66,10 +66,10 @@ struct prober {
 /* Handles a probe's answer, or its failure: err, refused and status are as in fetch.h. */
 void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned status,
                      struct slice body);
-/* Logs changes of the replica's health since the last log line. Not only checks cause these: broken
- * answers take a replica out too, which the tick finds here. */
+/* Logs any change of the replica's health since the last log line. Broken answers to clients cause
+ * such changes too, so the tick also calls this. */
 void prober_log_change(struct prober_probe *p, const char *reason, unsigned status);
-/* Another process may answer now: asks soon for the sources of its KV events. */
+/* Asks soon for the sources of KV events, because another process may answer now. */
 void prober_events_soon(struct prober_probe *p);
 /* Returns the path of a probe, borrowed from the settings or the replica. */
 struct slice prober_path(const struct prober_probe *p, enum node_probe kind);

@@ -55,32 +55,33 @@ struct publisher {
     unsigned number;
     struct kv_zmtp zmtp;
     char from[NET_IP_BYTES];
-    char topic[KV_TOPIC_MAX]; /* of the first message, and so of all */
+    char topic[KV_TOPIC_MAX]; /* the first message's topic, which all others must have */
     uint8_t topic_len;
-    bool began; /* reading; not before this router has joined */
+    bool began; /* reading has begun; it waits until this router has joined its cluster */
     bool spoke; /* a message has set `topic` */
     bool paused, closing;
-    bool logged;    /* the reason for dropped messages is in the log */
-    enum drop drop; /* the reason for no `slot` */
-    int slot;       /* the replica; NOBODY */
+    bool logged;    /* the log has the reason why messages are dropped */
+    enum drop drop; /* the reason why `slot` is NOBODY */
+    int slot;       /* the replica's number, or NOBODY */
     uint64_t began_ms;
-    uint64_t looked_ms; /* last search for the replica; 0: due */
-    uint64_t bytes;     /* received in this second */
+    uint64_t looked_ms; /* last search for the replica; 0: a search is due */
+    uint64_t bytes;     /* bytes received in this second */
 };
 
 struct publishers {
-    struct publisher *all[PUBLISHERS_MAX]; /* NULL: free */
+    struct publisher *all[PUBLISHERS_MAX]; /* connections; NULL: a free place */
     unsigned count;
     size_t memory;
     uint64_t second_ms, logged_ms;
-    uint64_t full_logged_ms, full_logged; /* last log line about refused connections, and their
-                                             count then */
+    uint64_t full_logged_ms,
+        full_logged; /* time of the last log line about refused connections, and
+                                             their count then */
     uint64_t accepted, paused, ends[END_COUNT], drops[DROP_COUNT];
 };
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Gives up the replica. Messages of other connections for it may be read now. */
+/* Gives up the replica, so that another connection's messages for it may be read. */
 static void release(struct publisher *c)
 {
     struct publishers *ps = c->proxy->engines.publishers;
@@ -129,8 +130,8 @@ static void on_ended(void *owner, int err, uint64_t now_ms)
 
 /* --- the replica of a connection ------------------------------------------------------------ */
 
-/* Returns the address in the form of replicas' addresses: without a zone, and IPv4 as such if a
- * port accepts both. */
+/* Returns the address as replicas' addresses are written: without a zone, and an IPv4-mapped IPv6
+ * address as IPv4. */
 static struct slice plain(const char *ip)
 {
     struct slice s = slice_of_cstr(ip);
@@ -165,7 +166,7 @@ static bool fits(const struct publisher *c, unsigned slot)
         return false;
     if (said.len > 0)
         CHECK(kv_named_parse(said, &named) == NULL); /* checked before */
-    /* With kv-events=off the replica matches, and is not read. */
+    /* A replica with kv-events=off matches, but its messages are not read. */
     return (named.connects || named.off) && slice_equal(named.topic, topic) &&
            (topic.len > 0 || has_address(p, slot, plain(c->from)));
 }
@@ -185,7 +186,7 @@ static bool is_taken(const struct publisher *c, int slot)
     return false;
 }
 
-/* Finds the connection's replica, though its events may not be read; NOBODY. */
+/* Returns the connection's replica, even if its events are not read, or NOBODY. */
 static int find(const struct publisher *c, enum drop *drop)
 {
     const struct node_router *r = c->proxy->config.router;
@@ -256,8 +257,8 @@ static void send(struct publisher *c, struct slice bytes)
         end(c, END_WRITE); /* the peer does not read even this */
 }
 
-/* Returns true for printable text. No label has a topic with control bytes, and no log line
- * should. */
+/* Returns true if the topic is printable. No label has a topic with control bytes, and the log must
+ * not have any. */
 static bool is_text(struct slice topic)
 {
     for (size_t i = 0; i < topic.len; i++) {
@@ -294,7 +295,7 @@ static void on_message(struct publisher *c)
         p->engines.publishers->drops[drop]++;
 }
 
-/* Returns the connection with the most memory, which is not 0. */
+/* Returns the connection that uses the most memory. Some connection must use memory. */
 static struct publisher *largest(const struct publishers *ps)
 {
     struct publisher *found = NULL;
@@ -351,7 +352,7 @@ static void begin(struct publisher *c)
     send(c, kv_zmtp_greeting());
 }
 
-/* Logs a connection without room. */
+/* Logs a connection refused because PUBLISHERS_MAX are open. */
 static void log_full(struct proxy *p, const char *from)
 {
     struct publishers *ps = p->engines.publishers;
@@ -463,7 +464,7 @@ void publishers_close(struct proxy *p)
 
 /* --- metrics -------------------------------------------------------------------------------- */
 
-/* New: during the handshake. Ready: no message has belonged to a replica yet. */
+/* NEW: the handshake is not complete. READY: no message has belonged to a replica yet. */
 enum { NEW, READY, READ, STATES };
 static const char *const state_texts[STATES] = {[NEW] = "new", [READY] = "ready", [READ] = "read"};
 

@@ -47,7 +47,7 @@ static void note(struct pool *pool, enum net_shortage kind)
               LOG_CSTR("want", net_shortage_want(kind)));
 }
 
-/* Marks the replica as full for the router, so requests are not booked there in vain. */
+/* Marks the replica as full (`none`) or not, so that no request is routed there in vain. */
 static void set_place(struct pool *pool, bool none)
 {
     struct proxy *p = pool->proxy;
@@ -107,7 +107,8 @@ void shortage_none(struct pool *pool)
     set_place(pool, false);
 }
 
-/* A free port may show with a delay: the next try comes soon, however long the last wait was. */
+/* A port may become free with a delay, so the next try comes soon, however long the last wait
+ * was. */
 void shortage_room(struct pool *pool)
 {
     if (pool->no_place || pool->place_wait_ms + pool->proxy->engines.place_wait_ms > 0)

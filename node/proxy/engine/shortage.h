@@ -1,10 +1,10 @@
-/* Shortages of this machine when a connection to a replica should open: local ports towards the
- * address, open files, memory. A shortage is no failure of the replica: the request takes an idle
- * connection, goes to another replica, or waits in the queue (node/proxy/exchange/overload.c).
+/* Shortages: this machine lacks a local port, a file descriptor or memory to open a connection to a
+ * replica. A shortage is no failure of the replica. The request takes an idle connection, goes to
+ * another replica, or waits in the queue (node/proxy/exchange/overload.c).
  *
  * The replica counts as full (node_router_replica_full()) until a connection there is idle or
- * closed, or until the next try. Tries come after 100 ms, then after twice as long each time, up to
- * a second. A failed try is not free: the kernel examines every port of its range.
+ * closed, or until the next try. The first try comes after 100 ms. Each later wait is twice as
+ * long, up to a second, because in a failed try the kernel examines every port of its range.
  *
  * A shortage is over after SHORTAGE_OVER_MS without a failure. Meanwhile the log names the shortage
  * and the remedy once a minute; /metrics and `gvctl status` show them. */
@@ -14,30 +14,30 @@
 #include "node/proxy/engine/pool.h"
 
 enum {
-    SHORTAGE_WAIT_MS = 100, /* two ticks: no change shows sooner */
+    SHORTAGE_WAIT_MS = 100, /* two ticks: the router notices nothing sooner */
     SHORTAGE_WAIT_MAX_MS = 1000,
     SHORTAGE_OVER_MS = 10000, /* ten of the longest waits */
     SHORTAGE_LOG_MS = 60000,
 };
 
-/* net->connect or `connected` reported a shortage as `err`. */
+/* Called if net->connect() or the event `connected` reported a shortage as `err`. */
 void shortage_met(struct pool *pool, int err);
-/* A limit of the router (upstream-connections-max) allows no more connections there. */
+/* Called if upstream-connections-max allows no more connections to the replica. */
 void shortage_by_limit(struct pool *pool);
-/* A request found no room there, and no idle connection. */
+/* Called if a request found no idle connection to the replica and none could be opened. */
 void shortage_full(struct pool *pool);
-/* A connection is open, or the pool closes. */
+/* Called if a connection opened, or the pool closes: the shortage no longer counts. */
 void shortage_none(struct pool *pool);
-/* A connection is idle or closed, so there may be room. */
+/* Called if a connection became idle or closed, so that a request may find one. */
 void shortage_room(struct pool *pool);
-/* Returns the shortage against a connection now, as an error of net->connect; 0: a try is
- * allowed. */
+/* Returns the shortage because of which no connection may be tried now, as an error of
+ * net->connect(); 0: a try is allowed. */
 MUST_USE int shortage_now(const struct pool *pool);
 /* Allows waiting replicas another try, and detects the end of a shortage. */
 void shortage_tick(struct proxy *p);
 
 bool shortage_lasts(const struct proxy *p, enum net_shortage kind);
-/* Returns the present shortage for people, as a sentence without an end; NULL: none. */
+/* Returns the present shortage for people, as a sentence without a full stop; NULL: none. */
 const char *shortage_text(const struct proxy *p);
 
 #endif

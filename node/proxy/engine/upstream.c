@@ -11,8 +11,8 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
-/* Returns the request's age. Until the whole request is sent, the first byte counts, which shows a
- * closed connection. */
+/* Returns the time since the request was sent. Until it is sent whole, the time since its first
+ * byte, because that byte is enough to show that the connection was closed. */
 static uint64_t age_of_ms(const struct upstream *u)
 {
     return u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
@@ -26,8 +26,8 @@ static bool has_crossed(const struct upstream *u)
     return trips_us > UPSTREAM_STALE_MS * 1000 && age_of_ms(u) * 1000 <= trips_us;
 }
 
-/* Returns true if the engine may not have had the request yet when it closed the connection or sent
- * a 408. */
+/* Returns true if the engine may not have received the request yet when closing the connection or
+ * sending a 408. */
 static bool is_stale(const struct upstream *u)
 {
     uint64_t age_ms = age_of_ms(u);
@@ -88,7 +88,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
         u->in.len = 0;
 }
 
-/* Returns an idle connection to a present address; NULL: none. */
+/* Returns an idle connection to an address that the name still has; NULL: none. */
 static struct upstream *idle_of(struct pool *pool)
 {
     while (pool->idle != NULL && !pool_has_address(pool, pool->idle->address))
@@ -100,7 +100,7 @@ int upstream_start(struct pool *pool, struct exchange *x, const struct upstream_
                    bool fresh, struct upstream **out)
 {
     if (pool->proxy == NULL)
-        return ERR_NOMEM; /* for the pool */
+        return ERR_NOMEM; /* there was no memory for the pool */
     struct upstream *u = fresh ? NULL : idle_of(pool);
     if (u != NULL) {
         upstream_leave_pool(u);
@@ -174,8 +174,8 @@ static void advance(struct upstream *u, size_t bytes)
     CHECK(bytes == 0);
 }
 
-/* Nothing more can be sent. An early answer may still be readable. Otherwise the end follows, or
- * finally a time limit, which cannot be turned off. */
+/* Called if nothing more can be sent. An early answer may still be readable. If there is none, the
+ * connection ends, or else a time limit that cannot be turned off. */
 static void sending_failed(struct upstream *u)
 {
     u->write_failed = true;
@@ -189,7 +189,7 @@ static bool all_sent(const struct upstream *u)
     return u->head_sent == r->head.len && r->body->complete && u->body_sent == r->body->bytes;
 }
 
-/* Queues the bytes not accepted by the kernel at once. */
+/* Queues the bytes that the kernel did not accept at once. */
 static void queue_rest(struct upstream *u)
 {
     struct slice pieces[PIECES_MAX];
@@ -217,7 +217,7 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(r->body);
 }
 
-/* Sends a head and a small body as one piece, which costs less than a list for the kernel. */
+/* Sends a head and a small body as one piece, because that costs less than a list of pieces. */
 static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
                            size_t total)
 {
@@ -239,15 +239,15 @@ static void await(struct upstream *u, enum proxy_limit limit)
     proxy_arm(u->proxy, limit, &u->deadline);
 }
 
-/* Starts the token limit. Bytes without a token (a role, a ping) are a sign of life and start it
- * again. */
+/* Starts the time limit on the next token. Bytes without a token (a role, a ping) are a sign of
+ * life and start the limit again. */
 static void await_token(struct upstream *u)
 {
     await(u, PROXY_UPSTREAM_FIRST_TOKEN);
 }
 
-/* Starts the limit on the answer. Until the request is sent, the wait is for the engine to read,
- * whatever answer follows. */
+/* Starts the time limit on the answer. Until the request is sent, the limit is on the engine's
+ * reading, whatever kind of answer will follow. */
 static void await_answer(struct upstream *u)
 {
     bool whole = u->request->answered_whole && u->request_sent;
@@ -257,7 +257,7 @@ static void await_answer(struct upstream *u)
         await(u, whole ? PROXY_UPSTREAM_WHOLE_ANSWER : PROXY_UPSTREAM_FIRST_BYTE);
 }
 
-/* Returns false if sending failed. */
+/* Sends what the kernel accepts now. Returns false if sending failed. */
 static bool send_now(struct upstream *u)
 {
     for (;;) {
@@ -316,7 +316,7 @@ bool upstream_release_sent(struct upstream *u, struct body *b)
 {
     if (u->segment == NULL && !u->request_sent)
         return false;
-    if (u->request_sent) /* release the whole body */
+    if (u->request_sent) /* the whole body can be released */
         u->segment = NULL;
     bool any = b->first != u->segment;
     while (b->first != u->segment) {
@@ -331,8 +331,8 @@ bool upstream_release_sent(struct upstream *u, struct body *b)
 
 /* --- receiving ------------------------------------------------------------------------------ */
 
-/* A part of the answer came: the limit is now on the next piece. Incomplete heads and interim heads
- * (1xx) do not extend the time. */
+/* Called when a part of the answer came: the time limit is now on the next piece. Incomplete heads
+ * and interim heads (1xx) do not extend the limit. */
 static void await_more(struct upstream *u)
 {
     if (u->awaits_token)
@@ -362,7 +362,7 @@ void upstream_token_came(struct upstream *u)
     if (!u->awaits_token)
         return;
     u->awaits_token = false;
-    if (u->exchange != NULL) /* else the answer has ended: the connection is pooled or closed */
+    if (u->exchange != NULL) /* NULL: the answer has ended */
         await(u, PROXY_UPSTREAM_IDLE);
 }
 
@@ -396,8 +396,8 @@ static bool take_head(struct upstream *u, struct upstream_output *out)
     u->framing = head->framing;
     u->remaining = head->framing == HTTP_BODY_LENGTH ? head->content_length : 0;
     out->stale = head->status == 408 && is_stale(u);
-    /* A 408 announces the connection's end (RFC 9110, 15.5.9). If an unrequested 408 came and the
-     * connection stayed, the next answer would be matched to the wrong request. */
+    /* A server sends 408 before it closes an idle connection (RFC 9110, 15.5.9). If the connection
+     * stayed in use, each later answer would be matched to the wrong request. */
     u->keep_alive = head->keep_alive && head->status != 408;
     u->ends_apart = http_head_has(head, HTTP_CONTENT_ENCODING);
     http_chunked_init(&u->chunked);
@@ -436,7 +436,7 @@ static bool end_is_due(const struct upstream *u)
            u->remaining == 0;
 }
 
-/* Ends the answer: keeps the connection if both sides allow it. */
+/* Ends the answer, and keeps the connection if both sides allow that. */
 static void answer_ended(struct upstream *u)
 {
     struct proxy *p = u->proxy;
@@ -460,7 +460,7 @@ static void answer_ended(struct upstream *u)
     shortage_room(u->pool);
 }
 
-/* Runs once per piece of an answer, so absent parts must cost nothing. */
+/* Runs once per piece of an answer, so a head or an end that is absent must cost nothing. */
 bool upstream_next(struct upstream *u, struct upstream_output *out)
 {
     out->malformed = u->too_large;
@@ -534,7 +534,7 @@ void upstream_resume(struct upstream *u)
     if (u->reading || u->state != UPSTREAM_BUSY || BUG(NEVER_RESUMED))
         return;
     u->reading = true;
-    u->active_ms = u->proxy->now_ms; /* bytes sent meanwhile were not read */
+    u->active_ms = u->proxy->now_ms; /* during the pause the router was silent, not the engine */
     u->proxy->config.net->read(u->stream, true);
     await(u, PROXY_UPSTREAM_IDLE);
 }

@@ -1,5 +1,5 @@
-/* The shared part of a connection to a replica: upstream_life.c opens and closes it, upstream.c
- * drives the requests. */
+/* Shared by upstream_life.c, which opens and closes connections to replicas, and upstream.c, which
+ * sends the requests and reads the answers. */
 #ifndef NODE_PROXY_ENGINE_UPSTREAM_INTERNAL_H
 #define NODE_PROXY_ENGINE_UPSTREAM_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 /* Opens a new connection, in state CONNECTING. Errors as upstream_start(). */
 MUST_USE int upstream_open(struct pool *pool, struct upstream **out);
-/* Closes a connection unless already closed; an idle one has left the pool before. */
+/* Closes a connection unless already closed. An idle one must have left the pool before. */
 void upstream_close(struct upstream *u);
 /* Takes an idle connection out of the pool. */
 void upstream_leave_pool(struct upstream *u);

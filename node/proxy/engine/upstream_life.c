@@ -24,7 +24,7 @@ void upstream_close(struct upstream *u)
 {
     if (u->state == UPSTREAM_CLOSING)
         return;
-    /* After an orderly close by this side, the port stays in use for another minute (TIME_WAIT). */
+    /* After an orderly close by this side, the local port stays in use for a minute (TIME_WAIT). */
     bool reset = u->state == UPSTREAM_IDLE && shortage_lasts(u->proxy, NET_SHORT_OF_PORTS);
     u->state = UPSTREAM_CLOSING;
     u->exchange = NULL;
@@ -41,7 +41,7 @@ void upstream_close(struct upstream *u)
     if (u->all_next != NULL)
         u->all_next->all_prev = u->all_prev;
     u->proxy->config.net->close(u->stream, reset);
-    if (!u->no_place) /* else it had no port or file to give back */
+    if (!u->no_place) /* the connection had a port and a file, which are free now */
         shortage_room(u->pool);
 }
 
@@ -71,8 +71,8 @@ void upstream_flush_pool(struct pool *pool)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* Closes an idle connection for a needed one: of this pool, for a port; or of any pool the longest
- * idle, for a file or memory. Returns false if there is none. */
+/* Closes an idle connection to end a shortage: one of this pool, if there is any. If the shortage
+ * is not of ports, otherwise the longest idle of all pools. Returns false if there is none. */
 static bool make_room(struct pool *pool, int shortage)
 {
     struct upstream *idle = pool->idle;

@@ -1,10 +1,11 @@
-/* Model aliases (node/settings/aliases.h). The body for an engine names the real model. So does the
- * router's belief about the prompt: the alias and the real name share the engines' caches. Nothing
- * else in the body changes.
+/* Model aliases (node/settings/aliases.h). The body for an engine names the real model, and nothing
+ * else in the body changes. The router's beliefs about caches use the real name too, because
+ * requests by the alias and by the real name share the engines' caches.
  *
- * A conversation stays on one side of a split. The side follows from the client's session, else
- * from the prompt's beginning, and is the same at all routers. The next model is tried only if no
- * replica of the previous one can be chosen, never because a replica is slow or full. */
+ * If an alias is split between models, a conversation stays with one model. The client's session
+ * decides which, or if there is none the prompt's beginning, in the same way at all routers. The
+ * next model is tried only if no replica of the previous one can be chosen, never because a replica
+ * is slow or full. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -28,8 +29,8 @@ static uint64_t side_hash(const struct exchange *x)
 
 /* --- the body ------------------------------------------------------------------------------- */
 
-/* Writes the model into the body. `has_length`: the head for the engine has a length. Returns false
- * without memory; then nothing has changed. */
+/* Writes the model into the body. `has_length`: the head for the engine has a Content-Length.
+ * Returns false if there is no memory; then nothing has changed. */
 static bool body_edit(struct exchange *x, struct slice model, bool has_length)
 {
     struct body *body = x->request.body;
@@ -67,7 +68,7 @@ static void skim_again(struct exchange *x)
 
 /* --- the choice of the model ---------------------------------------------------------------- */
 
-/* A request's targets, in the order of trying. */
+/* An alias's models, in the order in which this request tries them. */
 struct targets {
     const struct node_alias *alias;
     unsigned count;
@@ -86,8 +87,8 @@ static struct slice model_at(const struct targets *t, unsigned i)
     return t->alias->targets[t->order[i]].model;
 }
 
-/* Returns the first target from `from` on with a replica that can serve now; t->count: none. A
- * stored response exists only where it was made. */
+/* Returns the index of the first target from `from` on that has a replica which can serve now;
+ * t->count: none. A stored response exists only at the replica that made it. */
 static unsigned first_up(const struct exchange *x, const struct targets *t, unsigned from)
 {
     struct node_router *router = x->proxy->config.router;
@@ -105,7 +106,7 @@ static unsigned first_up(const struct exchange *x, const struct targets *t, unsi
     return t->count;
 }
 
-/* Notes the alias in the request, if any. Later steps need the name and the conversation. */
+/* Notes the alias in the request, if any, and the conversation, which later steps need. */
 static struct node_alias *note(struct exchange *x)
 {
     struct slice name = exchange_body_model(x);
@@ -152,8 +153,8 @@ bool exchange_alias_apply(struct exchange *x)
     return true;
 }
 
-/* Returns true if the request may be sent again with another model. During the judgement of a
- * rejection the request must stay the same. */
+/* Returns true if the request may be sent again with another model. While a rejection is open, the
+ * request must stay the same. */
 static bool may_change(const struct exchange *x)
 {
     return !x->kept.open && !x->asking && !x->dropped && !exchange_is_committed(x) &&
@@ -168,14 +169,14 @@ static bool change(struct exchange *x, const struct targets *t, unsigned to)
         skim_again(x);
     x->alias_at = (uint8_t)to;
     x->fell_back = true;
-    x->doubt.open = false; /* another model shows nothing about the fault */
+    x->doubt.open = false; /* an answer of another model says nothing about the error */
     x->model_likely = false;
     x->denied_by = 0;
     return true;
 }
 
-/* Switches to another model of the alias before the choice, if no replica of the present model can
- * be chosen and a replica of the other can. */
+/* Called before the choice: switches to another model of the alias if no replica of the present
+ * model can be chosen, and a replica of the other model can. */
 static void aim(struct exchange *x)
 {
     const struct node_alias *alias = alias_of(x);
@@ -187,8 +188,8 @@ static void aim(struct exchange *x)
         (void)change(x, &t, to);
 }
 
-/* No replica could be chosen after all. Returns true if the body now names the next model with a
- * replica. */
+/* Called after the choice found no replica. Returns true if the body now names another model, which
+ * has a replica. */
 static bool next(struct exchange *x)
 {
     const struct node_alias *alias = alias_of(x);

@@ -8,7 +8,7 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-/* Returns the reason for an error, from the status alone. */
+/* Returns the reason that belongs to an error's status. */
 static enum refusal refusal_of(unsigned status)
 {
     static const struct {
@@ -48,7 +48,8 @@ static void count_refusal(struct exchange *x)
         x->proxy->stats.requests_refused[x->refusal]++;
 }
 
-/* Tells clients and operators the reason for the router's own error, and the setting. */
+/* Writes header lines with the reason for the router's own error, and the setting that caused
+ * it. */
 static size_t say_why(const struct exchange *x, struct http_line *lines)
 {
     size_t n = 0;
@@ -61,8 +62,8 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
-/* Returns true if a repeated request may succeed. A deadly request will kill other engines, a
- * circle of routers remains, and an engine's error is final. */
+/* Returns true if a repeated request may succeed. It will not after poison, after a request in a
+ * circle of routers, or after an engine's own error. */
 static bool is_transient(const struct exchange *x, unsigned status)
 {
     if (x->client->port != PROXY_PORT_CLIENT || x->route.kind == HTTP_PATH_HEALTH ||
@@ -72,8 +73,8 @@ static bool is_transient(const struct exchange *x, unsigned status)
     return status == 408 || status == 429 || status >= 500;
 }
 
-/* Adds the words by which programs decide to repeat a request: a type, and a text after the
- * message, in `out`. Programs read only the message (docs/agents.md). */
+/* Adds the words by which client programs decide to repeat a request: a type, and a text after the
+ * message, for programs that read only the message (docs/agents.md). `out` has the new message. */
 static void say_error(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
     e->transient = is_transient(x, e->status);
@@ -120,7 +121,7 @@ enum http_error_form exchange_error_form(const struct exchange *x)
     }
 }
 
-/* Ends a stream after its head was sent: an event names the error, and the cut ends the answer. */
+/* Ends a stream after its head was sent: writes an event with the error, and cuts the answer. */
 static void end_stream(struct exchange *x, const struct http_error *error)
 {
     struct http_error e = *error;
@@ -277,7 +278,7 @@ void exchange_endless_end(struct exchange *x)
     exchange_finish(x);
 }
 
-/* `type`: the engine's; empty: by the status. */
+/* `type`: the type of the engine's error; empty: the status decides. */
 static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
                                struct slice param, const char *text, const struct http_line *lines,
                                size_t count)
@@ -292,7 +293,7 @@ static void answer_error_lines(struct exchange *x, unsigned status, const char *
     answer(x, &a, &error);
 }
 
-/* `replica`: the source of the error; empty: the router itself. */
+/* `replica`: the replica that caused the error; empty: the router itself. */
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
                               struct slice param, const char *text, struct slice replica)
 {
@@ -379,7 +380,7 @@ void exchange_refuse_for(struct client *c, const struct exchange_refusal *why)
         exchange_cut(x, CLIENT_END_REFUSED, false);
         return;
     }
-    if (x->now.booked) /* the replica is not guilty and has not answered */
+    if (x->now.booked) /* the error is not the replica's, which has not answered */
         x->now.outcome = NODE_OUTCOME_CLIENT_GONE;
     c->last = true;
     c->lingering = true;

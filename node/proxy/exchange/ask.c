@@ -1,6 +1,6 @@
-/* Finds the owner of a stored response that this router does not know. Each replica is asked in
- * turn with a small GET, and only the owner gets the request with the body. If none has the
- * response (or engines lack such a GET), any replica gets the request. */
+/* Finds the replica that has a stored response unknown to this router. Replicas are asked one after
+ * another by a small GET, and only the one with the response gets the request itself. If none has
+ * the response, or engines do not know such a GET, any replica gets the request. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "http/forward.h"
 
-enum { ROOT_MAX = 256 }; /* of the engines' root path; with a longer path no replica is asked */
+enum { ROOT_MAX = 256 }; /* longest root path of engines with which replicas are asked */
 
-/* Returns true for an id as engines make them; other characters must not get into a path. */
+/* Returns true if the id has only characters that engines use. Others must not get into a path. */
 static bool is_plain(struct slice id)
 {
     static const char others[] = "-_.~";
@@ -23,8 +23,8 @@ static bool is_plain(struct slice id)
     return id.len <= HTTP_USAGE_ID_MAX;
 }
 
-/* Writes the GET, with the request's head and the client's key. An image has no separate resource.
- * The content needs no such question, because the request itself is a GET. */
+/* Writes the GET, by the request's head and with the client's key. A request that only reads the
+ * response needs no such question, because it is a GET itself. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;

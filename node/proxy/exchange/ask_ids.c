@@ -1,8 +1,8 @@
-/* Asks engines for a prompt's tokens. The reader of an engine's KV events finds a prompt's blocks
- * by structure (node/kv/reader.h), but not always; vLLM sends the prompt's tokens on request
+/* Asks engines for a prompt's token ids. The reader of an engine's KV events does not always find a
+ * prompt's blocks by structure (node/kv/reader.h). vLLM returns the ids on request
  * (return_token_ids). So the router requests them for some prompts, hashes them as they arrive
- * (node/kv/asked.h), and removes them from the answer. The client gets the bytes the engine would
- * have sent otherwise. Only the missing body length shows.
+ * (node/kv/asked.h), and removes them from the answer. The client gets the body that the engine
+ * would have sent otherwise. The only difference is that the answer has no Content-Length.
  *
  * vLLM before 0.10.2 ignores the field. SGLang has another name for it, and refuses the field in
  * streams, so SGLang is never asked. */
@@ -18,8 +18,8 @@ const struct slice exchange_ids_question = SLICE("\"return_token_ids\":true,");
 
 /* --- the choice of prompts ------------------------------------------------------------------ */
 
-/* Returns true if the prompt has a name space, which shows in the blocks' events but not in the
- * tokens. */
+/* Returns true if the prompt has a name space (such as a cache_salt). The blocks' hashes depend on
+ * it, but the token ids do not. */
 static bool has_space(const struct http_skim *s)
 {
     static const enum http_skim_name names[] = {HTTP_SKIM_CACHE_SALT, HTTP_SKIM_EXTRA_KEY,
@@ -93,7 +93,7 @@ static void on_id(void *context, uint32_t id)
     kv_asked_token(&ids->asked, id);
 }
 
-/* Stops asking a replica that sends no ids, for a while. */
+/* Stops asking a replica that sends no ids, for PROXY_IDS_PAUSE_MS. */
 static void pause_asking(const struct exchange *x)
 {
     struct proxy *p = x->proxy;

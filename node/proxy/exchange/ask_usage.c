@@ -1,6 +1,6 @@
 /* Asks for usage that the client did not request. Streams report tokens only on request
  * (stream_options.include_usage), and the router learns from them. So the router requests usage,
- * and removes it from the answer: the client gets the bytes the engine would have sent
+ * and removes it from the answer. The client gets the body that the engine would have sent
  * otherwise. */
 #include "node/proxy/exchange/exchange_internal.h"
 
@@ -43,13 +43,13 @@ void exchange_questions_ask(struct exchange *x)
         char *field = body->first->data + at;
         x->usage_field = usage.len > 0 ? field : NULL;
         x->ids_field = ids.len > 0 ? field + usage.len : NULL;
-    } else if (!x->chunked_body) { /* no room: the old, shorter length */
+    } else if (!x->chunked_body) { /* the field did not fit: the length is as before */
         CHECK(http_forward_length_change(&x->request.head, body->bytes) == 0);
     }
 }
 
-/* Asks this attempt's replica for usage. From an unreadable answer, usage could not be removed. The
- * field keeps its place, so another attempt can ask another replica. */
+/* Asks this attempt's replica for usage, unless its answer may be unreadable, so that usage could
+ * not be removed. The field keeps its place in the body, so that another attempt can use it. */
 void exchange_usage_aim(struct exchange *x)
 {
     x->now.usage_asked =

@@ -1,5 +1,5 @@
-/* Attempts: sends a request to the chosen replica, and again to another while the client has no
- * part of an answer. */
+/* Attempts: sends a request to the chosen replica. After a failure sends it to another, as long as
+ * the client has no part of an answer. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/bug.h"
@@ -71,8 +71,9 @@ static bool is_safe(const struct exchange *x)
            (exchange_computes(x->route.kind) && (!x->timed_out || exchange_may_leave_silent(x)));
 }
 
-/* Returns true if the retry counts. A refused connection costs the engines nothing, nor does an
- * engine during a shutdown. Neither does a question about the model or the stored response. */
+/* Returns true if the retry counts against retries-max and the budget. Some failures cost the
+ * engines nothing, and do not count: a refused connection, an engine during a shutdown, and a
+ * question about the model or the stored response. */
 static bool is_charged(const struct exchange *x, enum verdict_reason why)
 {
     return !(why == RETRY_REJECTED && x->free_retry) && why != RETRY_CONNECT &&
@@ -90,9 +91,8 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
 }
 
 /* Returns true if the request was under way when its replica died or was found to hang. All such
- * requests need a retry at once, whatever their number. The grant is rare for each replica, so it
- * covers no more than the requests under way. If a replica breaks on every request, the budget
- * decides. */
+ * requests need a retry at once, so they may exceed the budget. Each replica gets this exception
+ * rarely, so if a replica breaks on every request, the budget decides. */
 static bool was_lost(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
@@ -105,7 +105,7 @@ static bool was_lost(const struct exchange *x)
     return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one death may be judged again */
 }
 
-/* `failing`: a replica in a back-off counts too. */
+/* Returns true if another replica may be tried. `failing`: a replica in a back-off counts too. */
 static bool has_other(struct exchange *x, bool failing)
 {
     struct node_request request;
@@ -114,9 +114,9 @@ static bool has_other(struct exchange *x, bool failing)
                                  x->now.decision.replica, failing, x->proxy->now_ms);
 }
 
-/* Returns true if a full replica's request fits elsewhere. A full replica has computed nothing, and
- * is avoided from now on. So few requests get there, as long as another replica is healthy and not
- * full. */
+/* Returns true if a request that a full replica refused can go to a replica that is not full. Such
+ * a retry costs little, because the full replica has computed nothing and is avoided from now
+ * on. */
 static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
 {
     return why == RETRY_BUSY && has_other(x, false);
@@ -175,8 +175,8 @@ int exchange_rebook(struct exchange *x, enum node_outcome outcome)
     return exchange_choose_again(x, outcome);
 }
 
-/* The wait for other company is over. An ordinary request is placed beside a suspect, and a suspect
- * is refused unless it can be alone now. */
+/* Called when the wait of QUEUE_ALONE or QUEUE_APART is over. An ordinary request may now share a
+ * suspect's replica. A suspect is refused, unless a replica without other requests is free now. */
 static void company_late(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, admission.deadline);
@@ -184,7 +184,7 @@ static void company_late(struct deadline *d)
     exchange_route(x);
 }
 
-/* Refuses the request, for admission's reason. */
+/* Refuses the request for the reason that admission gave. */
 static void refuse(struct exchange *x)
 {
     if (x->plan.why == REFUSED_KEY_LIMIT) {
@@ -216,8 +216,8 @@ static bool begin(struct exchange *x)
     return true;
 }
 
-/* The search for the stored response is over. The request goes to the owner, or, without an owner,
- * to any replica. */
+/* Called when the search for the stored response is over. Sends the request to the replica that has
+ * the response, or if none has it to any replica. */
 void exchange_asked(struct exchange *x)
 {
     exchange_hang_up(x);
@@ -232,14 +232,14 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
 {
     struct proxy *p = x->proxy;
     p->stats.retries[why]++;
-    x->failed_before |= why != RETRY_STORED; /* that was the search for an owner */
+    x->failed_before |= why != RETRY_STORED; /* RETRY_STORED is part of the search */
     if (is_charged(x, why)) {
         x->retries++;
-        budget_take(&p->admission.budget); /* a lost request may take from an empty budget */
+        budget_take(&p->admission.budget); /* even if empty, after was_lost() */
     }
 }
 
-/* ERR_* of upstream_start(). */
+/* Returns ERR_* as upstream_start(). */
 static int start_upstream(struct exchange *x, bool fresh)
 {
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
@@ -257,8 +257,9 @@ static int start_upstream(struct exchange *x, bool fresh)
     return err;
 }
 
-/* The booked replica cannot be sent to. This was no attempt: books the best replica now, or the
- * request waits. Returns false if the request waits or is answered. */
+/* Called if nothing could be sent to the booked replica, which does not count as an attempt. Books
+ * the replica that is best now, or queues the request. Returns false if it was queued or
+ * answered. */
 static bool place_anew(struct exchange *x)
 {
     x->attempts--;
@@ -278,9 +279,9 @@ static bool place_anew(struct exchange *x)
 static void send_now(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    /* A request that must not run twice never uses a connection that may already be closed. Nor
-     * does a request that lost its engine: a stale connection would look like another loss at an
-     * engine which never got the request. */
+    /* A request that must not run twice never uses a reused connection, which may already be
+     * closed. Nor does a request after its engine's death, because a stale connection would look
+     * like a death at an engine that never got the request. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
     exchange_pin(x);
@@ -340,9 +341,9 @@ static void send_later(struct deadline *d)
         exchange_place_anew(x);
 }
 
-/* Sends the first retry at once. Later retries wait for random times, because requests that failed
- * together must not return together. After an engine's death the first retry waits too: the chosen
- * replica may also be dead, still unnoticed. After two deaths a request would look like their
+/* Sends the first retry at once. Later retries wait for random times, so that requests that failed
+ * together do not return together. After an engine's death the first retry waits too, because the
+ * chosen replica may be dead as well, and after two deaths the request would look like the
  * cause. */
 static void start(struct exchange *x)
 {
@@ -381,9 +382,9 @@ bool exchange_look_after(struct exchange *x)
     return true;
 }
 
-/* Returns true if the model lists should be read before sending. The only possible replica may be a
- * new engine since the last list, or has sent no list. A replica with a list may serve the model by
- * now. */
+/* Returns true if the model lists should be read before the request is sent. The only possible
+ * replica may have a new engine since its last list, or has sent no list. Another replica may serve
+ * the model by now. */
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;
@@ -477,7 +478,7 @@ int exchange_same_again(struct exchange *x)
     int err = start_upstream(x, true);
     if (err == 0) {
         x->began_ms = x->proxy->now_ms;
-        x->refusal = REFUSED_NONE; /* it was of another address */
+        x->refusal = REFUSED_NONE; /* the failure was of the previous address */
         x->limit = NULL;
         exchange_push(x);
     }

@@ -1,5 +1,5 @@
-/* Chooses a replica: what the router may know of the request, the choice, and the answer without a
- * replica. */
+/* Chooses a replica: describes the request for policies, makes the choice, and answers if there is
+ * no replica. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -9,7 +9,8 @@
 #include "node/proxy/exchange/suspect.h"
 #include "node/route/policy.h"
 
-/* Reads the product from "claude-cli/2.1.197 (external, cli)"; versions change too often. */
+/* Reads the product's name from a User-Agent such as "claude-cli/2.1.197 (external, cli)". Versions
+ * change too often to be of use. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head)
 {
     struct slice agent = http_head_get(head, HTTP_USER_AGENT);
@@ -131,8 +132,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
 }
 
-/* Looks for a longer context. The refusal of a fitting request is no sign of outdated lists at
- * other replicas. */
+/* Looks for a longer context. If a request was refused that fits the listed context, that is no
+ * sign that other replicas' lists are outdated. */
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -164,8 +165,8 @@ static void model_unknown(struct exchange *x)
                           model.len > 256 ? 256 : (int)model.len, model.at);
 }
 
-/* Answers without a replica. An engine's last error is the best information. If the last attempt
- * did not reach any replica, none can serve now. */
+/* Answers after the last failed attempt. An engine's last error is the best information. If the
+ * last attempt did not reach its replica, the status says that no replica can serve now. */
 void exchange_no_answer(struct exchange *x, const char *text)
 {
     bool late = x->timed_out || x->refusal == REFUSED_CONNECT;

@@ -1,10 +1,10 @@
 /* Cross-origin requests of browsers (the Fetch standard's CORS protocol). Engines say which pages
- * may read their answers, and these fields pass unchanged. For answers of its own the router
- * follows the setting cors-allow-origin. Otherwise a page could not tell the router's errors from
- * network failures. */
+ * may read their answers, and the router forwards these fields unchanged. In the router's own
+ * answers the fields follow the setting cors-allow-origin. Without them, a page could not
+ * distinguish the router's errors from network failures. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* Fields that pages may read, besides the standard's. */
+/* Header fields that pages may read, besides those that the standard always allows. */
 static const struct slice exposed =
     SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-model, "
           "x-grapevine-fallback, x-grapevine-reason, x-grapevine-limit, retry-after");

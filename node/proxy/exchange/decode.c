@@ -2,10 +2,10 @@
  * model in the body. The body is decoded as it arrives, and forwarded as if sent plain: whole, with
  * a length and without Content-Encoding.
  *
- * Answers are decoded too, if the router reads their tokens, errors and end. The router accepts no
- * coding for these, but a proxy before the engine may compress unasked. A few bytes may decode to
- * many. So each event decodes only a part of a read. The rest waits in the connection until the
- * client has taken the output. */
+ * Answers are decoded too, if the router reads their tokens, errors and end. For these the router
+ * requests no coding, but a proxy before the engine may still compress them. A few bytes may decode
+ * to many, so each event decodes only a part of what was read. The rest waits in the connection
+ * until the client has taken the output. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 
-enum { DECODE_ROOM = 16384 }; /* the output of one call */
+enum { DECODE_ROOM = 16384 }; /* most output of one call */
 
 bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
 {
@@ -72,7 +72,7 @@ static bool refuse(struct exchange *x, int err)
     return false;
 }
 
-/* Counts a decoder's memory as bodies are counted. */
+/* Counts a decoder's memory towards the limit for bodies. */
 static bool charge(struct exchange *x, size_t bytes, size_t *counted)
 {
     if (bytes <= *counted)

@@ -1,4 +1,4 @@
-/* Events for an exchange: from proxy.c, which passes them on, and from node/proxy/guard. */
+/* Events for an exchange, passed on by proxy.c or caused by node/proxy/guard. */
 #ifndef NODE_PROXY_EXCHANGE_DRIVE_H
 #define NODE_PROXY_EXCHANGE_DRIVE_H
 
@@ -7,18 +7,19 @@
 
 /* --- from the client ------------------------------------------------------------------------ */
 
-/* Handles a result of client_next(): a new request, pieces of its body. Returns true if the request
- * is complete and the router answers it. */
+/* Handles a result of client_next(): a new request, or a piece of its body. Returns true if the
+ * request is complete and the router answers it. */
 bool exchange_request(struct client *c, const struct client_input *in);
-/* Room for reading a body directly, and the number of bytes read there. Empty at the memory limit,
- * and if the body is not stored. */
+/* exchange_body_room() returns memory into which the network reads the body directly: empty at the
+ * memory limit, or if the body is not stored. exchange_body_read() says that `n` bytes were read
+ * there. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected);
 bool exchange_body_read(struct exchange *x, size_t n, bool end);
-/* The client has read the queued bytes. */
+/* Called when the client has read the queued bytes: continues with the answer. */
 void exchange_client_drained(struct exchange *x);
-/* Ends an exchange and closes the connection. */
+/* Ends the exchange and closes the client's connection. */
 void exchange_cut(struct exchange *x, enum client_end why, bool reset);
-/* Ends the exchange, if any, and closes the connection. */
+/* Ends the exchange, if any, and closes the client's connection. */
 static inline void exchange_drop(struct client *c, enum client_end why, bool reset)
 {
     if (c->exchange != NULL)
@@ -26,62 +27,66 @@ static inline void exchange_drop(struct client *c, enum client_end why, bool res
     else
         client_close(c, reset);
 }
-/* Answers with the router's own error and closes the connection; ends the exchange, if any. */
+/* Answers with the router's own error, ends the exchange, if any, and closes the connection. */
 void exchange_refuse(struct client *c, unsigned status, const char *text);
 /* A refusal with more details. */
 struct exchange_refusal {
     unsigned status;
-    enum refusal refusal; /* NONE: by the status */
-    const char *limit;    /* the setting behind it; NULL: none */
+    enum refusal refusal; /* the reason; REFUSED_NONE: the status decides */
+    const char *limit;    /* the setting that caused the refusal; NULL: none */
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
-/* Refuses with the text of the reason's row. */
+/* Refuses with the status and text that belong to the reason. */
 void exchange_refuse_because(struct client *c, enum refusal why);
 
 /* --- from the replica ----------------------------------------------------------------------- */
 
-/* Handles a result of upstream_next(). Returns false if the answer contradicts its head; the
- * connection is unchanged, and the caller fails it. */
+/* Handles a result of upstream_next(). Returns false if the answer contradicts its head. Then the
+ * caller must fail the connection. */
 bool exchange_response(struct exchange *x, const struct upstream_output *out);
-/* Continues with the decoded bytes of a held-back answer (upstream_hold) that did not go out yet.
- * Called before the next piece is taken. */
+/* Continues with an answer held back by upstream_hold(): passes on the decoded bytes not passed on
+ * yet. Must be called before the next piece is taken. */
 bool exchange_response_rest(struct exchange *x);
-/* Writes the gathered bytes, at the end of the event. */
+/* Writes the gathered bytes to the client. Called at the end of the event. */
 void exchange_flush(struct exchange *x);
-/* The answer is complete. */
+/* Called when the answer is complete. */
 void exchange_ended(struct exchange *x);
-/* The attempt failed; the connection is closed. */
+/* Called when the attempt has failed and its connection is closed. */
 void exchange_failed(struct exchange *x, enum upstream_failure failure);
 /* Writes the gathered bytes, and then an error event if the answer is a stream of events. */
 void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* A time limit on the connection to the replica has passed. Returns true if the wait continues,
- * under a new limit. Returns false if the attempt fails; `refusal` and `limit` name the reason. */
+/* Called when a time limit on the connection to the replica has passed. Returns true if the wait
+ * continues, under a new limit. Returns false if the attempt fails; x->refusal and x->limit have
+ * the reason. */
 bool exchange_time_left(struct exchange *x);
-/* The answer has begun and is lost: nothing shows any work of the engine. Ends the exchange. */
+/* Cuts an answer that has begun, because nothing shows that the engine works. Ends the exchange. */
 void exchange_stall_cut(struct exchange *x);
-/* request-timeout has passed. Ends the exchange. */
+/* Called when request-timeout has passed. Ends the exchange. */
 void exchange_late(struct exchange *x);
 /* Returns true if the request has no token yet and another replica is up and not avoided. */
 bool exchange_may_move(struct exchange *x);
-/* Returns true if no part of the body can keep an engine busy before the request is counted: no
- * picture, no sound, no grammar. Reads the body once; in doubt the result is false. */
+/* Returns true if the engine counts the request at once, because the body has nothing to prepare:
+ * no picture, no sound, no grammar. Returns false if that is not certain. Reads the body only
+ * once. */
 bool exchange_is_plain(struct exchange *x);
-/* Returns true if answers on such a path report tokens (the work is a completion). */
+/* Returns true if answers on such a path have tokens, because the request is for a completion. */
 bool exchange_answers_tokens(enum http_path_kind kind);
 
 /* --- by the router -------------------------------------------------------------------------- */
 
-/* Chooses a replica and sends, or answers with the reason for none. */
+/* Chooses a replica and sends the request, or answers with the reason why no replica is
+ * possible. */
 void exchange_route(struct exchange *x);
-/* Sends the available bytes, releases sent ones, and stops reading from a faster client. */
+/* Sends the body's bytes that have come, releases sent ones, and stops reading from a client that
+ * is faster than the engine. */
 void exchange_push(struct exchange *x);
-/* Places waiting requests, because a replica may have room. */
+/* Chooses replicas for queued requests, because a replica may be free. */
 void exchange_queue_run(struct proxy *p);
-/* Answers the waiting requests, because the node stops. */
+/* Answers all queued requests with an error, because the node stops. */
 void exchange_queue_stop(struct proxy *p);
 /* Frees the exchanges kept for reuse. */
 void exchange_pool_free(struct proxy *p);

@@ -1,6 +1,6 @@
-/* Answers that end badly: cut, without their API's terminal event, or with an error event of the
- * engine. Each is counted, and reported to the breaker. A stream's client gets an error event in
- * the API's form, and then the cut: a body without its proper end. */
+/* Handles answers that end badly: cut, without their API's terminal event, or with an error event
+ * of the engine. Each is counted, and reported to the circuit breaker. A stream's client gets an
+ * error event in the API's form, and then a body without its proper end. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -52,8 +52,8 @@ void exchange_count_event(struct exchange *x)
 
 /* --- ends by the engine --------------------------------------------------------------------- */
 
-/* Returns the outcome of an error. A full queue is no fault of the engine, nor is a refused
- * request. */
+/* Returns the outcome by an error's status. A full queue or a refused request does not count as an
+ * engine's failure. */
 static enum node_outcome outcome_of(unsigned error_status)
 {
     if (error_status == 429 || error_status == 503)
@@ -74,13 +74,13 @@ void exchange_judge_error(struct exchange *x)
         return;
     exchange_count_event(x);
     x->cause = exchange_was_aborted(x) ? "aborted" : "error_event";
-    if (x->now.outcome == NODE_OUTCOME_OK) /* else judged on arrival */
+    if (x->now.outcome == NODE_OUTCOME_OK) /* otherwise judged when the event came */
         x->now.outcome = outcome_of(x->usage.error_status);
 }
 
 /* --- the client's view ---------------------------------------------------------------------- */
 
-/* Returns true if the client would recognize an added event. */
+/* Returns true if the client would read an event that the router adds to the answer. */
 static bool takes_event(const struct exchange *x)
 {
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
@@ -88,8 +88,9 @@ static bool takes_event(const struct exchange *x)
            x->client->broken == CLIENT_END_DONE;
 }
 
-/* Returns the bytes to end a cut event. Half an object is no JSON, so no client takes it for
- * complete. After half a field name, the result is an unknown field. */
+/* Returns the bytes by which to end an event that was cut. Half an object is no JSON, so no client
+ * takes the event for complete. If the cut is in a field's name, the field becomes an unknown
+ * one. */
 static struct slice event_end(const struct exchange *x)
 {
     if ((x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0) ||
@@ -111,7 +112,7 @@ static void flush(struct exchange *x, bool last)
         x->bytes_out += client_flush(x->client, x->out_framing == HTTP_BODY_CHUNKED, last);
 }
 
-/* Gathers the last whole event, which waited for a successor. */
+/* Gathers the last whole event, which was waiting for the next event. */
 static void gather_finish(struct exchange *x)
 {
     struct slice finish = http_usage_cut_finish(&x->now.cut);

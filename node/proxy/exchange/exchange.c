@@ -1,4 +1,4 @@
-/* An exchange's life: made, finished, logged. */
+/* Creates, ends and logs exchanges. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ void exchange_pool_free(struct proxy *p)
     p->exchanges.free_count = 0;
 }
 
-/* Returns the result of the request, not only of an attempt. */
+/* Returns the result of the whole request, not of an attempt. */
 static enum node_result result_of(const struct exchange *x, enum client_end why)
 {
     static const enum node_answer_end ends[CLIENT_ENDS] = {
@@ -133,7 +133,8 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
     node_decisions_end(p->config.decisions, x->now.decision.number, &end, p->now_ms);
 }
 
-/* A kept rejection is held again from any phase of a later attempt (exchange_answer_kept). */
+/* From any phase of a later attempt, a stored rejection may become the held answer again
+ * (exchange_answer_kept()). */
 static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
     [ATTEMPT_NONE] = {[ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
     [ATTEMPT_CHOSEN] = {[ATTEMPT_NONE] = true, [ATTEMPT_SENT] = true, [ATTEMPT_HELD] = true},
@@ -191,9 +192,9 @@ void exchange_blame(struct exchange *x)
     x->doubt.open = false;
 }
 
-/* Returns true if the request gets an access line. The router's own health answers 503 to every
- * probe until an engine is loaded, which would be too many lines. The same holds for clients'
- * mistakes: a program may make seven at its start. */
+/* Returns true if the request gets an access line. Health probes get none: each is answered 503
+ * until an engine is loaded, which would be too many lines. Nor do clients' mistakes, of which a
+ * program may make seven at its start. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
     bool invalid = x->refused && refusal_is_clients(x->refusal);
@@ -205,8 +206,8 @@ static bool has_access_line(const struct exchange *x, enum client_end why)
            (wanted == NODE_ACCESS_LOG_ALL || (wanted == NODE_ACCESS_LOG_ERRORS && bad && !health));
 }
 
-/* Returns the reason for a refusal or for a bad end, in a word. Empty: neither, or the client
- * left. */
+/* Returns the reason for a refusal or a bad end, in a word. Empty: there was neither, or the client
+ * disconnected. */
 static const char *reason_of(const struct exchange *x, enum client_end why)
 {
     enum refusal refusal = x->refused ? x->refusal : REFUSED_NONE;
@@ -321,7 +322,7 @@ static void drop_answer(struct exchange *x)
     segment_pool_discharge(&x->proxy->segments, x->now.unpack_bytes);
 }
 
-/* Ends every exchange. */
+/* Ends the exchange. All ways to end one lead here. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct proxy_stats *stats = &x->proxy->stats;
@@ -350,7 +351,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_ids_free(x);
     node_decisions_result(x->proxy->config.decisions, x->now.decision.number, result);
     exchange_kept_drop(x);
-    if (why != CLIENT_END_GONE) /* no later answer contradicted the doubt */
+    if (why != CLIENT_END_GONE) /* no other answer has shown that the request is at fault */
         exchange_blame(x);
     log_access(x, why);
     exchange_trace_end(x, client_end_name(why), reason_of(x, why), node_result_failed(result));
@@ -362,7 +363,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
 void exchange_finish(struct exchange *x)
 {
     struct client *c = x->client;
-    /* A lost client does not learn about the end. */
+    /* If the client disconnected after the terminal event was sent, nothing was cut. */
     end(x, x->told && c->broken == CLIENT_END_GONE ? CLIENT_END_DONE : c->broken, x->now.outcome);
     client_answered(c);
 }
@@ -379,13 +380,13 @@ void exchange_finish_cut(struct exchange *x)
 void exchange_cut(struct exchange *x, enum client_end why, bool reset)
 {
     struct client *c = x->client;
-    /* OpenAI's clients leave at [DONE], without waiting for the end of the framing. */
+    /* OpenAI's clients disconnect at [DONE], without waiting for the end of the HTTP body. */
     exchange_note_told(x);
     bool whole = why == CLIENT_END_GONE && x->told;
     bool begun = exchange_is_committed(x) || x->alive;
     c->exchange = NULL;
     client_discard(c);
-    /* The connection's plain end would pass for the end of the answer. */
+    /* By reset, because the client would take a plain end for the end of the answer. */
     client_close(c, reset || (begun && x->out_framing == HTTP_BODY_UNTIL_CLOSE));
     end(x, whole ? CLIENT_END_DONE : why, whole ? x->now.outcome : NODE_OUTCOME_CLIENT_GONE);
 }
@@ -395,7 +396,7 @@ void exchange_forget_answer(struct exchange *x)
     client_discard(x->client);
     drop_answer(x);
     struct attempt *a = &x->now;
-    if (a->status != 0 && !x->alive) /* a sent head has announced if the connection stays */
+    if (a->status != 0 && !x->alive) /* after `alive` the sent head says if the connection stays */
         x->client->last = a->last_asked;
     const size_t answer = offsetof(struct attempt, status);
     memset((char *)a + answer, 0, sizeof *a - answer);

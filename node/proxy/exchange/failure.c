@@ -1,5 +1,5 @@
-/* Reactions to a replica's failure: the guilty side (verdict.c), another replica, or else the
- * client's answer. */
+/* Reacts to a replica's failure: decides if the request or the replica is at fault (verdict.c),
+ * tries another replica, or answers the client. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* --- the search for a stored response ------------------------------------------------------- */
 
-/* Asks the next replica, because this one does not have the stored response, or failed to say. */
+/* Asks the next replica, because this one does not have the stored response, or did not answer. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
     if (exchange_move(x, outcome, RETRY_STORED) != 0)
@@ -33,7 +33,7 @@ void exchange_answered(struct exchange *x, unsigned status)
 
 /* --- failures with an answer ---------------------------------------------------------------- */
 
-/* Returns true if a 404 may mean an unknown model, listed or not. */
+/* Returns true if a 404 may mean that the engine does not know the model. */
 static bool may_deny_the_model(const struct exchange *x)
 {
     struct node_request request;
@@ -43,7 +43,7 @@ static bool may_deny_the_model(const struct exchange *x)
     return request.model.len > 0;
 }
 
-/* Returns true for an adapter of SGLang: beside the model, or behind it ("base:adapter"). */
+/* Returns true if the request names an adapter of SGLang, in a field or as "base:adapter". */
 static bool names_adapter(const struct node_request *request)
 {
     return request->lora.len > 0 || slice_find(request->model, ':') < request->model.len;
@@ -73,7 +73,7 @@ bool exchange_body_decides(const struct exchange *x, unsigned status)
                          : verdict_needs_body(status, x->route.kind == HTTP_PATH_RESPONSES);
 }
 
-/* `then`: the reaction; `to`: the replica, -1: none. */
+/* Logs a failure. `then`: the router's reaction. `to`: the next replica; -1: none. */
 static void log_failure(const struct exchange *x, unsigned replica, const char *what,
                         const char *then, int to)
 {
@@ -100,8 +100,8 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
     log_failure(x, from, what, then[x->plan.verdict], goes ? (int)x->plan.decision.replica : -1);
 }
 
-/* Drops an answer in doubt. The first replica with such an error may be innocent: the request may
- * be bad. The next answer decides. */
+/* Drops an error that may be the replica's fault or the request's, and tries another replica. The
+ * next answer decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {
     unsigned first = x->now.decision.server;
@@ -111,27 +111,27 @@ static bool let_go_in_doubt(struct exchange *x)
                                 .life = node_router_replica(x->proxy->config.router, first)->life};
     if (exchange_rebook(x, NODE_OUTCOME_IN_DOUBT) == 0)
         return true;
-    exchange_blame(x); /* no other replica could disagree */
+    exchange_blame(x); /* no other replica can be tried */
     return false;
 }
 
-/* Ends the doubt: the request is guilty, because another replica fails alike or names the
- * mistake. */
+/* Ends the doubt in favour of the first replica: the request is at fault, because another replica
+ * fails in the same way or names the mistake. */
 static void acquit(struct exchange *x)
 {
     x->doubt.open = false;
 }
 
-/* Returns true if the replica's last answers were errors too: they say nothing about the
- * request. */
+/* Returns true if the replica's last answers were errors too, so that this one says nothing about
+ * the request. */
 static bool errs_anyway(const struct exchange *x)
 {
     return node_router_process(x->proxy->config.router, x->now.decision.replica)
                ->trouble.error_answers > 0;
 }
 
-/* Lets the engine's error go to the client, without another attempt. Returns true if another
- * replica's earlier rejection goes instead. */
+/* Lets the client get the engine's error, without another attempt. Returns true if the client gets
+ * another replica's earlier rejection instead. */
 static bool let_pass(struct exchange *x, unsigned replica, const char *what)
 {
     log_failure(x, replica, what, "answer", -1);
@@ -156,7 +156,7 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     x->timed_out = false;
     x->now.outcome = j->outcome;
     if (j->core_dead) {
-        x->now.first_token = false; /* the head of an error counted as a token */
+        x->now.first_token = false; /* the error's head had counted as a first token */
         suspect_ended(x, SUSPECT_END_CORE_DEAD);
         node_router_core_dead(x->proxy->config.router, from, x->proxy->now_ms);
         prober_ask_health(x->proxy, x->now.decision.server);
@@ -211,8 +211,8 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
 
 /* --- failures without an answer, or during it ----------------------------------------------- */
 
-/* Tries the same replica again under the same booking, because nothing shows a failure. ERR_AGAIN:
- * not possible; else as upstream_start(). */
+/* Tries the same replica again with the same booking, because nothing shows that it failed. Returns
+ * ERR_AGAIN if that is not possible, or as upstream_start(). */
 static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
@@ -222,7 +222,7 @@ static int again(struct exchange *x, struct pool *pool, enum upstream_failure fa
     return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
 }
 
-/* Counts and logs the failure. Returns the outcome for the replica. */
+/* Counts and logs the failure. Returns the outcome that counts for the replica. */
 static enum node_outcome note_failure(struct exchange *x, enum upstream_failure failure)
 {
     struct proxy *p = x->proxy;
@@ -258,7 +258,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     exchange_no_answer(x, text);
 }
 
-/* Reports the failure to the client: by a cut of the begun answer, or by an error. */
+/* Reports the failure to the client: cuts an answer that has begun, or answers with an error. */
 static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
 {
     x->now.outcome = outcome;
@@ -286,8 +286,8 @@ static void ask_another(struct exchange *x, enum upstream_failure failure,
     exchange_no_replica(x, err);
 }
 
-/* Judges the request after a connection's end. A sleeping engine is well; a question for a stored
- * response computes nothing. */
+/* Judges after a connection's end if the request may have killed the engine. It cannot if the
+ * engine sleeps, or if only a stored response was asked for. */
 static void note_death(struct exchange *x, enum upstream_failure failure)
 {
     if (x->asking)
@@ -317,7 +317,7 @@ void exchange_failed(struct exchange *x, enum upstream_failure failure)
         return;
     }
     note_death(x, failure);
-    /* A stale reused connection had closed before the request came. */
+    /* A stale connection was closed before the engine got the request. */
     bool sent = x->now.upstream != NULL && x->now.upstream->head_sent > 0;
     x->reached = failure != UPSTREAM_STALE && (sent || failure == UPSTREAM_UNFINISHED);
     (void)exchange_disconnected(x);

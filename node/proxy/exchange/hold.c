@@ -1,14 +1,14 @@
-/* Holds a part of an answer in the router. While the client has nothing, another replica may answer
- * instead:
+/* Holds a part of an answer in the router. As long as the client has nothing of the answer, another
+ * replica may answer instead:
  *
  *   STREAM   the head of a stream, and its events before the first token. After stream-hold the
- *            client gets a sign of life. If the API allows, the sign does not exclude another
- *            attempt: then only a token, an error or the end commits the answer.
+ *            client gets a sign of life. If the API has a sign that permits another attempt, only a
+ *            token, an error or the end commits the answer.
  *   BODY     an answer without a stream, until complete.
  *   ERROR    an error which only its body explains: a 404 that may mean an unknown model, a 500.
- *            The beginning of a long one decides, as soon as received.
+ *            A long error is judged by its beginning, as soon as that has come.
  *
- * Bytes that go out with their own event are not copied. */
+ * Bytes that are written to the client in the event in which they came are not copied. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -19,8 +19,8 @@
 #include "node/replica/engine_json.h"
 #include "node/replica/model.h"
 
-/* Bytes read at both ends of an error: an engine that repeats the prompt names the mistake before
- * or after. The engine's own words are shorter. Similar words in the prompt between do not
+/* Bytes read at both ends of an error. An engine that repeats the prompt in the error names the
+ * mistake before or after the prompt, in fewer bytes. Similar words within the prompt do not
  * count. */
 enum { ENDS_BYTES = 1024 };
 
@@ -89,7 +89,7 @@ void exchange_hold_pass(struct exchange *x)
     struct slice none = slice_of(NULL, 0);
     x->now.hold = EXCHANGE_HOLD_NONE;
     deadline_clear(&x->deadline);
-    /* The client has an earlier attempt's preamble: this one continues after the preamble. */
+    /* The client has an earlier attempt's preamble, so this one's is left out. */
     if (x->now.follows && x->preamble_out && keep(x, SIZE_MAX)) {
         struct slice body = held_body(x);
         client_gather_front(x->client, none, slice_skip(body, http_events_preamble(body)));
@@ -98,7 +98,7 @@ void exchange_hold_pass(struct exchange *x)
     }
 }
 
-/* A message's start cannot be repeated, but a ping has the same effect. */
+/* The start event of a message (Anthropic's API) cannot be repeated, so the sign is a ping. */
 bool exchange_hold_sign(struct exchange *x)
 {
     static const struct slice ping = SLICE("event: ping\ndata: {\"type\": \"ping\"}\n\n");
@@ -119,8 +119,8 @@ bool exchange_hold_sign(struct exchange *x)
 
 /* --- judging -------------------------------------------------------------------------------- */
 
-/* Returns true if the next replica may be asked: each at most once, with little effort, as none
- * computes anything. */
+/* Returns true if the next replica may be asked. Each is asked at most once, and computes nothing,
+ * so only the sending of a large body is a cost. */
 static bool may_ask_another(const struct exchange *x, bool known)
 {
     return !x->dropped && (known || x->request.body->bytes <= EXCHANGE_ASK_BYTES ||
@@ -140,7 +140,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
         err = exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL);
     if (err == 0 || (err == ERR_NOT_FOUND && exchange_look_after(x)))
         return true;
-    /* A replica for the model is down, or failed before, so the model may well exist. */
+    /* A replica that serves the model is down, or has failed before, so the model may exist. */
     if (err == ERR_UNREACHABLE && request->replica_wanted < 0) {
         exchange_forget_answer(x);
         exchange_answer_error(x, 503, slice_of("", 0),
@@ -150,7 +150,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
     return false;
 }
 
-/* Returns true if another answer replaces this one. */
+/* Judges a 404 that may mean an unknown model. Returns true if another answer replaces this one. */
 static bool judge_unknown(struct exchange *x)
 {
     struct node_request request;
@@ -158,8 +158,8 @@ static bool judge_unknown(struct exchange *x)
     return is_denied(x, &request);
 }
 
-/* Judges SGLang's 400 about an adapter. If the adapter is named beside the model, the model is not
- * denied. */
+/* Judges SGLang's 400 about an adapter. If a separate field names the adapter, the model itself is
+ * not denied. */
 static bool judge_adapter(struct exchange *x)
 {
     struct node_request request;
@@ -172,7 +172,8 @@ static bool judge_adapter(struct exchange *x)
     return exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0;
 }
 
-/* Asks a replica with a longer context, once; and again if a list has shown a longer one since. */
+/* Tries a replica with a longer context, once, and again if a model list has shown a longer one
+ * since. */
 static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {
     struct node_router *router = x->proxy->config.router;
@@ -204,8 +205,8 @@ static bool is_no_rank(const struct exchange *x, unsigned status, struct slice m
     return status == 400 && x->now.decision.rank >= 0 && verdict_rank_is_unknown(message);
 }
 
-/* Lets the engine choose the rank, because it restarted with fewer ranks and the metrics are older.
- * Returns true if another answer replaces this one. */
+/* Repeats the request without a rank, because the engine restarted with fewer ranks than its last
+ * metrics show. Returns true if another answer replaces this one. */
 static bool judge_rank(struct exchange *x)
 {
     if (exchange_is_committed(x) || x->dropped)
@@ -218,7 +219,8 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
-/* `message`: the error's message, or the whole held answer. */
+/* Returns true if the error says that the request is too long. `message`: the error's message, or
+ * the whole held answer. */
 static bool says_too_long(const struct exchange *x, unsigned status,
                           const struct node_engine_error *error, struct slice message)
 {
@@ -245,7 +247,8 @@ static bool is_too_long(const struct exchange *x, unsigned status,
     return false;
 }
 
-/* Returns true if another answer replaces this one. `said`: as in exchange_rejected(). */
+/* Judges a 400. Returns true if another answer replaces this one. `said`: as in
+ * exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
                           const struct node_engine_error *said, struct slice message)
 {

@@ -1,6 +1,6 @@
-/* The rejection kept while another replica is asked. The client gets it unless a better answer
- * comes. It is open until another replica accepts or rejects the same bytes, or the exchange
- * ends. */
+/* The rejection that is stored while another replica is tried. The client gets the rejection unless
+ * a better answer comes. It is open until another replica accepts or rejects the same request, or
+ * the exchange ends. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -87,8 +87,8 @@ void exchange_kept_drop(struct exchange *x)
     k->bytes = (struct buf){0};
 }
 
-/* A replica known for rejecting acceptable requests says nothing about this one, unless it gives
- * the reason. */
+/* A rejection does not stand if its replica is known to reject acceptable requests, unless the text
+ * gives the reason. */
 bool exchange_kept_stands(const struct exchange *x)
 {
     const struct exchange_kept *k = &x->kept;

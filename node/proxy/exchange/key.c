@@ -131,8 +131,7 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
     return true;
 }
 
-/* A key for certain models covers a part of the replicas' work, but a control request affects all
- * of it. */
+/* Refuses a key for certain models, because a control request affects all models of a replica. */
 bool exchange_key_refuse_control(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -170,8 +169,8 @@ static bool refuse_model_of_body(struct exchange *x)
     return true;
 }
 
-/* Refuses background answers under a limit. Such an answer comes at once and empty, so no limit
- * would see the later use, or count the work under way. */
+/* Refuses background answers to a key with limits. Such an answer comes at once and empty, so the
+ * router could not count the later use, or the work under way. */
 static bool refuse_background(struct exchange *x)
 {
     const struct access_limits *l = &x->key->limits;

@@ -1,5 +1,5 @@
-/* Requests without a free replica: they wait in the queue, and are answered if the queue is full or
- * the time is up. */
+/* Queues requests that have no free replica, and answers them if the queue is full or the longest
+ * wait is over. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -8,17 +8,17 @@
 #include "base/json_write.h"
 #include "node/proxy/engine/shortage.h"
 
-/* Each class and its awaited event. */
+/* The classes of waiting requests. */
 static const struct {
-    enum proxy_limit limit; /* of the wait */
-    const char *what;       /* for operators */
+    enum proxy_limit limit; /* limit of the wait */
+    const char *what;       /* the awaited event, for operators */
 } classes[QUEUE_CLASSES] = {
     [QUEUE_ALONE] = {PROXY_QUEUE_ALONE, "a replica to itself"},
     [QUEUE_APART] = {PROXY_QUEUE_APART, "a replica without a suspect"},
     [QUEUE_ROOM] = {PROXY_QUEUE, "room"},
 };
 
-/* Returns the setting that would have to be higher. */
+/* Returns the setting to raise so that fewer requests are refused. */
 static const char *limit_in_the_way(const struct proxy *p)
 {
     const struct node_options *o = p->config.options;

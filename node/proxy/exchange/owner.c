@@ -1,9 +1,10 @@
-/* The owner of a stored response. Engines give, continue, cancel and delete a response for any
- * client with its id. A client's key may only use its own responses.
+/* The owner of a stored response: the client's key by which the response was made. Engines return,
+ * continue, cancel and delete a response for any client that knows the id, so the router refuses
+ * other keys.
  *
- * The owner is stored like the replica (node/route/affinity.h), in two more entries: the first
- * marks an owned response, the second names the owner. So routers share owners as they share
- * replicas, and routers of older builds forward them. */
+ * The owner is stored like the response's replica (node/route/affinity.h), in two more entries. The
+ * first marks the response as owned, and the second names the owner. So routers share owners as
+ * they share replicas, and older versions forward the entries. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 enum owner {
@@ -56,7 +57,7 @@ static void note_refusal(struct exchange *x)
     x->refusal = REFUSED_KEY_RESPONSE;
 }
 
-/* Answers as an engine without the response. */
+/* Answers as an engine that does not have the response. */
 static bool refuse(struct exchange *x, struct slice id, struct slice param)
 {
     note_refusal(x);

@@ -1,11 +1,11 @@
-/* Answers of 4xx and the guilty side of each (node/replica/reject.h): which are tried at another
- * replica, and the reaction to the answer there.
+/* Rejections (4xx), which may be the request's fault or the replica's (node/replica/reject.h).
+ * Decides which are tried at another replica, and reacts to the answer there.
  *
  *   rejected ── not worth a try ──> the client gets it
  *      │
  *      └─ kept, and tried elsewhere ──┬── accepted ──> contradicted: counts against the replica
  *                                     ├── rejected ──> confirmed: the client gets the first one
- *                                     └── no answer ─> undecided: the same
+ *                                     └── no answer ─> undecided: the client gets the first one
  *
  * After a sign of life a client can get no 4xx: a rejection is then an ordinary failure. Only the
  * beginning of a long rejection is kept. If another replica rejects the request too, the client
@@ -20,8 +20,8 @@
 #include "base/hash.h"
 #include "node/replica/model.h"
 
-/* The client, and the prompt's beginning, which may separate a program from many others at the
- * address. */
+/* Returns the client, and the beginning of the prompt, by which several programs at an address can
+ * be distinguished. */
 static struct node_reject_from from_of(const struct exchange *x)
 {
     struct node_reject_from from = {.client = x->client_id};
@@ -80,8 +80,9 @@ static bool can_be_kept(const struct exchange *x, const struct node_engine_error
     return x->now.hold == EXCHANGE_HOLD_ERROR && x->now.held_head > 0;
 }
 
-/* Asks another replica. Returns false if none is asked; then only the booking has changed. If the
- * replica is probably guilty, the other may be in a back-off, as after an ordinary failure. */
+/* Tries another replica. Returns false if there is none; then only the booking has changed. If the
+ * first replica is probably at fault, the other may be in a back-off, as after an ordinary
+ * failure. */
 static bool try_elsewhere(struct exchange *x, enum node_reject_guilt guilt)
 {
     x->free_retry = guilt == NODE_REJECT_CAUGHT;
@@ -89,7 +90,8 @@ static bool try_elsewhere(struct exchange *x, enum node_reject_guilt guilt)
            exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_REJECTED) == 0;
 }
 
-/* Tries the first rejection elsewhere. Returns true if another replica is asked now. */
+/* Tries the request elsewhere after its first rejection. Returns true if another replica is asked
+ * now. */
 static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said)
 {
@@ -180,7 +182,7 @@ void exchange_note_denied(struct exchange *x, struct slice model)
         log_caught(x, server, x->now.status, "model", model);
 }
 
-/* Returns true for an ambiguous 404, if no other replica could disagree. */
+/* Returns true for an ambiguous 404 if no other replica can be tried. */
 static bool is_of_no_engine(struct exchange *x, const struct node_request *request)
 {
     const struct node_router *router = x->proxy->config.router;
@@ -229,8 +231,8 @@ bool exchange_too_long(struct exchange *x, const struct node_engine_error *said)
     return exchange_answer_kept(x);
 }
 
-/* Counts against the replica that rejected the request before, and against the last that denied the
- * model. */
+/* Counts a good answer against the replica that rejected the request before, and against the last
+ * that denied the model. */
 static void contradict(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;

@@ -1,4 +1,4 @@
-/* A replica's answer on its way to the client. */
+/* Passes a replica's answer on to the client. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -45,7 +45,7 @@ static void note_first_token(struct exchange *x)
         upstream_token_came(x->now.upstream);
     suspect_answered(x);
     admission_alone(&x->proxy->admission, &x->admission, x->now.decision.server);
-    if (x->now.status / 100 != 2) /* an error came without the work */
+    if (x->now.status / 100 != 2) /* an error says nothing about the time of the work */
         return;
     exchange_blame(x); /* the request is good, then */
     exchange_accepted(x);
@@ -135,7 +135,7 @@ static bool cuts_ids(const struct exchange *x)
     return x->ids != NULL && x->ids->cuts;
 }
 
-/* The gathered bytes are written, or copied. */
+/* Called when the gathered bytes were written, or copied. */
 static void settled(struct exchange *x)
 {
     http_usage_cut_settled(&x->now.cut);
@@ -255,7 +255,7 @@ static bool pass_body(struct exchange *x, struct slice bytes)
     return !x->usage.error_whole || !exchange_hold_judge_event(x);
 }
 
-/* Does the same for a compressed answer, as far as decoding is allowed now: the rest of `bytes`
+/* As pass_body(), for a compressed answer, as far as decoding is allowed now. The rest of `bytes`
  * waits in the connection. `*malformed`: the bytes contradict the coding. */
 static bool pass_packed(struct exchange *x, struct slice bytes, bool *malformed)
 {
@@ -289,9 +289,9 @@ static bool can_follow(const struct http_head *head)
            slice_equal_nocase(slice_of(type.at, 17), SLICE("text/event-stream"));
 }
 
-/* Repeats the request without the question for usage, because usage could not be removed from an
- * answer in an unknown coding. Returns true if the same replica is asked again, once in its
- * life. */
+/* Repeats the request without asking for usage, because usage could not be removed from an answer
+ * in an unknown coding. Returns true if the same replica is asked again, which happens once in the
+ * replica's life. */
 static bool is_asked_without_usage(struct exchange *x, const struct http_head *head)
 {
     struct proxy *p = x->proxy;
@@ -311,8 +311,8 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
     return true;
 }
 
-/* Repeats a refused request without the question for token ids, which may be the cause. Returns
- * true if the same replica is asked again. */
+/* Repeats a refused request without asking for token ids, which may be the cause. Returns true if
+ * the same replica is asked again. */
 static bool is_asked_without_ids(struct exchange *x, unsigned status)
 {
     if (x->now.ids_block == 0 || (status != 400 && status != 422) || exchange_is_committed(x) ||
@@ -325,9 +325,9 @@ static bool is_asked_without_ids(struct exchange *x, unsigned status)
     return true;
 }
 
-/* Repeats the request on a fresh connection after a 408. This is the engine's last word on an idle
- * connection, not on the request. If repeating is impossible, the client gets the 408, which
- * programs repeat. */
+/* Repeats the request on a fresh connection after a 408, by which the engine closes an idle
+ * connection, and which is no reply to the request. If repeating is impossible, the client gets the
+ * 408, after which programs repeat the request. */
 static bool is_asked_afresh(struct exchange *x, const struct upstream_output *out)
 {
     if (!out->stale || x->dropped)

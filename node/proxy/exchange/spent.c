@@ -35,9 +35,9 @@ static uint64_t prompt_bytes(const struct exchange *x)
     return media ? chain->bytes : x->request.body->bytes;
 }
 
-/* `u`: the scanned answer; NULL: not scanned. `told`: the reported tokens. If the engine did not
- * report any (the client left, or no report exists), the received stream counts. It is measured by
- * events or by text, because an event may have several tokens. */
+/* Returns the completion's tokens. `u`: what was read of the answer; NULL: nothing. `told`: the
+ * reported tokens. If the engine did not report any, the received stream is measured, by events or
+ * by text, because an event may have several tokens. */
 static int64_t completion_of(const struct exchange *x, const struct http_usage *u, int64_t told)
 {
     bool stream =

@@ -56,8 +56,8 @@ static void stand(struct client *c, enum client_standing standing)
     c->standing = standing;
 }
 
-/* Returns the longest idle connection; NULL: none. Connections accepted or answered just now do not
- * count, because a request may be on its way. */
+/* Returns the longest idle connection; NULL: none. Connections idle for less than
+ * PROXY_EVICT_IDLE_MS do not count, because a request may be in transit. */
 static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit limit)
 {
     const struct deadline_queue *idle = &p->limit[limit];
@@ -66,8 +66,9 @@ static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit lim
     return rests ? d : NULL;
 }
 
-/* Closes a connection for the newcomer. A distant client is idle for more than a round trip before
- * its first byte, so a crowd goes first. Returns false if no connection can be closed. */
+/* Closes a connection to admit the newcomer. Members of a crowd go before idle connections, because
+ * a distant client is idle for a round trip before its first byte. Returns false if no connection
+ * can be closed. */
 static bool evict(const struct client *newcomer)
 {
     struct proxy *p = newcomer->proxy;
@@ -93,7 +94,7 @@ static enum refusal turn_away(struct client *c, enum refusal why)
     else
         c->proxy->stats.client_connections_refused++;
     c->surplus = true;
-    if (c->from != NULL) /* a refused connection must not keep its client out */
+    if (c->from != NULL) /* a refused connection must not count towards its client's limit */
         peers_leave(&d->peers, c->from);
     c->from = NULL;
     stand(c, CLIENT_SURPLUS);
@@ -125,8 +126,9 @@ static enum refusal enter(struct client *c)
     return REFUSED_NONE;
 }
 
-/* Closes a connection for a newcomer on the admin port. Bytes cost a stranger nothing there, so
- * only a whole request protects a connection. Returns false if no connection can be closed. */
+/* Closes a connection to admit a newcomer on the admin port. Only a whole request protects a
+ * connection, because a stranger can send single bytes at no cost. Returns false if no connection
+ * can be closed. */
 static bool evict_admin(struct proxy *p)
 {
     static const enum proxy_limit then[] = {PROXY_ADMIN_BODY, PROXY_ADMIN_WRITE, PROXY_ADMIN_IDLE};
@@ -154,7 +156,7 @@ static void enter_admin(struct client *c)
 
 /* --- answers at the door -------------------------------------------------------------------- */
 
-/* Answers a refused connection with the reason, if there is room for an answer. */
+/* Answers a refused connection with the reason, unless surplus_max others await such an answer. */
 static void judge(struct client *c, enum refusal why)
 {
     const struct client_door *d = &c->proxy->clients.door;

@@ -8,7 +8,7 @@
 #include "base/ip.h"
 #include "node/proxy/exchange/drive.h"
 
-/* Closes without an answer; the log has the reason. */
+/* Closes the connection without an answer, and logs the reason. */
 static void drop_slow(struct client *c, enum refusal refusal, const char *limit)
 {
     if (c->exchange != NULL) {
@@ -44,7 +44,7 @@ void slow_client_expired(struct deadline *d)
 
 /* --- bodies --------------------------------------------------------------------------------- */
 
-/* Refuses a slow upload, with the reason if an answer is still possible. */
+/* Refuses a slow upload. Answers with the reason if an answer is still possible. */
 static void refuse_slow(struct client *c, const char *limit, bool short_of_memory)
 {
     char late[80];
@@ -70,7 +70,7 @@ void slow_upload_expired(struct deadline *d)
     struct client *c = CONTAINER_OF(u, struct client, upload);
     struct proxy *p = c->proxy;
     if (u->held_ms != 0 || p->now_ms - u->since_ms < p->limit[PROXY_CLIENT_BODY_TOTAL].wait_ms)
-        proxy_arm(p, PROXY_CLIENT_BODY_TOTAL, d); /* the router had paused the upload */
+        proxy_arm(p, PROXY_CLIENT_BODY_TOTAL, d); /* the router's pauses do not count */
     else
         refuse_slow(c, "client-body-total-timeout", false);
 }
@@ -89,9 +89,9 @@ void slow_follow(struct client *c, size_t bytes)
         refuse_slow(c, "client-body-rate-min", false);
 }
 
-/* Returns the upload that would need longest, at the present pace, for its stored bytes; at least
- * `least_ms`. `newcomer` does not count, as it has just sent something, nor do streamed and dropped
- * bodies. NULL: none. */
+/* Returns the upload that would need the longest time, and at least `least_ms`, to send its stored
+ * bytes at its present pace; NULL: none. `newcomer` does not count, because it has just sent
+ * something. Nor do bodies that are streamed or dropped. */
 static struct client *slowest_upload(struct proxy *p, const struct client *newcomer,
                                      uint64_t least_ms)
 {
@@ -133,8 +133,8 @@ void slow_make_room(const struct client *newcomer)
 
 enum { ADDRESS_SLOTS = 2 * PROXY_EVICT_LOOK_MAX, CROWD_SHARE = 8 };
 
-/* The number of clients at an address. If two addresses shared a slot they would count as one, and
- * a bystander as a member of the crowd. */
+/* The number of connections from an address. Two addresses never share a slot: otherwise a client
+ * could count as a member of another address's crowd. */
 struct address {
     uint64_t id; /* 0: a free slot */
     unsigned count;
@@ -142,16 +142,16 @@ struct address {
 
 /* A search for a connection to close. */
 struct eviction {
-    uint64_t counts_ms; /* connections without progress for less do not count */
+    uint64_t counts_ms; /* connections with progress within this time are not counted */
     struct address address[ADDRESS_SLOTS];
-    unsigned all, most; /* `most`: of one address */
+    unsigned all, most; /* counted connections, and the most of one address */
     bool crowd;
-    uint64_t still_ms;    /* connections without progress for less stay */
-    struct client *least; /* NULL: none yet */
-    double pace;          /* of `least` */
+    uint64_t still_ms;    /* connections with progress within this time are not closed */
+    struct client *least; /* the connection to close; NULL: none found yet */
+    double pace;          /* the pace of `least`; in a crowd: minus its time without progress */
 };
 
-/* An IPv6 client has a whole /64 (node/proxy/limit/peers.h). */
+/* Returns the count of the client's address: for IPv6, of its /64 (node/proxy/limit/peers.h). */
 static unsigned *count_of(struct eviction *e, const struct client *c)
 {
     uint8_t ip[IP_BYTES] = {0};
@@ -168,11 +168,11 @@ static unsigned *count_of(struct eviction *e, const struct client *c)
 /* Bytes per second, and the time without progress. */
 struct progress {
     double pace;
-    uint64_t still_ms; /* a head: since its first byte; a body: since its last, or since its
-                          start if too slow */
+    uint64_t still_ms; /* a head: since its first byte; a body: since its last byte, or since its
+                          start if its pace is too slow */
 };
 
-/* A head normally fits into one packet. */
+/* The time runs from the head's first byte, because a head normally fits into one packet. */
 static bool head_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -182,7 +182,7 @@ static bool head_progress(const struct client *c, struct progress *out)
     return c->out_bytes == 0;
 }
 
-/* A paused upload is not slow. */
+/* Returns false for an upload that the router has paused, which is not slow. */
 static bool body_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -199,7 +199,7 @@ static bool body_progress(const struct client *c, struct progress *out)
 
 static const struct evictable {
     enum proxy_limit list;
-    size_t offset; /* of the deadline in struct client */
+    size_t offset; /* offset of the list's deadline in struct client */
     bool (*progress)(const struct client *c, struct progress *out); /* false: the connection
                                                                        stays */
     uint64_t still_ms;                                              /* protected for this time */
@@ -209,7 +209,7 @@ static const struct evictable {
      PROXY_EVICT_SILENT_MS},
 };
 
-/* Calls `each` for the oldest connections of the list. */
+/* Calls `each` for the oldest PROXY_EVICT_LOOK_MAX connections of the list. */
 static void evictables_each(struct proxy *p, const struct evictable *of,
                             void (*each)(struct eviction *e, struct client *c,
                                          const struct progress *progress),
@@ -245,9 +245,9 @@ static void weigh_one(struct eviction *e, struct client *c, const struct progres
     e->pace = pace;
 }
 
-/* Returns the connection with the least progress. A crowd is two or more on an eighth of all
- * connections, or an address with more than the newcomer's. In a crowd, the longest time without
- * progress decides. */
+/* Returns the connection with the least progress. There is a crowd if at least two are counted and
+ * they are an eighth of connections-max, or if an address has more than the newcomer's. In a crowd,
+ * the longest time without progress decides. */
 static struct client *least_far(struct proxy *p, const struct evictable *of,
                                 const struct client *newcomer, bool crowd_alone)
 {

@@ -11,16 +11,17 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns true if the engine should answer with tokens, and has the request or does not accept
- * it. */
+/* Returns true if the engine should answer with tokens, and has the whole request or does not
+ * accept the request's bytes. */
 static bool wants_tokens(const struct upstream *u)
 {
     return u->state == UPSTREAM_BUSY && u->reading && (u->request_sent || u->writing) &&
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
-/* While this router lacks files or ports, probes cannot be sent, so silence says nothing. An
- * unanswered probe does count: a hanging engine may use up the ports. */
+/* Notes if this router cannot send probes for lack of files or ports, so that silence says nothing.
+ * If a probe was sent and has no answer, silence does count: a hanging engine may use up the
+ * ports. */
 static void note_unasked(struct pool *pool, struct node_watched *w)
 {
     if (w->asked_ms == 0 && (pool->no_place || shortage_now(pool) != 0))
@@ -28,8 +29,8 @@ static void note_unasked(struct pool *pool, struct node_watched *w)
     w->unasked_ms = pool->unasked_ms;
 }
 
-/* Counts the requests at a replica, from its connections. For a rank the connections are those of
- * its process; only the rank's own requests count. */
+/* Counts the requests at a replica, by its connections. A data-parallel rank uses its process's
+ * connections, of which only those with the rank's requests count. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {
     uint64_t now = p->now_ms;
@@ -69,9 +70,9 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Reads the metrics often after a third of the time limit without a byte, or an eighth without a
- * token. The age of counters is the time of their reading. A health check that costs the engine a
- * token follows after half of the limit, and rarely. */
+/* Asks to read the metrics often after a third of the time limit without a byte, or an eighth
+ * without a token. Counters are only as recent as their last reading. After half of the limit asks,
+ * rarely, for a health check that costs the engine a token. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
@@ -119,7 +120,7 @@ static bool is_stuck(const struct proxy *p, unsigned replica)
            node_router_process(router, replica)->asleep;
 }
 
-/* Returns true if the replica is down and silent. That may still be a pause. */
+/* Returns true if the replica is down and silent. The process may still be alive but paused. */
 static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned server)
 {
     return node_router_replica_health(p->config.router, server) == NODE_HEALTH_DOWN &&
@@ -144,7 +145,7 @@ static void move(struct proxy *p, struct upstream *u)
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
 }
 
-/* Cuts an answer in progress, which cannot move. */
+/* Cuts an answer that has begun, and so cannot move to another replica. */
 static void cut(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -158,14 +159,15 @@ static void cut(struct proxy *p, struct upstream *u)
         exchange_stall_cut(x);
 }
 
-/* Ends a request at a process that is gone. */
+/* Ends a request at a process that no longer exists. */
 static void end(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
     bool connecting = u->state == UPSTREAM_CONNECTING;
     if (x == NULL || !(connecting || (u->state == UPSTREAM_BUSY && u->reading)))
         return;
-    /* A connection accepted later belongs to the next process, which may not be healthy yet. */
+    /* A connection accepted after the refusal belongs to the next process, which may be
+     * starting. */
     const struct node_replica *k = node_router_process(p->config.router, x->now.decision.server);
     if (!connecting && (!k->trouble.gone || u->began_ms > k->trouble.refused_ms))
         return;
@@ -187,7 +189,7 @@ static void walk(struct proxy *p, struct pool *pool,
     pool->walked = NULL;
 }
 
-/* Returns true if the port refuses, and no check has succeeded since. */
+/* Returns true if the port refused a connection and no health check has succeeded since. */
 static bool is_gone(const struct proxy *p, unsigned replica)
 {
     const struct node_router *router = p->config.router;
@@ -234,7 +236,7 @@ static void watch_rank(struct proxy *p, unsigned rank)
         walk(p, &p->engines.pools[node_router_server(router, rank)], move);
 }
 
-/* The replica was removed and is no longer probed. Its requests continue. */
+/* Handles a removed replica, which is no longer probed. Its requests continue. */
 static void watch_rest(struct proxy *p, struct pool *pool, unsigned replica)
 {
     if (pool->all == NULL)

@@ -1,19 +1,18 @@
 /* The watchdog: detects hanging replicas and moves their requests.
  *
- * Ten times a second the watchdog counts the requests at each replica, and finds the last sign of
- * life (node/replica/health.h judges). After a silence the prober asks for such a sign. Then the
- * watchdog walks the connections. Two decisions are largely independent:
+ * Ten times a second the watchdog counts the requests at each replica, and finds its last sign of
+ * life, by which node/replica/health.h judges the replica. After some silence the prober asks for
+ * such a sign. Then the watchdog walks over the replica's connections:
  *
- *   without a token   the request *moves* to another replica, up and not avoided, if its own is
- *                     stalled or asleep, or down and silent for WATCH_DEAD_MS. If there is no
- *                     other, the request waits on
- *   begun             the answer is *cut* if nothing shows any work of the engine: no byte of the
- *                     answer for `stall-cut`, and no sign of work on any request
- *                     (node_signs_lost()). Most pauses of engines end by themselves
+ *   request without a token   *moves* to a healthy replica if its own is stalled or asleep, or down
+ *                             and silent for WATCH_DEAD_MS. If no other is healthy, it waits on
+ *   answer with tokens        is *cut* if nothing shows that the engine works: no byte of it for
+ *                             `stall-cut`, and no sign of work on any request
+ *                             (node_signs_lost()). Most pauses of engines end by themselves
  *
- * If the process is gone (its port refuses), neither is in doubt. A request without a token moves,
- * or fails, after WATCH_DEAD_MS of silence. An answer with tokens ends after WATCH_SILENT_MS. An
- * unhealthy replica (a 503) finishes its requests, and so does a removed replica.
+ * If the port refuses connections, the process is gone. Then a request without a token moves, or
+ * fails, after WATCH_DEAD_MS of silence, and an answer with tokens ends after WATCH_SILENT_MS. A
+ * replica with an unhealthy check (a 503) finishes its requests, and so does a removed replica.
  *
  * A walk takes time in proportion to the replica's connections. */
 #ifndef NODE_PROXY_GUARD_WATCH_H
@@ -23,9 +22,8 @@
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_DEAD_MS = 1000,   /* silence without a token, if the replica is gone, or down and
-                               silent */
-    WATCH_SILENT_MS = 5000, /* silence after a token, if the replica is gone */
+    WATCH_DEAD_MS = 1000, /* silence after which a request without a token leaves a dead replica */
+    WATCH_SILENT_MS = 5000, /* silence after which an answer with tokens of a gone process ends */
 };
 
 /* Called by each tick. */

@@ -17,7 +17,8 @@ const char *verdict_reason_name(enum verdict_reason reason)
     return names[reason];
 }
 
-/* SGLang reports a full queue as a 400 there ("503: The request queue is full."). */
+/* On paths of stored responses SGLang reports a full queue as a 400 ("503: The request queue is
+ * full."). */
 bool verdict_needs_body(unsigned status, bool stored_responses)
 {
     return (status >= 500 &&
@@ -30,7 +31,7 @@ static bool says(struct slice message, const char *words)
     return message.len > 0 && memmem(message.at, message.len, words, strlen(words)) != NULL;
 }
 
-/* vLLM after the death of the engine's core. */
+/* Returns true for vLLM's messages after the death of the engine's core. */
 static bool core_is_dead(struct slice message)
 {
     return says(message, "EngineCore encountered an issue") || says(message, "EngineDeadError");
@@ -43,8 +44,8 @@ bool verdict_rank_is_unknown(struct slice message)
     return says(message, "_rank") && says(message, "out of range [0, ");
 }
 
-/* Returns true if the message contains any of the words. A request can make an engine repeat such
- * words; the only effect is another attempt. */
+/* Returns true if the message contains any of the words. A client can make an engine repeat such
+ * words, but the only effect is another attempt. */
 static bool says_any(struct slice message, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -62,11 +63,11 @@ bool verdict_context_is_short(struct slice message)
         "longer than the maximum model length",   /* vLLM, about a prompt alone */
         "max_model_len",                          /* vLLM, about max_tokens, and in /v1/responses */
         "longer than the model's context length", /* SGLang, about a prompt alone */
-        "exceeds the maximum allowed length",     /* SGLang, if the cache is smaller */
-        "max_completion_tokens is too large",     /* SGLang; vLLM since 0.10 */
-        "exceeds the available context size",     /* llama.cpp */
-        "prompt is too long",                     /* Anthropic */
-        "context_length_exceeded",                /* OpenAI's code */
+        "exceeds the maximum allowed length", /* SGLang, if its cache is smaller than the context */
+        "max_completion_tokens is too large", /* SGLang; vLLM since 0.10 */
+        "exceeds the available context size", /* llama.cpp */
+        "prompt is too long",                 /* Anthropic */
+        "context_length_exceeded",            /* OpenAI's code */
     };
     return says_any(message, words, sizeof words / sizeof words[0]);
 }
@@ -81,14 +82,14 @@ bool verdict_adapter_is_unknown(struct slice message)
     return says_any(message, words, sizeof words / sizeof words[0]);
 }
 
-/* vLLM during a drain: /health stays 200 then. */
+/* Returns true for vLLM's message during a drain, in which /health stays 200. */
 static bool engine_drains(struct slice message)
 {
     return says(message, "cannot schedule new futures after shutdown");
 }
 
-/* Judges any other 5xx, or an error event without a status. Client errors are not examined, because
- * an engine repeats the client's text there. */
+/* Judges a 5xx without a more specific rule, or an error event without a status. Client errors are
+ * not examined, because an engine repeats the client's text in their messages. */
 static struct verdict_judgement judge_error(struct slice message)
 {
     struct verdict_judgement j = {VERDICT_IN_DOUBT, NODE_OUTCOME_ENGINE_ERROR, RETRY_ERROR, false};

@@ -15,13 +15,13 @@ struct control_ask;
 
 enum { WHY_BYTES = NODE_NAME_MAX + 64 };
 
-/* A request at one replica, a row of the answer. A data-parallel rank has none. */
+/* A request to one replica, which becomes a row of the answer. Data-parallel ranks have no rows. */
 struct asked {
     struct fetch fetch;
     struct control_ask *ask; /* NULL: free */
     unsigned replica;
-    unsigned era; /* of the name */
-    bool second;  /* a reset: the first engine's path is missing, so the other's is tried */
+    unsigned era; /* the era of the replica's name: differs if the name was reused */
+    bool second;  /* a reset by the other engine's path, because the first path is missing */
     char name[NODE_REPLICA_NAME_BYTES];
 };
 
@@ -29,16 +29,16 @@ struct control_ask {
     struct exchange *x;
     struct proxy *proxy;
     const char *method;
-    struct buf target; /* empty: a reset, with the path of each engine */
+    struct buf target; /* the path and query; empty: a reset, by each engine's own path */
     struct buf lines, body;
-    struct buf rows; /* JSON */
+    struct buf rows; /* finished rows, as JSON */
     bool resets;     /* 2xx means that the cache is empty */
     struct node_replica_set todo;
-    unsigned next, open;   /* `next`: where `todo` continues; `open`: rows under way */
-    unsigned count, good;  /* all rows, and rows with 2xx */
-    unsigned status;       /* the highest of the other rows, */
-    bool said;             /* and an engine answered with that status */
-    unsigned resets_count; /* caches reset and forgotten */
+    unsigned next, open;   /* the next replica of `todo` to look at; requests under way */
+    unsigned count, good;  /* number of all rows, and of rows with 2xx */
+    unsigned status;       /* the highest status of rows without 2xx */
+    bool said;             /* `status` is an engine's answer, not this router's */
+    unsigned resets_count; /* replicas that confirmed an empty cache */
     struct asked asked[CONTROL_AT_ONCE];
 };
 
@@ -119,7 +119,7 @@ static int write_row(struct buf *rows, const struct asked *a, unsigned status, s
     return json_writer_finish(&w);
 }
 
-/* Returns true if a 200 reports a failed reset, as some engines do. */
+/* Returns true if the body of a 200 reports that the reset failed, as some engines do. */
 static bool says_no(struct slice body)
 {
     static const char key[] = "\"success\"";
@@ -159,7 +159,8 @@ static void note(struct control_ask *ask, const struct asked *a, unsigned status
 
 static void go_on(struct control_ask *ask);
 
-/* Returns the path of a reset. An engine of unknown type gets vLLM's path first. */
+/* Returns the path by which to reset the engine's cache. For an unknown type, vLLM's path is
+ * first. */
 static struct slice reset_path(const struct asked *a)
 {
     bool sglang =
@@ -187,7 +188,7 @@ static void on_answered(void *context, int err, bool refused, unsigned status, s
     const char *error = refused   ? "its port refuses connections"
                         : err < 0 ? fetch_error_text(err)
                                   : NULL;
-    fetch_cancel(&a->fetch); /* each control request has a fresh connection */
+    fetch_cancel(&a->fetch); /* each control request must have a fresh connection */
     bool absent = error == NULL && (status == 404 || status == 405);
     if (absent && ask->target.len == 0 && !a->second) {
         a->second = true;
@@ -237,7 +238,7 @@ static void answer(struct exchange *x, struct control_ask *ask)
     buf_free(&body);
 }
 
-/* Asks the next replicas; answers if none is left. */
+/* Asks the next replicas. If none is left, answers the client. */
 static void go_on(struct control_ask *ask)
 {
     for (unsigned i = 0; i < CONTROL_AT_ONCE; i++) {
@@ -269,7 +270,8 @@ static bool is_meant(const struct proxy *p, unsigned replica, const struct contr
     return whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
 }
 
-/* Returns the reason why a listed replica cannot be asked, in `room`; NULL: it can be. */
+/* Returns the reason why a listed replica cannot be asked, perhaps written to `room`; NULL: it
+ * can. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct control_whom *whom, char room[WHY_BYTES])
 {
@@ -285,8 +287,8 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return router ? "it is a Grapevine router, no engine" : NULL;
 }
 
-/* Returns the number of replicas to ask. A replica to which nothing can be sent gets a row, which
- * goes out if any other is asked. */
+/* Finds the replicas to ask, and returns their number. A replica that cannot be asked gets a row,
+ * which the client sees only if another replica is asked. */
 static unsigned find(struct control_ask *ask, const struct control_whom *whom)
 {
     const struct node_router *r = ask->proxy->config.router;
@@ -330,7 +332,7 @@ static void answer_nobody(struct exchange *x, const struct control_whom *whom)
                               "No replica lists the model `%.*s`.", SLICE_ARG(wanted));
 }
 
-/* NULL: refused and answered. */
+/* Returns NULL if the request was refused and answered. */
 static struct control_ask *ask_new(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -366,7 +368,8 @@ static int pass_line(struct buf *out, const struct http_head *head, const char *
     return value.at == NULL ? 0 : buf_printf(out, "%s: %.*s\r\n", name, SLICE_ARG(value));
 }
 
-/* Writes the engines' own key if clients have keys of the router, else the client's key. */
+/* Writes the header line with the key: the engines' key if the router checks clients' keys,
+ * otherwise the client's key. */
 static int write_key(struct control_ask *ask, const struct http_head *head)
 {
     const struct proxy *p = ask->proxy;
@@ -391,8 +394,8 @@ static int write_body(struct control_ask *ask, const struct body *body)
     return err;
 }
 
-/* Writes the path, without the router's own parameters. ERR_SYNTAX, ERR_LIMIT: a value cannot be
- * decoded, is empty or repeated; ERR_NOMEM. */
+/* Writes the path without the parameters meant for the router. ERR_SYNTAX, ERR_LIMIT: a value
+ * cannot be decoded, is empty, or is repeated. ERR_NOMEM. */
 static int write_target(struct buf *target, const struct http_head *head, char *decoded,
                         size_t size, struct control_whom *whom)
 {
@@ -406,12 +409,12 @@ static int write_target(struct buf *target, const struct http_head *head, char *
                             : slice_equal(name, SLICE("model")) ? &whom->model
                                                                 : NULL;
         if (own != NULL) {
-            if (own->len > 0 || value.len == 0) /* an empty name does not mean all */
+            if (own->len > 0 || value.len == 0) /* an empty value must not select all replicas */
                 return ERR_SYNTAX;
             err = http_percent_decode(value, decoded, size, own);
             decoded += own->len;
             size -= own->len;
-            if (slice_starts_with(*own, SLICE("http://"))) /* as in a setting */
+            if (slice_starts_with(*own, SLICE("http://"))) /* as a replica may be set */
                 *own = slice_skip(*own, sizeof "http://" - 1);
             continue;
         }

@@ -1,11 +1,12 @@
-/* The router's own answers: health and models on the client port, everything on the admin port
- * (proxy_config.admin). Loopback replicas are called local too: node/replica/local.h. */
+/* Requests that the router itself answers: health and models on the client port, everything on the
+ * admin port (proxy_config.admin). Loopback replicas, which are called local too, are in
+ * node/replica/local.h. */
 #ifndef NODE_PROXY_OWN_LOCAL_H
 #define NODE_PROXY_OWN_LOCAL_H
 
 #include "node/proxy/exchange/exchange.h"
 
-/* Answers a whole request, with its head as received. Ends the exchange, now or later. */
+/* Answers a complete request. Ends the exchange, now or later. */
 void local_answer(struct exchange *x);
 
 #endif

@@ -10,7 +10,7 @@
 #include "node/proxy/engine/prober.h"
 #include "node/replica/model.h"
 
-/* Merges the replicas' lists. */
+/* Merges the lists that the replicas have given to the router. */
 static int merge_told(const struct proxy *p, struct model_merge *m)
 {
     int err = 0;
@@ -29,8 +29,8 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.at);
 }
 
-/* Answers for a model without a list. A 404 would mean that the model never comes, as for a
- * request. */
+/* Answers for a model that is on no list, as if the client had requested the model: 503 if all of
+ * its replicas are down, otherwise 404. */
 static void answer_not_listed(struct exchange *x, struct slice id)
 {
     bool allowed = x->key == NULL || access_key_allows(x->key, id);
@@ -42,8 +42,8 @@ static void answer_not_listed(struct exchange *x, struct slice id)
 
 /* --- aliases --------------------------------------------------------------------------------- */
 
-/* Returns true if a list names one of the alias's models; otherwise no request could be served.
- * `context`: the shortest known context of those models; 0: none is known. */
+/* Returns true if a list names one of the alias's models, so that a request can be served.
+ * `*context`: the shortest known context length of those models; 0: none is known. */
 static bool alias_listed(const struct model_merge *m, const struct node_alias *a, uint32_t *context)
 {
     bool any = false;
@@ -60,7 +60,7 @@ static bool alias_listed(const struct model_merge *m, const struct node_alias *a
     return any;
 }
 
-/* Writes an alias as engines write a model; `root` is the real model. */
+/* Writes an alias in the form in which engines list a model. Its `root` is the real model. */
 static int put_alias(struct buf *out, const struct node_alias *a, uint32_t context)
 {
     char tokens[48] = "";
@@ -104,7 +104,7 @@ static bool alias_away(const struct exchange *x, const struct node_alias *a)
     return false;
 }
 
-/* Answers a request for the alias alone. */
+/* Answers a request for the alias as a single model. */
 static void answer_alias(struct exchange *x, const struct model_merge *m,
                          const struct node_alias *a)
 {
@@ -125,7 +125,7 @@ static void answer_alias(struct exchange *x, const struct model_merge *m,
 
 /* --- the merged list ------------------------------------------------------------------------- */
 
-/* Writes the list; if the key is limited to certain models, only those. */
+/* Writes the list. If the client's key allows only certain models, writes only those. */
 static int write_list(const struct exchange *x, const struct model_merge *m, struct buf *out)
 {
     bool all = x->key == NULL || x->key->models == NULL;
@@ -174,7 +174,7 @@ static void merge_free(struct model_merge *m)
 
 static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted)
 {
-    struct model_merge *m = malloc(sizeof *m); /* large */
+    struct model_merge *m = malloc(sizeof *m); /* too large for the stack */
     if (m == NULL)
         return NULL;
     model_merge_begin(m, &p->config.secret, wanted);
@@ -184,8 +184,8 @@ static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted
     return NULL;
 }
 
-/* Returns the merged list, made anew only after a replica's list has changed: a thousand lists are
- * a megabyte of JSON. NULL: no memory. */
+/* Returns the merged list; NULL: no memory. The lists are merged again only after one has changed,
+ * because a thousand lists are a megabyte of JSON. */
 static const struct model_merge *merged(struct proxy *p)
 {
     uint64_t version = prober_models_version(p);
@@ -203,7 +203,7 @@ void models_forget(struct proxy *p)
     p->models = NULL;
 }
 
-/* Answers for one model. If the merged list is cut, the replicas' lists are searched. */
+/* Answers for one model. If the merged list is cut, searches the replicas' lists. */
 static void answer_one(struct exchange *x, const struct model_merge *m, struct slice wanted)
 {
     struct model_merge *found = NULL;
@@ -215,7 +215,7 @@ static void answer_one(struct exchange *x, const struct model_merge *m, struct s
 
 /* --- asking replicas for a client ------------------------------------------------------------ */
 
-/* A request to one replica. */
+/* A request for the models of one replica. */
 struct asked {
     struct fetch fetch;
     struct model_ask *ask;
@@ -227,9 +227,9 @@ struct model_ask {
     struct proxy *proxy;
     struct buf lines; /* the client's authorization, as header lines */
     struct node_replica_set todo;
-    unsigned next;     /* no bit of `todo` below is set */
-    unsigned open;     /* requests under way */
-    unsigned answered; /* lists received */
+    unsigned next;     /* all replicas of `todo` below this number have been asked */
+    unsigned open;     /* number of requests under way */
+    unsigned answered; /* number of lists received */
     unsigned refused;  /* status of the first refusal; 0: none */
     struct buf refusal;
     char wanted[NODE_MODEL_ID_MAX + 1];
@@ -238,8 +238,9 @@ struct model_ask {
     struct asked asked[MODELS_AT_ONCE];
 };
 
-/* Returns true if the replica refuses its list to the router, but may give it to a client. The
- * replica must be a live engine, because a router in its place must not see the client's key. */
+/* Returns true if the replica refuses to list its models to the router, but may list them to a
+ * client. The replica must be a live engine, because another router must not see the client's
+ * key. */
 static bool wants_asking(const struct proxy *p, unsigned replica)
 {
     const struct node_router *r = p->config.router;
@@ -330,7 +331,7 @@ static void begin(struct model_ask *ask, struct asked *a, unsigned replica)
     fetch_get(&a->fetch, SLICE("/v1/models"), buf_slice(&ask->lines), 0);
 }
 
-/* Asks the next replicas; answers if none is left. */
+/* Asks the next replicas. If none is left, answers the client. */
 static void go_on(struct model_ask *ask)
 {
     for (unsigned i = 0; i < MODELS_AT_ONCE; i++) {
@@ -348,7 +349,7 @@ static void go_on(struct model_ask *ask)
     ask_free(ask);
 }
 
-/* Copies a header line of the client for the engines. */
+/* Copies a header line of the client's request for the engines. */
 static int pass_line(struct buf *out, const struct http_head *head, const char *name)
 {
     struct slice value = http_head_find(head, slice_of_cstr(name));
@@ -419,7 +420,7 @@ void models_answer(struct exchange *x, const struct http_head *head, struct slic
     }
     struct proxy *p = x->proxy;
     bool must_ask = false;
-    /* With keys of this router, a client's key goes to no engine. */
+    /* If this router checks clients' keys, they are sent to no engine. */
     for (unsigned i = 0; i < p->engines.pool_count && !must_ask && p->config.access == NULL; i++)
         must_ask = wants_asking(p, i);
     const struct model_merge *m = merged(p);
