@@ -129,11 +129,10 @@ void ask_error(int status, struct slice text)
 
 void ask_other(const struct given *g)
 {
-    (void)fprintf(
-        stderr,
-        "gvctl: the answer of %s is not what this command shows: is it grapevine " GRAPEVINE_VERSION
-        "?\n       --json shows it as it came.\n",
-        g->admin);
+    (void)fprintf(stderr,
+                  "gvctl: the answer from %s is not one that this command can show: is it "
+                  "grapevine " GRAPEVINE_VERSION "?\n       --json prints the answer as it is.\n",
+                  g->admin);
 }
 
 static int show_table(const struct given *g, const struct command *c, const json_t *answer)

@@ -153,8 +153,8 @@ static int open_connection(const char *admin, const struct node_address *to,
     int err = look_up(to, end_s, &found, &why);
     if (err == ERR_TIMEOUT)
         complain(call,
-                 "gvctl: the look-up of %s had no answer within %.0f s\n"
-                 "       --timeout SECONDS waits longer; --admin takes an IP address, too.\n",
+                 "gvctl: no answer to the DNS lookup of %s within %.0f s\n       --timeout SECONDS "
+                 "waits longer; --admin also takes an IP address.\n",
                  to->host, call->timeout_s);
     else if (err != 0)
         complain(call, "gvctl: %s: %s\n", to->host, why != NULL ? why : err_text(err));
@@ -177,11 +177,12 @@ static int open_connection(const char *admin, const struct node_address *to,
     if (fd < 0 && call->awaited && errno == ECONNREFUSED)
         return CALL_REFUSED;
     if (fd < 0)
-        complain(call,
-                 "gvctl: no admin port at %s: %s\n"
-                 "       Is grapevine running? --admin names its admin-listen address (its log\n"
-                 "       has it: listening, port_of=admin); so does $GRAPEVINE_ADMIN.\n",
-                 admin, strerror(errno));
+        complain(
+            call,
+            "gvctl: no admin port at %s: %s\n"
+            "       Is grapevine running? Set --admin or $GRAPEVINE_ADMIN to its admin-listen\n"
+            "       address (in its log: listening, port_of=admin).\n",
+            admin, strerror(errno));
     return fd < 0 ? CALL_FAILED : fd;
 }
 
@@ -196,10 +197,12 @@ static bool secure(struct line *l, const char *admin, const struct node_address 
                   ? secure_open(&l->tls, l->fd, address->host, &call->trust, message)
                   : ERR_TIMEOUT;
     if (err == ERR_UNSUPPORTED)
-        complain(call, "gvctl: no TLS with %s\n       It answers without TLS: --admin http%s\n",
-                 admin, admin + strlen("https"));
+        complain(
+            call,
+            "gvctl: %s does not speak TLS\n       It answers without TLS: use --admin http%s\n",
+            admin, admin + strlen("https"));
     else if (err != 0)
-        complain(call, "gvctl: no TLS with %s: %s\n", admin,
+        complain(call, "gvctl: the TLS handshake with %s failed: %s\n", admin,
                  err == ERR_DENIED ? message : err_text(err));
     return err == 0;
 }
@@ -247,7 +250,9 @@ static int send_call(const struct line *l, const struct call *call, double end_s
     /* Not the name dialled: because of web pages, the admin port only answers to its own names, and
      * localhost is no web page's name. */
     int err = buf_printf(&head,
-                         "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                         "%s %s HTTP/1.1\r\n"
+                         "Host: localhost\r\n"
+                         "Connection: close\r\n"
                          "Content-Length: %zu\r\n",
                          call->method, call->target, call->body.len);
     if (err == 0 && call->token != NULL)
@@ -280,13 +285,13 @@ static bool is_other_port(const char *admin, bool tls, const struct call *call,
             admin, tls ? "s" : "");
     else if (server.at != NULL && head->status != 200)
         complain(call,
-                 "gvctl: %s is no router: it is \"%.*s\" and answers %u\n"
-                 "       --admin names a router's admin-listen address.\n",
+                 "gvctl: %s is not a router: it is \"%.*s\" and answers %u\n       Set --admin to "
+                 "a router's admin-listen address.\n",
                  admin, server.len > 60 ? 60 : (int)server.len, server.at, head->status);
     else if (head->status == 404 && !slice_starts_with(body, SLICE("{")))
         complain(call,
-                 "gvctl: %s is no router: it answers 404\n"
-                 "       --admin names a router's admin-listen address.\n",
+                 "gvctl: %s is not a router: it answers 404\n       Set --admin to a router's "
+                 "admin-listen address.\n",
                  admin);
     else
         return false;
@@ -334,9 +339,8 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     buf_free(&in);
     if (err != 0 || cut) {
         complain(call,
-                 "gvctl: the answer of %s %s%s\n"
-                 "       Is that the admin port of grapevine, and does it run? --admin names "
-                 "its admin-listen address.\n",
+                 "gvctl: the answer from %s %s%s\n       Is that grapevine's admin port, and is it "
+                 "running? Set --admin to its admin-listen address.\n",
                  admin, cut ? "was cut off" : "cannot be read: ", cut ? "" : err_text(err));
         return CALL_FAILED;
     }

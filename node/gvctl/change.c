@@ -106,13 +106,13 @@ static void warn_of_last(const json_t *replicas, struct slice name)
         }
         if (!any && others)
             plain_printf(stderr,
-                         "gvctl: warning: no other replica that is up serves \"%s\": requests for "
-                         "it are refused from now on\n",
+                         "gvctl: warning: no other replica that is up serves \"%s\": from now on, "
+                         "routers refuse requests for it\n",
                          key);
     }
     if (!others)
-        (void)fprintf(stderr, "gvctl: warning: that was the last replica that was up: requests "
-                              "are refused from now on\n");
+        (void)fprintf(stderr, "gvctl: warning: that was the last replica that was up: from now on, "
+                              "routers refuse requests\n");
     json_decref(models);
 }
 
@@ -126,23 +126,22 @@ static void say_load(const struct load *load, char *out, size_t size)
     else if (all == 0)
         (void)snprintf(out, size, "nothing is in flight there");
     else
-        (void)snprintf(out, size, "%.0f request%s still in flight there (%.0f of other routers)",
+        (void)snprintf(out, size, "%.0f request%s still in flight there (%.0f from other routers)",
                        all, all == 1 ? " is" : "s are", load->others);
 }
 
 static void say_added(const char *name, const json_t *answer, char *out)
 {
     if (fields_is(answer, "already"))
-        (void)snprintf(out, SENTENCE_BYTES, "%s is among the replicas already", name);
+        (void)snprintf(out, SENTENCE_BYTES, "%s is already a replica", name);
     else if (fields_is(answer, "waits"))
-        (void)snprintf(out, SENTENCE_BYTES,
-                       "%s is added and waits: as many replicas as replicas-max allows are in use",
+        (void)snprintf(out, SENTENCE_BYTES, "%s is added but not used yet: replicas-max is reached",
                        name);
     else if (json_is_false(json_object_get(answer, "answers")))
-        (void)snprintf(out, SENTENCE_BYTES,
-                       "%s is added for all routers, but %s: it gets requests when its health "
-                       "check succeeds",
-                       name, fields_text(answer, "why"));
+        (void)snprintf(
+            out, SENTENCE_BYTES,
+            "%s is added for all routers, but %s: it gets requests once its health check succeeds",
+            name, fields_text(answer, "why"));
     else
         (void)snprintf(out, SENTENCE_BYTES, "%s is added for all routers", name);
 }
@@ -160,14 +159,13 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
                        json_is_string(source) ? json_string_value(source) : "-");
     }
     if (json_is_string(by))
-        (void)snprintf(out, SENTENCE_BYTES, "%s drains all the same: %s", name,
-                       json_string_value(by));
+        (void)snprintf(out, SENTENCE_BYTES, "%s still drains: %s", name, json_string_value(by));
     else if (who[0] != '\0')
-        (void)snprintf(out, SENTENCE_BYTES, "%s drains all the same: its source says so (%s)", name,
+        (void)snprintf(out, SENTENCE_BYTES, "%s still drains because its source says so (%s)", name,
                        who);
     else if (fields_has_text(answer, "still_out"))
         (void)snprintf(out, SENTENCE_BYTES,
-                       "%s drains no longer, but gets no requests yet: it is %s", name,
+                       "%s no longer drains, but gets no requests yet: it is %s", name,
                        fields_text(answer, "still_out"));
     else
         (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
@@ -209,7 +207,7 @@ static void say(const struct command *c, const char *argument, const json_t *ans
     say_load(load, runs, sizeof runs);
     switch (c->call) {
     case ADMIN_CALL_DRAIN:
-        (void)snprintf(out, SENTENCE_BYTES, "%s drains: no router sends it anything new; %s", who,
+        (void)snprintf(out, SENTENCE_BYTES, "%s drains: no router sends it new requests; %s", who,
                        runs);
         break;
     case ADMIN_CALL_UNDRAIN:
@@ -220,7 +218,7 @@ static void say(const struct command *c, const char *argument, const json_t *ans
         break;
     case ADMIN_CALL_REMOVE:
         if (fields_is(answer, "already"))
-            (void)snprintf(out, SENTENCE_BYTES, "%s was removed before", who);
+            (void)snprintf(out, SENTENCE_BYTES, "%s was already removed", who);
         else
             (void)snprintf(out, SENTENCE_BYTES, "%s is removed for all routers; %s", who, runs);
         break;
@@ -228,14 +226,14 @@ static void say(const struct command *c, const char *argument, const json_t *ans
         say_reset(answer, out);
         break;
     case ADMIN_CALL_FORGET:
-        (void)snprintf(out, SENTENCE_BYTES, "%s is forgotten: all routers serve it again",
-                       argument);
+        (void)snprintf(out, SENTENCE_BYTES,
+                       "request %s is no longer refused: all routers serve it again", argument);
         break;
     case ADMIN_CALL_MEMBER_FORGET:
         (void)snprintf(out, SENTENCE_BYTES, "router %s is no longer shown", argument);
         break;
     case ADMIN_CALL_LOG_LEVEL:
-        (void)snprintf(out, SENTENCE_BYTES, "the log has level %s until the next start", argument);
+        (void)snprintf(out, SENTENCE_BYTES, "the log level is %s until the next start", argument);
         break;
     default:
         (void)snprintf(out, SENTENCE_BYTES, "%s: done", c->name);
@@ -273,7 +271,7 @@ static int wait_for(const struct given *g, struct slice name)
     while (quiet < WAIT_QUIET && unknown < WAIT_UNKNOWN && call_seconds() < end) {
         quiet = look(g, name, &load, quiet, &unknown);
         if (terminal)
-            (void)fprintf(stderr, "\r\033[K%.*s: %.0f in flight, %.0f of them of other routers",
+            (void)fprintf(stderr, "\r\033[K%.*s: %.0f in flight, %.0f of them from other routers",
                           SLICE_ARG(name), load.here + load.others, load.others);
         if (quiet < WAIT_QUIET)
             call_pause(WAIT_STEP_S);
@@ -281,13 +279,13 @@ static int wait_for(const struct given *g, struct slice name)
     (void)fprintf(stderr, "%s", terminal ? "\r\033[K" : "");
     if (quiet < WAIT_QUIET && unknown > 0)
         (void)fprintf(stderr,
-                      "gvctl: %.*s is not among the replicas of the router that is asked: the "
-                      "number of requests in flight there is unknown\n",
+                      "gvctl: the router at --admin has no replica %.*s: the number of requests in "
+                      "flight there is unknown\n",
                       SLICE_ARG(name));
     else if (quiet < WAIT_QUIET)
         (void)fprintf(stderr,
-                      "gvctl: gave up after %u s: %.0f in flight at %.*s, %.0f of them of other "
-                      "routers; it drains on\n",
+                      "gvctl: gave up after %u s: %.0f in flight at %.*s, %.0f of them "
+                      "from other routers; it still drains\n",
                       limit_s, load.here + load.others, SLICE_ARG(name), load.others);
     return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -328,11 +326,11 @@ static void hint(const struct given *g, const struct command *c, const char *arg
     bool of_replica = out || c->call == ADMIN_CALL_UNDRAIN;
     if (out && is_router(g, argument))
         plain_printf(stderr,
-                     "       %s is a router: stop it with SIGTERM (systemctl stop grapevine); it "
-                     "drains by itself.\n",
+                     "       %s is a router. Stop it with SIGTERM (systemctl stop grapevine); it "
+                     "then drains by itself.\n",
                      argument);
     else if (of_replica && answer == 400)
-        (void)fputs("       Want HOST:PORT of a replica (gvctl replicas).\n", stderr);
+        (void)fputs("       Give HOST:PORT of a replica; gvctl replicas lists them.\n", stderr);
 }
 
 int change(const struct given *g, const struct command *c, const char *argument)

@@ -15,58 +15,64 @@ static const struct command rows[] = {
      .run = COMMAND_STATUS,
      .call = CALL(ATTENTION),
      .options = "check",
-     .help = "in short: problems, routers, replicas, load, cache",
-     .more = "Problems come first: red hurts clients, amber is out while clients are served, grey\n"
-             "are old members. Exit status 1 if the router that is asked is not ready; with\n"
-             "--check 1 if clients are hurt, 3 if something is out, else 0. What it counts of\n"
-             "requests and of the cache is its own since its start, plus that of the other\n"
-             "routers whose admin ports can be reached from here."},
+     .help = "summary: problems, routers, replicas, load, cache hits",
+     .more =
+         "Problems come first. Red: clients get errors. Amber: something is out or wrong, but\n"
+         "clients are served. Grey: old members. Exit status: 1 if the router at --admin is not\n"
+         "ready; with --check 1 for red problems, 3 for amber ones, else 0. The counts of\n"
+         "requests and cached tokens are of all routers whose admin ports gvctl can reach,\n"
+         "each since its start."},
     {.name = "top",
      .run = COMMAND_TOP,
      .options = "once interval",
      .forms = COMMAND_FORMS_TEXT,
-     .help = "the same as a live view; q quits",
-     .more = "Rates are those since the last frame. Without a terminal it prints one frame, as\n"
-             "with --once."},
+     .help = "live view of the cluster; q quits",
+     .more = "Rates are since the last frame. Without a terminal, top prints one frame, as with\n"
+             "--once."},
     {.name = "members",
      .call = CALL(MEMBERS),
      .show = show_members,
      .forms = COMMAND_FORMS_NAMES,
      .help = "the routers: state, address, version, lag",
-     .more = "-v adds which deltas each router has applied, and what the packets carried."},
+     .more = "-v also shows which deltas each router has applied, and what its packets carried."},
     {.name = "forget-member",
      .argument = "NAME",
      .call = CALL(MEMBER_FORGET),
-     .help = "no longer show a router that is gone",
-     .more = "A router that left in order goes from the list after a minute, a dead one after ten\n"
-             "minutes, or when another router has its address. One that comes back is shown."},
+     .help = "no longer show a dead or former router",
+     .more =
+         "Without this command, a router that left disappears after a minute, and a dead one\n"
+         "after ten minutes or when another router has its address. A router that comes back is\n"
+         "shown again."},
     {.name = "convergence",
      .run = COMMAND_CONVERGENCE,
      .call = CALL(CONVERGENCE),
      .options = "wait members",
      .help = "exit 0 if all routers hold the same state, 1 if not",
-     .more = "If they do not, it says about what, and since when as far as somebody has asked.\n"
-             "-v adds digests. With --wait it asks again until they do, also a router that does\n"
-             "not listen yet.\n"
-             "\n"
-             "  gvctl convergence --wait --members 3 --timeout 10"},
+     .more =
+         "If the states differ, the command says in what, and since when, as far as a router or\n"
+         "gvctl has compared them. -v shows the digests. With --wait it asks until the states\n"
+         "are equal, even if the router does not listen yet.\n"
+         "\n"
+         "  gvctl convergence --wait --members 3 --timeout 10"},
     {.name = "shadow",
      .call = CALL(SHADOW),
      .show = show_shadow,
-     .help = "shadow mode: the policy against a plain one",
-     .more = "The share of prompt tokens from cache and the time to the first token, of all\n"
-             "routers, in the last hour. With shadow: on the policy's are predictions. With\n"
-             "control-share both are measured."},
+     .help = "compare the policy with a plain one (shadow mode)",
+     .more =
+         "Shows, for both policies, the share of prompt tokens from cache and the time to first\n"
+         "token in the last hour, of all routers. With shadow: on, the values of the policy are\n"
+         "predictions. With control-share, both are measured."},
     {.name = "events",
      .run = COMMAND_EVENTS,
      .options = "interval follow last local router",
-     .help = "what happened lately, in words; --follow",
-     .more = "Deaths, joins, drains, retries, settings, keys and certificates, as all routers saw\n"
-             "them, by time; a router that does not answer is named. With --follow the last ones\n"
-             "are shown, then each as it happens; with -o json a line each.\n"
-             "\n"
-             "  gvctl events --last 10\n"
-             "  gvctl events --follow --router r2"},
+     .help = "what happened lately in the cluster; --follow",
+     .more =
+         "Deaths, joins, drains, retries, settings, keys and certificates, in order of time, of\n"
+         "all routers. gvctl names each router that does not answer. --follow shows the last\n"
+         "events, then each new one; with -o json each is one line.\n"
+         "\n"
+         "  gvctl events --last 10\n"
+         "  gvctl events --follow --router r2"},
 
     {.help = "\nOne router:"},
     {.name = "replicas",
@@ -82,23 +88,25 @@ static const struct command rows[] = {
     {.name = "queue",
      .call = CALL(QUEUE),
      .show = show_queue,
-     .help = "requests in flight, and those that wait"},
+     .help = "requests in flight and waiting"},
     {.name = "explain",
      .argument = "[FILE]",
      .call = CALL(EXPLAIN),
      .show = show_explain,
      .options = "session all",
-     .help = "what each replica would cost for a request body",
-     .more = "FILE is - or left out: standard input. Nothing is sent to a replica.\n"
-             "\n"
-             "  gvctl explain --all request.json"},
+     .help = "what a request would cost at each replica",
+     .more =
+         "FILE has the request's JSON body. If FILE is - or missing, gvctl reads standard input.\n"
+         "Nothing is sent to a replica.\n"
+         "\n"
+         "  gvctl explain --all request.json"},
     {.name = "decisions",
      .run = COMMAND_DECISIONS,
      .options = "interval follow last failed slow model replica reason",
-     .help = "the last choices, why, and how they ended; --follow",
+     .help = "the last choices of a replica, with reason and result; --follow",
      .more =
-         "With --follow the last that have ended are shown, then each once its request has ended;\n"
-         "with -o json a line each. Several filters hold together.\n"
+         "--follow shows the last requests that have ended, then each further one when it ends;\n"
+         "with -o json each is one line. With several filters, a decision must match all.\n"
          "\n"
          "  gvctl decisions --failed --replica 10.0.0.1:8000\n"
          "  gvctl decisions --slow 5 --model llama --last 100"},
@@ -109,7 +117,7 @@ static const struct command rows[] = {
     {.name = "alive",
      .call = CALL(HEALTHZ),
      .parse = parse_alive,
-     .help = "exit 0 if the process lives: for containers"},
+     .help = "exit 0 if the router's process is alive (liveness probe)"},
     {.name = "metrics",
      .call = CALL(METRICS),
      .parse = parse_metrics,
@@ -117,91 +125,102 @@ static const struct command rows[] = {
     {.name = "config",
      .call = CALL(CONFIG),
      .parse = parse_config,
-     .help = "the settings in force, and where each comes from"},
+     .help = "the settings in force and their sources"},
     {.name = "log-level",
      .argument = "LEVEL",
      .call = CALL(LOG_LEVEL),
-     .help = "error, warn, info or debug, until the next start"},
+     .help = "set it to error, warn, info or debug until the next start"},
 
     {.help = "\nReplicas, for all routers:"},
     {.name = "drain",
      .argument = "HOST:PORT",
      .call = CALL(DRAIN),
      .options = "wait",
-     .help = "nothing new for a replica; --wait",
-     .more = "What is under way there ends by itself. With --wait it returns when nothing is, of\n"
-             "all routers (exit 1 if that takes longer than --timeout): then the engine may be\n"
-             "stopped. HOST:PORT@RANK is one of its data-parallel ranks.\n"
-             "\n"
-             "  gvctl drain --wait --timeout 120 10.0.0.1:8000"},
-    {.name = "undrain", .argument = "HOST:PORT", .call = CALL(UNDRAIN), .help = "undo that"},
+     .help = "send nothing new to a replica; --wait",
+     .more =
+         "Requests in flight at the replica end normally. With --wait, gvctl returns when no\n"
+         "router has a request in flight there; then you can stop the engine. If that takes\n"
+         "longer than --timeout, the exit status is 1. HOST:PORT@RANK drains one data-parallel\n"
+         "rank.\n"
+         "\n"
+         "  gvctl drain --wait --timeout 120 10.0.0.1:8000"},
+    {.name = "undrain",
+     .argument = "HOST:PORT",
+     .call = CALL(UNDRAIN),
+     .help = "send requests to a drained replica again"},
     {.name = "add",
      .argument = "HOST:PORT",
      .call = CALL(ADD),
      .options = "engine",
-     .help = "a replica, until it is removed",
-     .more = "It is used when its health check succeeds. A router in place of an engine is\n"
-             "refused. The engine may stand behind it, as in the settings, but no other label.\n"
-             "\n"
-             "  gvctl add '10.0.0.3:8000#engine=vllm'"},
+     .help = "add a replica, until it is removed",
+     .more =
+         "Routers use the replica when its health check succeeds. A router's address is refused.\n"
+         "The label #engine=NAME may follow; other labels belong into the settings.\n"
+         "\n"
+         "  gvctl add '10.0.0.3:8000#engine=vllm'"},
     {.name = "remove",
      .argument = "HOST:PORT",
      .call = CALL(REMOVE),
-     .help = "it is not used, whatever a configuration says",
-     .more = "What is under way there ends by itself; gvctl says how much that is. To wait for\n"
-             "it, drain --wait first."},
+     .help = "remove a replica, even if the settings list it",
+     .more =
+         "Requests in flight at the replica end normally; gvctl prints their number. To wait for\n"
+         "them, run gvctl drain --wait first."},
     {.name = "reset-cache",
      .argument = "[HOST:PORT]",
      .call = CALL(RESET_CACHE),
      .options = "model",
-     .help = "empty engines' prefix caches: of all, of one, of a model",
-     .more =
-         "Each engine is asked (vLLM: /reset_prefix_cache, which needs VLLM_SERVER_DEV_MODE=1;\n"
-         "SGLang: /flush_cache). All routers forget what those held that confirm it. Exit\n"
-         "status 1 if one did not.\n"
-         "\n"
-         "  gvctl reset-cache --model llama"},
+     .help = "empty the prefix caches of all engines, of one, or of a model's",
+     .more = "The router asks each engine (vLLM: /reset_prefix_cache, which needs\n"
+             "VLLM_SERVER_DEV_MODE=1; SGLang: /flush_cache). When an engine confirms, all routers\n"
+             "forget its cache. The exit status is 1 if an engine did not confirm.\n"
+             "\n"
+             "  gvctl reset-cache --model llama"},
     {.name = "poison",
      .call = CALL(POISON),
      .show = show_poison,
      .forms = COMMAND_FORMS_NAMES,
-     .help = "requests after which engines died, as all routers hold"},
-    {.name = "forget", .argument = "HASH", .call = CALL(FORGET), .help = "serve one of them again"},
+     .help = "requests that routers refuse because engines died after them"},
+    {.name = "forget",
+     .argument = "HASH",
+     .call = CALL(FORGET),
+     .help = "serve a request of gvctl poison again"},
 
     {.help = "\nWithout a router:"},
     {.name = "keygen",
      .run = COMMAND_KEYGEN,
      .options = "out next promote finish kubernetes-secret",
      .forms = COMMAND_FORMS_TEXT,
-     .help = "the cluster's key: a new one, and its change",
-     .more = "Give the file to all routers (--cluster-key-file). To change the key without a\n"
-             "pause there are three steps, --next, --promote, --finish. Each changes FILE; give\n"
-             "it to all routers, which read it within a second, and wait for cluster_key_read in\n"
-             "the log of each before the next step."},
+     .help = "make or change the cluster's key",
+     .more =
+         "Give the file to all routers (--cluster-key-file). To change the key without downtime,\n"
+         "take three steps: --next, --promote, --finish. Each step changes FILE. Give FILE to all\n"
+         "routers, which read it within a second. Wait for cluster_key_read in each router's log\n"
+         "before the next step."},
     {.name = "key",
      .argument = "new|list|revoke [NAME]",
      .run = COMMAND_KEY,
      .options = "file add hash models requests-per-minute tokens-per-minute in-flight control",
-     .help = "clients' API keys: new ones, shown once; the file of them",
-     .more = "`new` prints a key, and its line for client-keys-file or, with --file, appends the\n"
-             "line there. `list` shows the file. `revoke` removes the keys of a name, or one of\n"
-             "them by its hash. Routers read the file within a second.\n"
-             "\n"
-             "  gvctl key new alice --file client.keys --models m,llama-* --in-flight 4\n"
-             "  gvctl key list --file client.keys\n"
-             "  gvctl key revoke alice --file client.keys --hash cab67c04"},
+     .help = "make, list and revoke clients' API keys",
+     .more =
+         "`new` prints a new key, this once, and a line for client-keys-file. With --file it\n"
+         "appends the line to that file. `list` shows the file. `revoke` removes all keys of a\n"
+         "name, or with --hash one of them. Routers read the file within a second.\n"
+         "\n"
+         "  gvctl key new alice --file client.keys --models m,llama-* --in-flight 4\n"
+         "  gvctl key list --file client.keys\n"
+         "  gvctl key revoke alice --file client.keys --hash cab67c04"},
     {.name = "convert",
      .argument = "[FILE|COMMAND...]",
      .run = COMMAND_CONVERT,
      .options = "from strict print-page",
      .forms = COMMAND_FORMS_YAML,
-     .help = "settings from what starts another router",
+     .help = "convert another router's configuration to settings",
      .more =
-         "Of vLLM Router, production-stack, SGLang router, SMG, llm-d and HAProxy. FILE has a\n"
-         "command line (one may also stand behind --), a manifest of Kubernetes or Compose, an\n"
-         "EndpointPickerConfig or HAProxy's configuration; standard input without it. What is\n"
-         "to be done by hand, and what has no counterpart, is named in the YAML and on standard\n"
-         "error. All flags: docs/from-other-routers.md.\n"
+         "From vLLM Router, production-stack, SGLang router, SMG, llm-d and HAProxy. FILE is a\n"
+         "command line, a Kubernetes or Compose manifest, an EndpointPickerConfig or an HAProxy\n"
+         "configuration. A command line may also follow --. Without FILE, gvctl reads standard\n"
+         "input. The YAML and standard error name what you must set by hand and what has no\n"
+         "counterpart. All flags: docs/from-other-routers.md.\n"
          "\n"
          "  gvctl convert -- vllm-router --worker-urls http://10.0.0.1:8000 --policy random\n"
          "  gvctl convert haproxy.cfg >grapevine.yaml"},
@@ -210,7 +229,7 @@ static const struct command rows[] = {
      .run = COMMAND_COMPLETION,
      .options = "for",
      .forms = COMMAND_FORMS_TEXT,
-     .help = "a script for bash, zsh or fish",
+     .help = "completion script for bash, zsh or fish",
      .more = "  source <(gvctl completion bash)\n"
              "  source <(gvctl completion bash --for grapevine)\n"
              "  gvctl completion zsh >\"${fpath[1]}/_gvctl\"\n"
@@ -219,10 +238,10 @@ static const struct command rows[] = {
      .argument = "[COMMAND] [VERB]",
      .run = COMMAND_HELP,
      .forms = COMMAND_FORMS_TEXT,
-     .help = "this, or a command with its options"},
+     .help = "show this help, or a command's help and options"},
     {.name = "version",
      .run = COMMAND_VERSION,
-     .help = "of gvctl, and of the router if it is reached"},
+     .help = "show the version of gvctl, and of the router if it answers"},
 };
 
 static const struct command *row_find(const char *name)
@@ -400,12 +419,12 @@ static void print_common(const struct command *c, FILE *to)
 
 static const char usage_tail[] =
     "\n"
-    "Variables: GRAPEVINE_ADMIN, GRAPEVINE_ADMIN_TOKEN_FILE, GRAPEVINE_ADMIN_CA_FILE and\n"
-    "GRAPEVINE_CONFIG as --admin, --token-file, --ca-file and --config. Where no address is\n"
-    "given, the router's own variables (GRAPEVINE_ADMIN_LISTEN, ...) count as well.\n"
-    "Colour is used on a terminal, unless NO_COLOR is set.\n"
-    "Exit status: 0 done, and it is so; 1 it is not so (not ready, not equal, refused, no\n"
-    "answer); 2 the command line is wrong.\n"
+    "Environment: GRAPEVINE_ADMIN, GRAPEVINE_ADMIN_TOKEN_FILE, GRAPEVINE_ADMIN_CA_FILE and\n"
+    "GRAPEVINE_CONFIG are defaults for --admin, --token-file, --ca-file and --config. If none\n"
+    "of them gives an address, gvctl reads the router's variables (GRAPEVINE_ADMIN_LISTEN,\n"
+    "...). Output on a terminal has colours unless NO_COLOR is set.\n"
+    "Exit status: 0 success; 1 failure, no answer, or a check that fails (not ready, states\n"
+    "differ); 2 the command line is wrong.\n"
     "\n"
     "examples: gvctl status\n"
     "          gvctl explain --all request.json\n"
@@ -434,8 +453,11 @@ void command_usage(FILE *to)
 
 void command_help(const struct command *c, FILE *to)
 {
-    (void)fprintf(to, "usage: gvctl %s%s%s [OPTIONS]\n\n%s\n", c->name,
-                  c->argument != NULL ? " " : "", command_argument(c), c->help);
+    (void)fprintf(to,
+                  "usage: gvctl %s%s%s [OPTIONS]\n"
+                  "\n"
+                  "%s\n",
+                  c->name, c->argument != NULL ? " " : "", command_argument(c), c->help);
     if (c->more != NULL)
         (void)fprintf(to, "\n%s\n", c->more);
     bool any = false;

@@ -105,11 +105,11 @@ static void print_line(const struct show *how, const json_t *answer, const json_
 
 static const char legend[] =
     "\n"
-    "PROMPT and CACHED: predicted tokens; TOLD: cached tokens that the engine reports. FIRST:\n"
-    "time to first token; EXPECTED: the prediction. END: how the attempt ended; after cut or\n"
-    "queue full the request failed, after retried another attempt followed. WHY: what decided\n"
-    "for the replica; times are costs.\n"
-    "gvctl explain, and -o json here, show the costs term by term.\n";
+    "PROMPT and CACHED: predicted tokens. TOLD: cached tokens that the engine reports. FIRST:\n"
+    "time to first token; EXPECTED: its prediction. END: how the attempt ended. After cut or\n"
+    "queue full the request failed; after retried another attempt followed. WHY: the reason\n"
+    "for the choice; times in it are costs.\n"
+    "gvctl explain, and gvctl decisions -o json, show each term of the costs.\n";
 
 /* The filters of the command line as a query, which the caller frees. */
 static struct buf filter_of(const struct given *g)

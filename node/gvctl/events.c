@@ -105,12 +105,12 @@ static void print_line(const struct show *how, const json_t *answer, const json_
 
 static const char legend[] =
     "\n"
-    "TIME is the last, FIRST the first time: what happens again within a minute counts up\n"
-    "(TIMES). ROUTER is the one that noticed it, by whose clock these are, and those that\n"
-    "noticed the same within 5 s (-o json and --follow have it once for each). ABOUT is a replica, "
-    "a router, a source of replicas or a client's\n"
-    "address. EVENT is its name in the log, which has further fields. A router keeps the\n"
-    "last 256.\n";
+    "An event that repeats within a minute is one row: TIMES is its count, FIRST its first\n"
+    "and TIME its last time. ROUTER: the router that noticed the event, whose clock gives\n"
+    "the times, and other routers that noticed it within 5 s (-o json and --follow show one\n"
+    "event for each router). ABOUT: a replica, a router, a source of replicas or a client's\n"
+    "address. EVENT: the event's name in the log, which has more fields. Each router keeps\n"
+    "its last 256 events.\n";
 
 static const struct ring ring = {.name = "events",
                                  .followed = "",
@@ -147,7 +147,8 @@ static int of_one(const struct given *g, const json_t *answer)
         return EXIT_FAILURE;
     }
     if (fields_has_text(answer, "router"))
-        plain_printf(stderr, "gvctl: router %s is older and reports only its own events\n",
+        plain_printf(stderr,
+                     "gvctl: router %s has an older version and reports only its own events\n",
                      fields_text(answer, "router"));
     return ring_show(g, &ring);
 }
@@ -165,7 +166,7 @@ static bool is_there(const struct given *g, const struct gather *all)
     if (g->router == NULL || json_object_get(all->routers, g->router) != NULL)
         return true;
     if (json_object_get(all->silent, g->router) == NULL)
-        (void)fprintf(stderr, "gvctl: no router \"%s\" lives; gvctl members lists them\n",
+        (void)fprintf(stderr, "gvctl: no router \"%s\" is alive; gvctl members lists the routers\n",
                       g->router);
     return false;
 }

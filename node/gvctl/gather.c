@@ -172,8 +172,8 @@ void gather_tell_silent(struct gather *g, const json_t *answer)
         if (json_object_get(g->silent, name) != NULL)
             continue;
         if (strcmp(why, err_text(ERR_UNSUPPORTED)) == 0)
-            why = "it is older than GET /events?all=1";
-        plain_printf(stderr, "gvctl: router %s does not answer: %s; what it saw is missing\n", name,
+            why = "its version is too old for GET /events?all=1";
+        plain_printf(stderr, "gvctl: router %s does not answer: %s; its events are missing\n", name,
                      why);
     }
     json_decref(g->silent);

@@ -133,9 +133,9 @@ static int print(const struct key_wanted *w, const struct show *how, const char 
         (void)printf("%s\n%.*s", key, w->path == NULL ? (int)text.len : 0, text.at);
     if (status == EXIT_SUCCESS && isatty(STDOUT_FILENO))
         (void)fprintf(stderr,
-                      "gvctl: the key is shown this once; its client sends it as "
-                      "Authorization: Bearer KEY.%s\n",
-                      w->path == NULL ? " The line below it is for client-keys-file."
+                      "gvctl: this key is shown only now; the client sends it as Authorization: "
+                      "Bearer KEY.%s\n",
+                      w->path == NULL ? " The line below the key is for client-keys-file."
                                       : " Routers read the file within a second.");
     return fflush(stdout) == 0 ? status : EXIT_FAILURE;
 }
@@ -169,8 +169,8 @@ static int make_checked(const struct key_wanted *w, const struct show *how, cons
     int held = w->path != NULL && !w->add ? key_file_has(w->path, slice_of_cstr(name)) : 0;
     if (held > 0) {
         (void)fprintf(stderr,
-                      "gvctl: \"%s\" has a key of %s already. --add makes a second one, as a "
-                      "rotation needs; gvctl key revoke %s removes the first\n",
+                      "gvctl: \"%s\" already has a key for %s. To rotate it, make a second one "
+                      "with --add, then remove the first: gvctl key revoke %s --hash HEX\n",
                       w->path, name, name);
         return EXIT_FAILURE;
     }
@@ -182,11 +182,12 @@ int key_command(const struct key_wanted *w, const struct show *how, const char *
 {
     bool list = strcmp(verb, "list") == 0, revoke = strcmp(verb, "revoke") == 0;
     if (strcmp(verb, "new") != 0 && !list && !revoke)
-        return complain(verb, "not one of new, list, revoke; see gvctl help key");
+        return complain(verb, "give one of new, list, revoke; see gvctl help key");
     if (list == (name != NULL))
         return complain(verb, list ? "gvctl key list takes no name" : "the name is missing");
     if (w->path == NULL && (list || revoke))
-        return complain(verb, "which file? Add --file FILE, as client-keys-file names it");
+        return complain(verb,
+                        "the file is missing: give --file with the router's client-keys-file");
     if (list)
         return key_file_list(w->path, how);
     return revoke ? key_file_revoke(w->path, slice_of_cstr(name), w->hash)

@@ -183,14 +183,15 @@ int key_file_revoke(const char *path, struct slice name, const char *hash)
     if (err != 0)
         status = complain(path, "out of memory");
     else if (status == EXIT_SUCCESS && r.removed == 0)
-        status =
-            complain(path, hash != NULL && r.seen > 0
-                               ? "no key of that name has such a hash; gvctl key list shows them"
-                               : "no key of that name; gvctl key list shows the names");
+        status = complain(path,
+                          hash != NULL && r.seen > 0
+                              ? "no key of that name has this hash; gvctl key list shows the hashes"
+                              : "no key of that name; gvctl key list shows the names");
     else if (status == EXIT_SUCCESS && r.others == 0)
-        status = complain(path, "that would leave no key, and routers refuse a file without keys: "
-                                "they go on with the old ones. Make another key first, or take "
-                                "client-keys-file out of the settings");
+        status = complain(
+            path,
+            "this is the last key, and routers refuse a file without keys: they would keep the old "
+            "ones. Make another key first, or remove client-keys-file from the settings");
     if (status == EXIT_SUCCESS)
         status = new_secret_replace(path, buf_slice(&r.kept));
     if (status == EXIT_SUCCESS)

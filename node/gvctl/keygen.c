@@ -44,7 +44,7 @@ static int read_file(const char *path, struct buf *out)
     const struct io_file file = {.setting = "gvctl:",
                                  .path = path,
                                  .bytes_max = FILE_BYTES_MAX,
-                                 .long_advice = "far too long for a key file"};
+                                 .long_advice = "is too long for a key file"};
     char message[IO_FILE_MESSAGE];
     struct gossip_keyring ring;
     if (io_file_read(&file, out, NULL, message) != 0) {
@@ -58,8 +58,8 @@ static int read_file(const char *path, struct buf *out)
 
 static int print_or_write(const char *path, const char *text)
 {
-    static const char there[] = "it is there already, and stays as it is; --next puts a new key "
-                                "beside it";
+    static const char there[] =
+        "the file already exists and is not changed; --next adds a second key to it";
     if (path == NULL) {
         int status = fputs(text, stdout) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         if (isatty(STDOUT_FILENO))
@@ -86,7 +86,7 @@ static int make_secret(const char *name, const char *text)
         folder = "/var/run/secrets/kubernetes.io/serviceaccount";
     int err = kubernetes_secret_create(folder, name, SECRET_ENTRY, slice_of_cstr(text), message);
     if (err == ERR_EXISTS) {
-        (void)printf("The Secret \"%s\" is there already, and stays as it is.\n", name);
+        (void)printf("The Secret \"%s\" already exists and is not changed.\n", name);
         return EXIT_SUCCESS;
     }
     if (err != 0)
@@ -136,15 +136,15 @@ static const char *forbids(enum keygen_step step, struct slice text)
     bool next = has_line(text, SLICE("next"));
     bool old = has_line(text, SLICE("old"));
     if (next && step == KEYGEN_NEXT)
-        return "it has a `next` key already: --promote comes now";
+        return "it already has a `next` key: the next step is --promote";
     if (next && step == KEYGEN_FINISH)
-        return "its `next` key is not in use yet: --promote comes now";
+        return "its `next` key is not in use yet: the next step is --promote";
     if (old && step == KEYGEN_NEXT)
         return "the last change is not finished: --finish removes its `old` key";
     if (old && step == KEYGEN_PROMOTE)
-        return "its new key is in use already: --finish comes now";
+        return "its new key is already in use: the next step is --finish";
     if (!next && !old && step != KEYGEN_NEXT)
-        return "no key change is in progress: begin one with --next";
+        return "no key change is in progress: start one with --next";
     return NULL;
 }
 
@@ -184,13 +184,12 @@ static int edit(enum keygen_step step, struct slice text, struct buf *out)
 int keygen(enum keygen_step step, const char *path)
 {
     static const char *const then[] = {
-        [KEYGEN_NEXT] =
-            "Both keys are accepted. Give this file to all routers; when each has logged "
-            "cluster_key_read: gvctl keygen --promote FILE",
+        [KEYGEN_NEXT] = "FILE now has two keys. Give it to all routers; when each has logged "
+                        "cluster_key_read, run gvctl keygen --promote FILE",
         [KEYGEN_PROMOTE] =
-            "The new key is used, the old one still accepted. Give this file to all "
-            "routers; when each has logged cluster_key_read: gvctl keygen --finish FILE",
-        [KEYGEN_FINISH] = "The old key is gone. Give this file to all routers.",
+            "In FILE the new key is now in use, and the old one still accepted. Give it to all "
+            "routers; when each has logged cluster_key_read, run gvctl keygen --finish FILE",
+        [KEYGEN_FINISH] = "The old key is removed from FILE. Give it to all routers.",
     };
     io_random_init();
     if (step == KEYGEN_NEW || step == KEYGEN_SECRET)

@@ -38,10 +38,9 @@ static void tell_that_it_waits(const struct command *c, const char *argument)
 {
     bool standard = argument == NULL || strcmp(argument, "-") == 0;
     if (command_reads_body(c) && standard && isatty(STDIN_FILENO) != 0)
-        (void)fprintf(stderr,
-                      "gvctl: %s reads a request body, JSON, from standard input; end it "
-                      "with Ctrl-D\n",
-                      c->name);
+        (void)fprintf(
+            stderr, "gvctl: %s reads a JSON request body from standard input; end it with Ctrl-D\n",
+            c->name);
 }
 
 static int ask(const struct given *g, const struct command *c, const char *argument)
@@ -179,7 +178,7 @@ static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
     if (c != NULL && verb != NULL && !has_verb(c, verb)) {
-        (void)fprintf(stderr, "gvctl: %s has no \"%s\"; see gvctl help %s\n", name, verb, name);
+        (void)fprintf(stderr, "gvctl: %s takes no \"%s\"; see gvctl help %s\n", name, verb, name);
         return EXIT_USAGE;
     }
     if (name == NULL)

@@ -83,7 +83,8 @@ json_t *ring_ask(const struct given *g, const struct ring *ring, const char *tar
 {
     json_t *answer = ask_here(g, target, quiet, text, status);
     if (*status == 404)
-        (void)fprintf(stderr, "gvctl: that router keeps no %s: it is older (404)\n", ring->name);
+        (void)fprintf(stderr, "gvctl: that router has an older version without %s (404)\n",
+                      ring->name);
     return answer;
 }
 
@@ -158,7 +159,7 @@ int ring_follow(const struct given *g, const struct ring *ring, ring_once *once,
         if (!good && status >= 200 && status != 503)
             return EXIT_FAILURE;
         if (reached && !good)
-            (void)fprintf(stderr, "gvctl: %s cannot be reached; it is asked again\n", g->admin);
+            (void)fprintf(stderr, "gvctl: cannot reach %s; retrying\n", g->admin);
         reached = good;
         call_pause(g->interval_s > 0 ? g->interval_s : 1);
     }

@@ -79,7 +79,7 @@ static void show_differ(const json_t *answer)
 static const char *class_words(const char *class)
 {
     static const char *const words[][2] = {
-        {"registry", "which replicas there are, or what an operator asked of them"},
+        {"registry", "the list of replicas, or operators' changes to it"},
         {"index", "which replica holds which prefix"},
         {"poison", "which requests kill engines"},
         {"reports", "load and learned speeds"},
@@ -137,7 +137,7 @@ static void print_since(const json_t *answer)
         printf(", for %s", show_how_long((now - since) / 1000, text));
     printf(".");
     if (equal > 0 && now >= equal)
-        printf(" They last agreed %s ago.", show_how_long((now - equal) / 1000, text));
+        printf(" They last held the same state %s ago.", show_how_long((now - equal) / 1000, text));
 }
 
 static void print_disagreement(const json_t *answer)
@@ -150,7 +150,8 @@ static void print_disagreement(const json_t *answer)
         printf("%s%s", i == 0 ? " on " : "; nor on ", class_words(json_string_value(class)));
     }
     print_since(answer);
-    printf("\nNews may still be on its way: gvctl convergence --wait asks until they agree.");
+    printf("\nUpdates may still be on their way: gvctl convergence --wait asks until the routers "
+           "agree.");
 }
 
 /* Why they do not; the first of the reasons, because it explains the others. */
@@ -162,15 +163,15 @@ static void print_why_not(const json_t *answer, unsigned members)
         (void)print_routers(nodes, is_silent);
         printf(" did not answer.");
     } else if (fields_is(answer, "equal")) {
-        printf("Too few routers: %zu of %u. Those that live agree.", json_object_size(nodes),
-               members);
+        printf("Too few routers are alive: %zu of %u. They hold the same state.",
+               json_object_size(nodes), members);
     } else if (any_router(nodes, is_joining)) {
         printf("The routers do not agree yet: ");
         unsigned count = print_routers(nodes, is_joining);
         printf(" %s joining.", count == 1 ? "is" : "are");
     } else if (json_is_false(json_object_get(answer, "comparable"))) {
-        printf("The routers' states cannot be compared: they keep no time slice in common. Compare "
-               "their clocks and settings (gvctl members).");
+        printf("The routers' states cannot be compared: no time slice is kept by all of them. "
+               "Compare their clocks and settings (gvctl members).");
     } else {
         print_disagreement(answer);
     }
@@ -186,7 +187,7 @@ static void show_verdict(const struct show *how, const json_t *answer, unsigned 
     else if (count > 1)
         printf("All %zu living routers hold the same state.", count);
     else
-        printf("There is one living router: none differs from it.");
+        printf("Only one router is alive, so no state differs.");
     printf("%s\n", show_plain(how));
     json_t *lost = json_object_get(answer, "not_asked");
     const char *name;

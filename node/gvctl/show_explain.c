@@ -78,9 +78,10 @@ static void show_last_resort(const json_t *e)
 {
     bool others = json_array_size(json_object_get(e, "left_out")) > 0;
     if (fields_has_text(e, "last_resort"))
-        printf("%s is down%s (%s): it would be tried as the last resort (when-all-down try).\n",
-               fields_text(e, "choice"), others ? " too" : "",
-               show_reason(fields_text(e, "last_resort"), "down"));
+        printf(
+            "%s is down%s (%s): the router would try it as a last resort (when-all-down: try).\n",
+            fields_text(e, "choice"), others ? " too" : "",
+            show_reason(fields_text(e, "last_resort"), "down"));
 }
 
 /* Explains the terms of a replica. */
@@ -88,16 +89,17 @@ static void show_behind(const json_t *r)
 {
     const char *name = fields_text(r, "replica");
     if (fields_number(r, "times_slower") > 1)
-        printf("%s is believed %.1f times slower than it showed: answers that are not streamed "
-               "should have ended there\n",
+        printf("%s is taken to be %.1f times slower than measured: its unstreamed answers should "
+               "have ended by now\n",
                name, fields_number(r, "times_slower"));
     if (fields_number(r, "beyond_s") > 0)
-        printf("%s has %.3f s of its QUEUE because more would run there than ever ran\n", name,
-               fields_number(r, "beyond_s"));
+        printf("%s: %.3f s of its QUEUE are added because it has never run that many requests at "
+               "once\n",
+               name, fields_number(r, "beyond_s"));
     if (fields_number(r, "followers") > 0)
-        printf("%s would make a second copy of a prefix that another holds. %.0f other request%s "
-               "with the same beginning would use it: its DECODE and DISPLACED are this one's "
-               "share\n",
+        printf("%s would make a second copy of a prefix that another replica holds. %.0f other "
+               "request%s with that prefix would use the copy: DECODE and DISPLACED show this "
+               "request's share\n",
                name, fields_number(r, "followers"), fields_plural(fields_number(r, "followers")));
 }
 
@@ -122,23 +124,23 @@ static void show_all_behind(const json_t *e)
             show_behind(r);
     }
     if (found > SHOWN_MAX)
-        printf("and so for %u more; -o json has them\n", found - SHOWN_MAX);
+        printf("the same applies to %u more replicas; -o json lists them\n", found - SHOWN_MAX);
 }
 
 /* For all columns of a verbose table. */
 static const char explain_legend[] =
     "\n"
     "All times are the router's estimates for this request, in seconds.\n"
-    "CACHED: prompt tokens that the replica's cache holds. KNOWN BY: events (the engine's\n"
-    "KV-cache events), answers (the size of its cache was learned from them), inferred (from\n"
-    "what it was sent). FROM TIER: those in slower memory.\n"
-    "QUEUE: the time until this prompt can start: work booked there, requests of others, and\n"
-    "the wait for a free slot or memory (QUEUE of gvctl replicas is the booked work alone).\n"
-    "UNCACHED: the time to compute the prompt tokens that are not cached, and to bring back\n"
-    "those FROM TIER. DISPLACED: the time to compute again what this prompt pushes out and\n"
-    "others still want. DECODE: the time lost by slower output: of this request, compared\n"
-    "with the fastest replica, and of the requests that run beside it. ADAPTER: the time to\n"
-    "load its LoRA adapter, and to load again the one that it pushes out.\n";
+    "CACHED: prompt tokens that the replica's cache holds. KNOWN BY: source of CACHED: events\n"
+    "(the engine's KV-cache events), answers (they corrected the cache size) or inferred (from\n"
+    "routed requests alone). FROM TIER: cached tokens in slower memory.\n"
+    "QUEUE: time until this prompt can start: work booked there, requests of others, and the\n"
+    "wait for a free slot or memory (QUEUE of gvctl replicas is only the booked work).\n"
+    "UNCACHED: time to compute the prompt tokens that are not cached, and to load those FROM\n"
+    "TIER. DISPLACED: time to recompute tokens that this prompt evicts and other requests\n"
+    "would reuse. DECODE: time lost by slower output, of this request compared with the\n"
+    "fastest replica, and of the requests that run beside it. ADAPTER: time to load its LoRA\n"
+    "adapter, and to reload the adapter that it evicts.\n";
 
 /* Prints the parts that do not count for the engines, and the source of that knowledge. */
 static void show_rendering(const json_t *e)
@@ -147,7 +149,7 @@ static void show_rendering(const json_t *e)
     const char *text = rendering ? fields_text(rendering, "text") : "";
     if (text[0] == '\0')
         return;
-    printf("\nThe prompts of %s (%s) are read so: %s (from: %s",
+    printf("\nHow the router reads prompts of %s (%s): %s (known from: %s",
            fields_text(rendering, "client")[0] ? fields_text(rendering, "client") : "all clients",
            fields_text(rendering, "form"), text, fields_text(rendering, "from"));
     double answers = fields_number(rendering, "answers");
@@ -198,7 +200,7 @@ int show_explain(const struct show *how, const json_t *e)
            fields_text(e, "policy"), prompt, fields_plural(prompt), output, fields_plural(output),
            checkpoints, fields_plural(checkpoints));
     if (fields_number(e, "tokens_most") > 0)
-        printf("With its answer, the prompt has %.0f to %.0f tokens. %s\n\n",
+        printf("Prompt and answer together have %.0f to %.0f tokens. %s\n\n",
                fields_number(e, "tokens_least"), fields_number(e, "tokens_most"),
                fits_none(e) ? "No replica's context is long enough: the engine will refuse it."
                             : "Some replicas' contexts may be too short.");
@@ -219,16 +221,16 @@ int show_explain(const struct show *how, const json_t *e)
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),
            adapter ? " + adapter" : "");
     if (fields_is(find_replica(e, fields_text(e, "choice")), "due"))
-        printf("%s is slow, but nothing waits there while requests wait at the cheapest, and "
-               "lately it had less work than its speed deserves\n",
+        printf("%s is slow, but no request waits there while requests wait at the cheapest "
+               "replica; lately it got less work than its speed allows\n",
                fields_text(e, "choice"));
     show_all_behind(e);
     show_rendering(e);
     if (how->verbose)
         printf("%s", explain_legend);
     else if (tier)
-        printf("FROM TIER: of CACHED, what a slower tier has to bring back; UNCACHED has the time "
-               "for it\n");
+        printf("FROM TIER: the part of CACHED that must be loaded from a slower tier; UNCACHED "
+               "includes the time\n");
     return 0;
 }
 
@@ -286,8 +288,8 @@ static void show_policies(json_t *nodes)
         bool other = json_is_string(json_object_get(node, "policy")) &&
                      !fields_equal(node, "policy", "cache_aware");
         if (other)
-            printf("%s%s: policy %s chooses by its own rule, not by these costs\n", any ? "" : "\n",
-                   key, fields_text(node, "policy"));
+            printf("%s%s: policy %s does not choose by these costs\n", any ? "" : "\n", key,
+                   fields_text(node, "policy"));
         any = any || other;
     }
 }
@@ -342,9 +344,9 @@ int show_explain_all(const struct show *how, const json_t *answer)
             show_last_resort(node);
         }
     }
-    printf(
-        "\n> marks the choice of each router. CACHED of PROMPT: tokens, as that router estimates\n"
-        "them: routers differ until each has learned how many the engine counts.\n");
+    printf("\n"
+           "> marks the choice of each router. CACHED of PROMPT: tokens, as that router estimates\n"
+           "them. Estimates differ until each router has learned the engine's bytes per token.\n");
     show_policies(nodes);
     return 0;
 }

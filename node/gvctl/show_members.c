@@ -111,7 +111,7 @@ static void show_notes(const json_t *answer)
     {
         const char *name = fields_text(m, "name");
         if (json_is_true(json_object_get(m, "duplicate_name")))
-            printf("%s: two routers that live have this name; one is at %s\n", name,
+            printf("%s: two live routers have this name; one is at %s\n", name,
                    fields_text(m, "duplicate_at"));
         if (json_object_get(m, "differs") != NULL)
             printf("%s: %s\n", name, fields_text(m, "differs"));
@@ -201,12 +201,13 @@ static void show_vectors(const json_t *members)
 
 static const char members_legend[] =
     "\n"
-    "* is the router that answers; the table is its view. STARTED: by its clock; +2: it\n"
-    "announced itself twice since, because it became ready or denied its death. HEARD: time\n"
-    "since its last packet. DELTAS: its known deltas that are not applied here; LAG: age of the\n"
-    "oldest. LACKS: deltas of this router that it has not confirmed. VECTOR: the last delta of\n"
-    "each router (column) up to which each router (row) has applied all; above 8 routers only in\n"
-    "--json. FRAME: content of packets.\n";
+    "* marks the router that answers; the table is its view. STARTED: by each router's own\n"
+    "clock; +2: the router announced itself twice more, because it became ready or denied its\n"
+    "death. HEARD: time since its last packet. DELTAS: its deltas that the answering router\n"
+    "knows of but has not applied; LAG: age of the oldest one. LACKS: deltas of the answering\n"
+    "router that it has not confirmed. VECTOR: each router (row) has applied all deltas of each\n"
+    "router (column) up to this number; above 8 routers only in --json. FRAME: type of content\n"
+    "in packets.\n";
 
 /* Prints protocol details, for verbose output only. */
 static void show_depths(const json_t *answer)

@@ -15,7 +15,7 @@ int show_poison(const struct show *how, const json_t *list)
     if (!json_is_array(list))
         return ERR_SYNTAX;
     if (json_array_size(list) == 0) {
-        printf("no poisonous request is remembered\n");
+        printf("no request is refused as poison\n");
         return 0;
     }
     table_init(&t, columns, ARRAY_LEN(columns), how->wide);

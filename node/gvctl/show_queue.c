@@ -15,14 +15,14 @@ static void show_totals(const json_t *o)
     printf("in flight  ");
     show_of(o, "requests_in_flight", "requests_max", "requests-max");
     if (fields_number(o, "replica_requests_max") > 0)
-        printf(", at one replica %.0f at most (replica-requests-max)",
+        printf(", at most %.0f at one replica (replica-requests-max)",
                fields_number(o, "replica_requests_max"));
     printf("\nwaiting    ");
     show_of(o, "queue_length", "queue_max", "queue-max");
     if (fields_number(o, "queue_timeout_ms") > 0)
-        printf(", for %g s at most (queue-timeout)", fields_number(o, "queue_timeout_ms") / 1000);
-    printf("\nso far     %.0f served after a wait, %.0f refused by a full queue, %.0f after "
-           "queue-timeout\n",
+        printf(", for at most %g s (queue-timeout)", fields_number(o, "queue_timeout_ms") / 1000);
+    printf("\nso far     %.0f served after a wait, %.0f refused because the queue was full, %.0f "
+           "timed out (queue-timeout)\n",
            fields_number(o, "queue_served"), fields_number(o, "queue_full"),
            fields_number(o, "queue_timeouts"));
 }

@@ -74,9 +74,9 @@ static void show_refusing(const json_t *list)
         has_key = fields_is(r, "api_key");
     }
     if (any)
-        printf("%s The file is read anew when it changes.\n",
-               has_key ? "The key in replica-api-key-file is not taken: write the engines' API key "
-                         "there."
+        printf("%s The router re-reads the file when it changes.\n",
+               has_key ? "The engine refuses the key in replica-api-key-file: write the engines' "
+                         "API key there."
                        : "Give the router the engines' API key: --replica-api-key-file FILE.");
 }
 
@@ -98,7 +98,8 @@ static void show_listless(const json_t *list)
         any = true;
     }
     if (any)
-        printf("It may be asked for any model. If it is no engine, correct its host, port or path; "
+        printf("The router may send it requests for any model. If it is not an engine, correct its "
+               "host, port or path; "
                "if it is one,\nname its model by a label (http://HOST:PORT#model=NAME).\n");
 }
 
@@ -109,8 +110,10 @@ static void show_routers(const json_t *list)
     json_array_foreach(list, i, r)
     {
         if (json_is_string(json_object_get(r, "router")))
-            printf("\n%s is a Grapevine router (%s), no engine, and gets no requests: take it out "
-                   "of the replicas\n(replica in the settings, or gvctl remove).\n",
+            printf("\n"
+                   "%s is a Grapevine router (%s), not an engine, and gets no requests. Remove it "
+                   "from the replicas\n"
+                   "(replica in the settings, or gvctl remove).\n",
                    fields_text(r, "name"), fields_text(r, "router"));
     }
 }
@@ -191,10 +194,10 @@ static const char *next_of_rejecting(const json_t *r)
 {
     double status = fields_number(r, "rejects_status");
     if (status == 401 || status == 403)
-        return "give it the API key of its peers";
-    return status == 404 ? "compare its model and its adapters with its peers'"
-                         : "compare its chat template, tool parser, flags and version with its "
-                           "peers'";
+        return "give the engine the API key that the model's other engines have";
+    return status == 404 ? "compare its model and adapters with those of the model's other engines"
+                         : "compare its chat template, tool parser, flags and version with those "
+                           "of the model's other engines";
 }
 
 /* Returns advice if the trouble does not end by itself; "" otherwise. */
@@ -205,20 +208,22 @@ static const char *next_of(const json_t *r)
     } rows[] = {
         {"no_address",
          "correct the name, give it an address in DNS or /etc/hosts, or gvctl remove it"},
-        {"dns_silent", "is the nameserver of /etc/resolv.conf up, and open to this router?"},
+        {"dns_silent",
+         "check that the nameserver in /etc/resolv.conf is up and reachable from this router"},
         {"dns_fails", "replica_unresolved in the router's log has the DNS server's error"},
         {"refuses", "start the engine, or gvctl remove it"},
         {"checks", "the engine's log says why; restart the engine, or gvctl remove it"},
         {"requests", "the engine's log says why; restart the engine, or gvctl remove it"},
-        {"tls", "gvctl events says what TLS wants"},
-        {"drained", "gvctl undrain it when it may serve again"},
-        {"stalled", "look at its GPU and its log; what has no token yet moves to others"},
+        {"tls", "gvctl events says how to fix TLS"},
+        {"drained", "run gvctl undrain when it may serve again"},
+        {"stalled", "look at its GPU and its log; requests without a token move to other replicas"},
         {"errors", "the engine's log says why; gvctl drain keeps requests away"},
         {"broke", "the engine's log says why; gvctl drain keeps requests away"},
     };
     double status = fields_number(r, "check_status");
     if (fields_equal(r, "why", "checks") && status > 0 && status < 500)
-        return "is the engine there? Its host (sent as Host), port, or health-path is wrong";
+        return "check that the engine runs there: its host (sent as Host), port or health-path may "
+               "be wrong";
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (fields_equal(r, "why", rows[i].why))
             return rows[i].next;
@@ -263,9 +268,9 @@ static void put_events_trouble(const json_t *e)
 {
     printf("KV-cache events from %s %s", fields_text(e, "from"), fields_text(e, "state_text"));
     if (fields_equal(e, "state", "contradicts"))
-        printf(": of %.0f answers, %.0f had no blocks there, and %.0f found fewer or more. The "
-               "router tries the events again in %.0f min. Check that the feed belongs to this "
-               "engine.\n",
+        printf(": of %.0f answers, %.0f had no blocks in the events, and %.0f found fewer or more "
+               "than the events say. The router tries the events again in %.0f min. Check that the "
+               "feed belongs to this engine.\n",
                fields_number(e, "answers"), fields_number(e, "unmatched"),
                fields_number(e, "contradicted"), ceil(fields_number(e, "believed_in_ms") / 60000));
     else if (fields_equal(e, "state", "block_size"))
@@ -273,7 +278,7 @@ static void put_events_trouble(const json_t *e)
                "--page-size).\n",
                fields_number(e, "block_tokens"));
     else
-        printf(". Let the tier publish events, too.\n");
+        printf(". Make the tier publish events, too.\n");
 }
 
 /* Lists the first few replicas with useless KV-cache events. */
@@ -308,7 +313,7 @@ static double held_of(const json_t *r)
 
 static const char replicas_legend[] =
     "\n"
-    "HEALTH: an avoided replica is up, and gets a request only if no other replica will do.\n"
+    "HEALTH: an avoided replica is up, and gets a request only if no other replica can take it.\n"
     "WHY: why the router does not choose the replica, and for how long if known;\n"
     "checks:503: health checks fail with this status; refuses,drained: the port refuses\n"
     "connections, and an operator drained the replica;\n"
@@ -427,7 +432,7 @@ static void show_removed(const json_t *list)
         json_array_foreach(json_object_get(s, "removed"), j, name)
         {
             bool named = fields_has_text(s, "name");
-            printf("%s%s%s%s lists %s, which an operator removed: gvctl add brings it back.\n",
+            printf("%s%s%s%s lists %s, which an operator removed: gvctl add uses it again.\n",
                    any ? "" : "\n", fields_text(s, "kind"), named ? " " : "",
                    named ? fields_text(s, "name") : "",
                    json_string_value(name) != NULL ? json_string_value(name) : "-");
@@ -469,14 +474,17 @@ int show_sources(const struct show *how, const json_t *list)
             table_note(&t, "incomplete: %s", fields_text(s, "lacks"));
         if (json_is_string(json_object_get(s, "empty")) && !fails)
             table_note(&t, "empty: %s%s", fields_text(s, "empty"),
-                       fields_number(s, "entries") > 0 ? "; its last list holds for 30 s" : "");
+                       fields_number(s, "entries") > 0 ? "; the router keeps its last list for 30 s"
+                                                       : "");
     }
     table_print(&t, stdout);
     show_removed(list);
     if (how->verbose)
         printf("\n"
-               "REPLICAS: in the list that the source gave last. AGE: since it was asked with\n"
-               "success; of the settings, since the start. Below a source that fails now is why:\n"
-               "its last list holds. Below one that lists nothing is why, if that is known.\n");
+               "REPLICAS: number in the source's last list. AGE: time since the last successful "
+               "query;\n"
+               "for settings, since the start. The line below a failing source says why; the "
+               "router keeps\n"
+               "its last list. The line below an empty source says why, if known.\n");
     return 0;
 }

@@ -58,9 +58,8 @@ static void show_ttft(const struct comparison *c, const char *after)
 {
     char plain[24], policy[24];
     if (c->plain.first_tokens > 0 && c->policy.first_tokens > 0)
-        printf("Mean time to the first token: %s with %s, %s with %s%s.\n",
-               mean_ttft(&c->plain, plain), c->plain_name, mean_ttft(&c->policy, policy),
-               c->policy_name, after);
+        printf("Mean time to first token: %s with %s, %s with %s%s.\n", mean_ttft(&c->plain, plain),
+               c->plain_name, mean_ttft(&c->policy, policy), c->policy_name, after);
 }
 
 static void show_untold(const struct comparison *c)
@@ -74,12 +73,13 @@ static void show_on(const struct comparison *c)
 {
     char as_it_is[24], predicted[24];
     if (c->plain.requests == 0) {
-        printf("Shadow mode is on, and no request has ended yet.\n");
+        printf("Shadow mode is on; no request has ended yet.\n");
         return;
     }
-    printf("In the last hour: %s of prompt tokens from cache as it is (%s), %s predicted (%s).\n",
-           percent(&c->plain, as_it_is), c->plain_name, percent(&c->policy, predicted),
-           c->policy_name);
+    printf(
+        "Prompt tokens from cache in the last hour: %s with %s (in use), %s with %s (predicted).\n",
+        percent(&c->plain, as_it_is), c->plain_name, percent(&c->policy, predicted),
+        c->policy_name);
     printf("%s would have sent %.0f %% of %.0f requests to another replica.\n", c->policy_name,
            100 * c->moved / c->plain.requests, c->plain.requests);
     show_ttft(c, " (predicted)");
@@ -90,17 +90,17 @@ static void show_control(const struct comparison *c, const struct comparison *be
 {
     char here[24], control[24];
     if (c->policy.requests == 0) {
-        printf("A control is on, and no request has ended yet.\n");
+        printf("A control group is running; no request has ended yet.\n");
         return;
     }
-    printf("In the last hour: %s of prompt tokens from cache (%s), %s of the control (%s).\n",
+    printf("Prompt tokens from cache in the last hour: %s with %s, %s with %s (control group).\n",
            percent(&c->policy, here), c->policy_name, percent(&c->plain, control), c->plain_name);
-    printf("The control is %.0f of %.0f requests (control-share: %g %% of conversations).\n",
+    printf("The control group has %.0f of %.0f requests (control-share: %g %% of conversations).\n",
            c->plain.requests, c->plain.requests + c->policy.requests, 100 * c->control_share);
     show_ttft(c, "");
     show_untold(c);
     if (before->plain.requests > 0)
-        printf("Shadow mode had found %s as it was, and predicted %s.\n",
+        printf("Before the switch, shadow mode measured %s from cache and predicted %s.\n",
                percent(&before->plain, control), percent(&before->policy, here));
 }
 
@@ -113,10 +113,10 @@ static void show_others(json_t *nodes, const char *mode)
     {
         const json_t *shadow = json_object_get(node, "shadow");
         if (json_object_get(node, "error") != NULL)
-            printf("%s did not answer, and is not counted.\n", name);
+            printf("%s did not answer and is not counted.\n", name);
         else if (shadow == NULL || !fields_equal(shadow, "mode", mode))
-            printf("%s is not in this mode, and is not counted: all routers need the same "
-                   "settings.\n",
+            printf("%s has other settings for shadow or control-share and is not counted: all "
+                   "routers need the same.\n",
                    name);
     }
 }
@@ -146,8 +146,8 @@ int show_shadow(const struct show *how, const json_t *answer)
     else if (control.routers > 0)
         show_control(&control, &before);
     else
-        printf("Neither shadow mode nor a control is on. Set shadow: on, or control-share: 0.05, "
-               "and reload.\n");
+        printf("Neither shadow mode nor a control group is on. Set shadow: on, or control-share: "
+               "0.05, and reload.\n");
     if (on.routers + control.routers > 0)
         show_others(nodes, on.routers > 0 ? "shadow" : "control");
     return 0;

@@ -112,17 +112,17 @@ static json_t *removed(const struct given *g)
 /* Returns the reason why some routers were not counted. */
 static const char *why_not_counted(const struct survey *s, char room[256])
 {
-    const char *why = "the others are gone";
+    const char *why = "no other router is left";
     for (unsigned k = 0; k < s->router_count; k++) {
         const struct survey_router *r = &s->routers[k];
         bool gone = strcmp(r->state, "left") == 0 || strcmp(r->state, "dead") == 0;
         if (r->told == NULL && !gone) {
-            (void)snprintf(room, 256, "%s does not answer from here at its admin port, %s", r->name,
-                           fields_text(r->member, "admin"));
+            (void)snprintf(room, 256, "this machine gets no answer from the admin port of %s, %s",
+                           r->name, fields_text(r->member, "admin"));
             return room;
         }
         if (r->told != NULL && r->total == NULL)
-            why = "an older router does not report it";
+            why = "an older router does not report this";
     }
     return why;
 }
@@ -280,7 +280,7 @@ static void print_refusing(const struct show *how, const struct survey *s, const
             if (!s->alone)
                 printf("%s %s", i == 0 ? " at" : ",", json_string_value(name));
         }
-        printf(": the file cannot be used, the one before stays in force (gvctl ");
+        printf(": the file cannot be used, and the previous one stays in force (gvctl ");
         for (unsigned k = 0; k < s->router_count && refusals[f].of_one; k++) {
             if (!fields_is(s->routers[k].told, refusals[f].member))
                 continue;
@@ -351,7 +351,7 @@ static void print_shortages(const struct show *how, const struct survey *s,
     {
         for (unsigned i = 0; i < NET_SHORTAGES && json_is_string(of); i++) {
             if (strcmp(json_string_value(of), net_shortage_name((enum net_shortage)i)) == 0)
-                printf("%-12s %s%s%s%s for connections to replicas: it needs %s\n", "shortage",
+                printf("%-12s %s%s%s%s for connections to replicas: to do: %s\n", "shortage",
                        show_colour(how, false), texts[i], show_plain(how), at_router(s, r, at),
                        net_shortage_want((enum net_shortage)i));
         }
@@ -364,10 +364,11 @@ static void print_doors(const struct show *how, const struct survey *s,
     char at[256];
     double refused = fields_number(r->total, "connections_refused");
     if (refused > 0)
-        printf("%-12s %s%.0f connection%s since the start%s%s: beyond connections-max (which "
-               "a limit of open files lowers: files_short), or at the admin and probe ports\n",
-               "refused", show_colour(how, false), refused, fields_plural(refused), show_plain(how),
-               at_router(s, r, at));
+        printf(
+            "%-12s %s%.0f connection%s since the start%s%s: over connections-max (lowered by a "
+            "limit of open files: files_short), or over the limit of the admin and probe ports\n",
+            "refused", show_colour(how, false), refused, fields_plural(refused), show_plain(how),
+            at_router(s, r, at));
 }
 
 static void print_each(const struct show *how, const struct survey *s,
@@ -401,7 +402,7 @@ static void print_minute(const struct show *how, const json_t *m)
                                             {"queue_full", "for a full queue", "for a full queue"}};
     static const char *const others[][3] = {
         {"client_errors", "client error", "client errors"},
-        {"client_gone", "left by its client", "left by their clients"},
+        {"client_gone", "abandoned by its client", "abandoned by their clients"},
         {"hidden", "failure hidden by a retry", "failures hidden by a retry"}};
     if (fields_number(m, "routers_counted") == 0) {
         printf("%-12s not known (an older router)\n", "last minute");
@@ -463,7 +464,7 @@ static void print_short(const struct show *how, const struct survey *s, const js
     print_refusing(how, s, o);
     print_each(how, s, print_waiting);
     if (fields_number(o, "routers_counted") < s->router_count)
-        printf("(Counted at %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
+        printf("(Counts are from %.0f of %u router%s: %s.)\n", fields_number(o, "routers_counted"),
                s->router_count, fields_plural(s->router_count), why_not_counted(s, room));
 }
 

@@ -125,7 +125,7 @@ static char *frame_of(const struct given *g, const struct survey *now, const str
     if (now != NULL)
         top_frame(g, now, before, to);
     else
-        (void)fprintf(to, "gvctl top  %s  %scannot be reached; it is asked again%s\n", g->admin,
+        (void)fprintf(to, "gvctl top  %s  %scannot be reached; retrying%s\n", g->admin,
                       show_colour(&g->show, false), show_plain(&g->show));
     (void)fclose(to);
     return text;

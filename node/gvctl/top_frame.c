@@ -124,7 +124,10 @@ static void head(const struct given *g, const struct survey *now, const struct s
         (void)fprintf(to, " (counted at %u of %u router%s)", told, now->router_count,
                       fields_plural(now->router_count));
     failed(g, now, since, s, to);
-    (void)fprintf(to, "\nfrom cache %s %%, first token %s s on average, %s s for 99 %%%s\n\n",
+    (void)fprintf(to,
+                  "\n"
+                  "from cache %s %%, first token %s s on average, %s s for 99 %%%s\n"
+                  "\n",
                   percent(survey_share(since), text[1]), seconds(mean(since), text[2]),
                   seconds(survey_quantile(since, 0.99), text[3]),
                   before == NULL ? " (since the start)" : "");
@@ -269,13 +272,15 @@ static void replicas(const struct given *g, const struct survey *now, const stru
     json_decref(then);
     table_print(&t, to);
     if (g->show.verbose)
-        (void)fputs(
-            "\nREQ/s of a replica: those that all routers that are counted chose it for. "
-            "ERR/s: attempts\nthat went wrong there, also where a retry hid it from the client; "
-            "FAILED/s has what clients\nnoticed. WHY: gvctl replicas. CACHE %: of prompts' tokens "
-            "that were answered since the last\nframe. FIRST: time to the first token, on "
-            "average.\n",
-            to);
+        (void)fputs("\n"
+                    "REQ/s of a replica: requests for which the counted routers chose it. ERR/s: "
+                    "attempts that\n"
+                    "failed there, even if a retry hid that from the client; FAILED/s: failures "
+                    "that clients\n"
+                    "noticed. WHY: as in gvctl replicas. CACHE %: share of prompt tokens from "
+                    "cache since the\n"
+                    "last frame. FIRST: mean time to first token.\n",
+                    to);
 }
 
 void top_frame(const struct given *g, const struct survey *now, const struct survey *before,

@@ -314,7 +314,7 @@ class Admin(Case):
                 (("ready",), b"", ("ready",)),
                 (("metrics",), b"", ("# HELP grapevine_",)),
                 (("config",), b"", ("policy: cache_aware",)),
-                (("log-level", "warn"), b"", ("the log has level warn",)),
+                (("log-level", "warn"), b"", ("the log level is warn",)),
                 (("log-level", "info"), b"", ("level info",)),
                 (("drain", self.e.name), b"", (" drains: ",)),
                 (("undrain", self.e.name), b"", ("gets requests again",))):

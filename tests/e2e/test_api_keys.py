@@ -385,7 +385,7 @@ class WithAKey(KeyCase):
             self.assertIn("does not take", e["want"])
         column, out = self.shown(r)
         self.assertEqual([column[s.name] for s in sims], ["refused"] * 2)
-        self.assertIn("The key in replica-api-key-file is not taken", out)
+        self.assertIn("The engine refuses the key in replica-api-key-file", out)
         self.assertNotIn("Give the router", out)
         if engine == "sglang":
             wait_for(lambda: all(self.rows(r)[s.name]["probes_refused"] ==

@@ -184,7 +184,7 @@ class TheFile(KeysCase):
         self.assertNotIn("gv-the-key", "\n".join(r.lines))
         self.assertEqual(r.metric("client_keys_file_refused"), 1)
         said = run("gvctl", "--admin", "http://127.0.0.1:%d" % r.admin_port, "status")[1]
-        self.assertIn("client keys  refused: the file cannot be used, the one before stays in force (gvctl events)", said)
+        self.assertIn("client keys  refused: the file cannot be used, and the previous one stays in force (gvctl events)", said)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
         os.remove(self.keys)
         r.wait_event("client_keys_refused", 2)
@@ -245,7 +245,7 @@ class TheFile(KeysCase):
         self.assertEqual(os.stat(self.keys).st_mode & 0o777, 0o600)
         before = self.read()
         code, out, err = run("gvctl", "key", "new", "alice", "--file", self.keys)  # by mistake, or for a rotation?
-        self.assertEqual((code, out, "has a key of alice already. --add makes a second one" in err), (1, "", True), err)
+        self.assertEqual((code, out, "already has a key for alice. To rotate it, make a second one with --add" in err), (1, "", True), err)
         self.assertEqual(self.read(), before)
         self.assertNotEqual(first, self.new("alice", "--add"))  # two keys of one name
         for args, wrong in ((("alice", "--add", "--in-flight", "5"), "write its options only there"),
@@ -256,8 +256,8 @@ class TheFile(KeysCase):
             self.assertNotEqual(code, 0)
             self.assertEqual((out, wrong in err), ("", True), err)
             self.assertEqual(self.read(), before)
-        for args, wrong in (((), "key takes one argument, new|list|revoke"), (("old", "x"), "not one of new, list, revoke"),
-                            (("new",), "the name is missing"), (("list",), "Add --file FILE"), (("revoke", "x"), "Add --file FILE"),
+        for args, wrong in (((), "key takes one argument, new|list|revoke"), (("old", "x"), "give one of new, list, revoke"),
+                            (("new",), "the name is missing"), (("list",), "give --file"), (("revoke", "x"), "give --file"),
                             (("new", "x", "--wait"), "key has no option --wait")):
             code, out, err = run("gvctl", "key", *args)
             self.assertEqual((code, out, wrong in err), (2, "", True), err)
@@ -292,13 +292,13 @@ class TheFile(KeysCase):
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(new)).status, 200)
         before = self.read()
         for args, wrong in ((("revoke", "carol"), "no key of that name"),
-                            (("revoke", "bob", "--hash", "x"), "no key of that name has such a hash")):
+                            (("revoke", "bob", "--hash", "x"), "no key of that name has this hash")):
             code, out, err = self.key(*args)
             self.assertEqual((code, out, wrong in err), (1, "", True), err)
         self.assertEqual(self.key("revoke", "bob")[0], 0)
         before = self.read()
         code, out, err = self.key("revoke", "alice")  # routers would go on with it
-        self.assertEqual((code, out, "would leave no key" in err), (1, "", True), err)
+        self.assertEqual((code, out, "this is the last key" in err), (1, "", True), err)
         self.assertEqual(self.read(), before)
 
     def test_a_full_disk_leaves_no_half_of_a_line(self):

@@ -139,7 +139,7 @@ class Members(Clustered):
         self.assertIn("All 3 living routers hold the same state", self.converge(nodes[0], 3))
         status, out, err = gvctl("convergence", "--members", "5", admin=nodes[0].admin_port)
         self.assertEqual((status, err), (1, ""))
-        self.assertIn("Too few routers: 3 of 5.", out)
+        self.assertIn("Too few routers are alive: 3 of 5.", out)
         nodes[2].signal(signal.SIGKILL)
         nodes[2].stopped = True
         nodes[2].wait()
@@ -169,16 +169,16 @@ class Members(Clustered):
                  "It is not known whether the routers agree: r2 did not answer.", "",
                  ["r2  ", "connection refused"], ["classes that differ"]),
                 ({"equal": False, "comparable": False, "nodes": {"r1": fine, "r2": other}},
-                 "The routers' states cannot be compared: they keep no time slice in common. Compare their clocks and "
+                 "The routers' states cannot be compared: no time slice is kept by all of them. Compare their clocks and "
                  "settings (gvctl members).", "", [], []),
                 (dict(since, equal=False, comparable=True, differ=["registry", "index"], nodes={"r1": fine, "r2": other}),
-                 "The routers do not agree on which replicas there are, or what an operator asked of them; nor on which "
-                 "replica holds which prefix, for 41 s. They last agreed 50 s ago.",
-                 "News may still be on its way: gvctl convergence --wait asks until they agree.\n",
+                 "The routers do not agree on the list of replicas, or operators' changes to it; nor on which "
+                 "replica holds which prefix, for 41 s. They last held the same state 50 s ago.",
+                 "Updates may still be on their way: gvctl convergence --wait asks until the routers agree.\n",
                  ["classes that differ: registry, index", "time slices that differ: 7"], ["not answer"]),
                 ({"equal": False, "comparable": True, "differ": ["later"], "nodes": {"r1": fine, "r2": other}},
                  "The routers do not agree on later.", None, [], []),
-                (dead, "There is one living router: none differs from it.", "Not asked: r2 (dead).\n", [], [])):
+                (dead, "Only one router is alive, so no state differs.", "Not asked: r2 (dead).\n", [], [])):
             admin = self.engine().closes(answer_json(said))
             status, out, err = gvctl("convergence", admin=admin.port)
             self.assertEqual((status, err), (0 if said["equal"] else 1, ""), out)

@@ -197,7 +197,7 @@ class Names(Clustered):
         twin = wait_for(lambda: self.members(first)["twin"].get("duplicate_at"), "it is shown")
         self.assertIn(twin, (place(one), place(other)))
         self.assertRegex(gvctl("members", admin=first.admin_port)[1],
-                         "(?m)^twin: two routers that live have this name; one is at " + twin)
+                         "(?m)^twin: two live routers have this name; one is at " + twin)
         said = first.wait_event("name_taken")
         self.assertEqual(said["member"], "twin")
         self.assertIn(said["at"], (place(one), place(other)))

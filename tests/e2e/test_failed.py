@@ -111,7 +111,7 @@ class Told(Case):
         wait_for(lambda: r.metric("client_gone_total") == 1, "it left")
         self.assertEqual(self.counted(r), {"client_errors": 4})
         self.assertEqual(self.results(r, 5)[-1], "client_gone")
-        self.assertIn(" requests, 0 failed; 4 client errors, 1 left by its client\n",
+        self.assertIn(" requests, 0 failed; 4 client errors, 1 abandoned by its client\n",
                       gvctl("status", admin=r.admin_port)[1])
 
     def test_a_5xx_failed_and_one_that_a_retry_hid_did_not(self):

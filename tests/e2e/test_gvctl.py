@@ -31,21 +31,21 @@ SHOWN = {
         {"name": "f:6", "health": "up", "events": {"state": "silent_tier", "state_text": "are unusable", "from": "tcp://f:6"}}, {"name": "g:7", "health": "up", "cache": {"from": "answers"}, "events": {"state": "off", "from": ""}},
         {"name": "c:3", "health": "down", "why": "down", "probes_refused": ["/health"], "router": "r9"}],
         [r"a:1 +up +- +vllm +9 +0\.250 +50\.0k\n", r"b:2 +avoided +errors:4\.1s +",
-         r"c:3 is a Grapevine router \(r9\).*take it out\s+of the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
-         r"- d:4  KV-cache events from tcp://d:5 are ignored: of 80 answers, 60 had no blocks there, and 3 found.*in 5 min", r"e:5 are odd. Blocks here have 16 tokens. Start",
-         r"- f:6  KV-cache events from tcp://f:6 are unusable. Let the tier publish"],
+         r"c:3 is a Grapevine router \(r9\).*Remove\s+it from the replicas", r"c:3 refuses the router's /health", r"--replica-api-key-file FILE",
+         r"- d:4  KV-cache events from tcp://d:5 are ignored: of 80 answers, 60 had no blocks in the events, and 3 found.*in 5 min", r"e:5 are odd. Blocks here have 16 tokens. Start",
+         r"- f:6  KV-cache events from tcp://f:6 are unusable. Make the tier publish"],
         [r"a:1 +up +- +vllm +3 +settings +7 +9 +5 +0\.250 +0 +- +100k +50\.0k +events +2\n", r"g:7 +up .* answers, events off +0\n"]),
     ("sources",): ("GET", "/sources", [
         {"kind": "file", "name": "list.yaml", "entries": 3, "draining": 1, "failures": 2, "age_s": 1.5,
          "error": "no such file"},
         {"kind": "dns", "name": "x.y", "entries": 0, "empty": "no address"},
         {"kind": "settings", "name": "", "entries": 2, "removed": ["a:1", "b:2"]}],
-        [r"\n\nsettings lists a:1, which an operator removed: gvctl add brings it back\.\nsettings lists b:2, ",
+        [r"\n\nsettings lists a:1, which an operator removed: gvctl add uses it again\.\nsettings lists b:2, ",
          r"file +3 +1 +2 +1\.5 +list\.yaml\n +no such file", r"dns +0 +0 +0 +never +x\.y\n +empty: no address\n"]),
     ("queue",): ("GET", "/queue", {
         "requests_in_flight": 12, "requests_max": 64, "queue_length": 2, "queue_max": 9, "queue_timeout_ms": 1500,
         "waiting": [{"model": "m", "requests": 2, "longest_ms": 700, "for": "a replica"}]},
-        [r"in flight +12 of 64 \(requests-max\)", r"waiting +2 of 9 \(queue-max\), for 1\.5 s at most",
+        [r"in flight +12 of 64 \(requests-max\)", r"waiting +2 of 9 \(queue-max\), for at most 1\.5 s",
          r"m +2 +0\.7  a replica"]),
     ("explain",): ("POST", "/explain", {
         "policy": "cache_aware", "prompt_tokens": 100, "output_tokens": 1, "checkpoints": 2, "choice": "a:1", "displaced_weight": 0.5, "decode_weight": 1,
@@ -54,8 +54,8 @@ SHOWN = {
         "left_out": [{"replica": "c:3", "why": "it is down"}]},
         [r"policy cache_aware, about 100 prompt tokens, 1 expected output token, 2 checkpoints\n",
          r"> a:1 +64 .* 0\.125\n  b:2 +0 .* 0\.500\n- c:3 +it is down\n",
-         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but nothing waits there while requests wait at the cheapest, and lately it had less work",
-         r"b:2 is believed 4\.2 times slower", r"b:2 has 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another holds. 9 other"],
+         r"0\.5 x displaced \+ 1 x decode;", r"a:1 is slow, but no request waits there while requests wait at the cheapest replica; lately it got less work",
+         r"b:2 is taken to be 4\.2 times slower", r"b:2: 0\.250 s of its QUEUE", r"b:2 would make a second copy of a prefix that another replica holds. 9 other"],
         [r"> a:1 +64 +events +0 "]),
     ("explain", "--all"): ("POST", "/explain?all=1", {"nodes": {
         "r1": {"choice": "a:1", "replicas": [{"replica": "a:1", "cost_s": 0.125, "cached_tokens": 64}]},
@@ -97,7 +97,7 @@ SHOWN = {
          r":50  r1 +10\.0\.0\.2:8000 +Requests failed at replica 10\.0\.0\.2:8000\. \(3 times\)\n", r"\n- +r1 +- +-\n"],
         [r":50  r1 +10\.0\.0\.2:8000 +\d\d:\d\d:20  retry +3  upstream_failed +Requests failed at replica 10\.0\.0\.2:8000\.\n"]),
     ("log-level", "debug"): ("POST", "/log-level?level=debug", {"ok": True},
-                             [r"^the log has level debug until the next start\n$"]),
+                             [r"^the log level is debug until the next start\n$"]),
     ("drain", "a:1"): ("POST", "/drain?replica=a:1", {"ok": True}, [r"^a:1 drains: .*; the number of .* unknown\n$"]),
     ("undrain", "a:1@2"): ("POST", "/undrain?replica=a:1%402", {"ok": True},
                            [r"^a:1@2 gets requests again, from all routers\n$"]),
@@ -105,7 +105,7 @@ SHOWN = {
                                              [r"^a&b c:1 is added for all routers\n$"]),
     ("remove", "a:1"): ("DELETE", "/replicas?replica=a:1", {"ok": True}, [r"^a:1 is removed for all routers; "]),
     ("reset-cache",): ("POST", "/reset-cache", {"replicas": [{"status": 200}]}, [r"^1 of 1 replica emptied its cache\n$"]),
-    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^00ff is forgotten: "]), ("forget-member", "r3"): ("DELETE", "/members?member=r3", {"nodes": {}}, [r"^router r3 is no longer shown\n$"]),
+    ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^request 00ff is no longer refused: "]), ("forget-member", "r3"): ("DELETE", "/members?member=r3", {"nodes": {}}, [r"^router r3 is no longer shown\n$"]),
 }
 # Command -> method, target, an answer that is no JSON, what --json makes of it.
 TEXTS = {
@@ -239,7 +239,7 @@ class Gvctl(Case):
             if told is not None:
                 status, out, err = self.ask(*command, "--json", says=answer(200, said))
                 self.assertEqual((status, json.loads(out), err), (0, told, ""))
-                self.fails(command + ("--json",), answer(200, b"<html>"), "is not what this command shows")
+                self.fails(command + ("--json",), answer(200, b"<html>"), "is not one that this command can show")
         for code in (200, 503):
             status, out, err = self.ask("ready", "-o", "json", says=answer_json({"ready": code == 200}, code))
             self.assertEqual((status, json.loads(out), err), (int(code != 200), {"ready": code == 200}, ""))
@@ -288,7 +288,7 @@ class Gvctl(Case):
 
     def test_a_choice_that_is_down_is_no_choice_like_others(self):
         said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")
-        words = "a:1 is down too (its port refuses connections): it would be tried as the last resort (when-all-down try).\n"
+        words = "a:1 is down too (its port refuses connections): the router would try it as a last resort (when-all-down: try).\n"
         self.assertIn("- c:3  it is down\n" + words, self.ask("explain", says=answer_json(said), stdin=b"{}")[1])
         self.assertNotIn("last resort", self.ask("explain", says=answer_json(dict(said, last_resort="")), stdin=b"{}")[1])
         for left_out, too in ((said["left_out"], " too"), ([], "")):
@@ -299,14 +299,14 @@ class Gvctl(Case):
     def test_a_burst_does_not_fill_the_screen(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
-        self.assertEqual(out.count("8 other requests with the same beginning"), 4, out)
-        self.assertIn("and so for 59 more; -o json has them", out)
+        self.assertEqual(out.count("8 other requests with that prefix"), 4, out)
+        self.assertIn("the same applies to 59 more replicas; -o json lists them", out)
 
     def test_tables_are_narrow_and_explained_on_demand(self):
         many = [dict(SHOWN[("replicas",)][2][0], name="10.0.0.%d:8000" % i) for i in range(10)]
         routers = {"members": [{"name": "router-%d.gpu:7490" % i, "state": "alive", "ready": True, "session": True,
                                 "address": "10.0.0.%d:7490" % i, "version": "0.1.0"} for i in range(10)]}
-        for command, said, legend in (("replicas", many, "HELD"), ("members", routers, "VECTOR: the last")):
+        for command, said, legend in (("replicas", many, "HELD"), ("members", routers, "VECTOR: each router")):
             out = self.ask(command, says=answer_json(said))[1]
             self.assertLessEqual(max(len(line) for line in out.splitlines()), 80, out)
             self.assertEqual([line for line in out.splitlines() if line.endswith(" ")], [])
@@ -327,15 +327,15 @@ class Gvctl(Case):
 
     def test_changes_say_what_is_so(self):
         for command, said, words in (
-                (("add", "a:1"), {"ok": True, "already": True}, "a:1 is among the replicas already"),
-                (("add", "a:1"), {"ok": True, "waits": True}, "a:1 is added and waits"),
+                (("add", "a:1"), {"ok": True, "already": True}, "a:1 is already a replica"),
+                (("add", "a:1"), {"ok": True, "waits": True}, "a:1 is added but not used yet"),
                 (("add", "a:1"), {"ok": True, "answers": False, "why": "its port refuses connections"},
-                 "but its port refuses connections: it gets requests when its health check succeeds"),
+                 "but its port refuses connections: it gets requests once its health check succeeds"),
                 (("undrain", "a:1"), {"ok": True, "drained_by": ["kubernetes x/y"]},
-                 "a:1 drains all the same: its source says so (kubernetes x/y)"),
+                 "a:1 still drains because its source says so (kubernetes x/y)"),
                 (("undrain", "a:1"), {"ok": True, "drained_by": "no source lists it any more"},
-                 "a:1 drains all the same: no source lists it any more"),
-                (("remove", "http://a:1/"), {"ok": True, "already": True}, "a:1 was removed before")):
+                 "a:1 still drains: no source lists it any more"),
+                (("remove", "http://a:1/"), {"ok": True, "already": True}, "a:1 was already removed")):
             status, out, err = self.ask(*command, says=answer_json(said))
             self.assertEqual((status, err), (0, ""))
             self.assertIn(words, out)
@@ -375,7 +375,7 @@ class Gvctl(Case):
     def test_what_still_runs_is_told(self):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("a:10", 9), self.replica("a:1@3", 4)]])
         for command in ("drain", "remove"):
-            self.assertIn("; 7 requests are still in flight there (1 of other routers)\n", self.ask(command, "a:1")[1])
+            self.assertIn("; 7 requests are still in flight there (1 from other routers)\n", self.ask(command, "a:1")[1])
         self.assertIn("; 4 requests are still in flight", self.ask("drain", "a:1@3")[1])
 
     def test_a_drain_waits_until_nothing_is_under_way_anywhere(self):
@@ -384,7 +384,7 @@ class Gvctl(Case):
                  [self.replica("a:1", 0, 0), other], [self.replica("a:1", 0, 1), other], [self.replica("a:1"), other]]
         self.scripts(looks)
         status, out, err = self.ask("drain", "a:1", "--wait")
-        self.assertEqual((status, out, err), (0, "a:1 drains: no router sends it anything new; nothing is in flight "
+        self.assertEqual((status, out, err), (0, "a:1 drains: no router sends it new requests; nothing is in flight "
                                                  "there\n", ""))
         asked = [a.target for a in self.port.requests]
         self.assertEqual((asked[1], asked.count("/drain?replica=a:1")), ("/drain?replica=a:1", 1))
@@ -413,17 +413,17 @@ class Gvctl(Case):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("b:2")]])
         status, out, err = self.ask("drain", "a:1", "--wait", "--timeout", "1")
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("gave up after 1 s: 3 in flight at a:1, 1 of them of other routers; it drains on", err)
+        self.assertIn("gave up after 1 s: 3 in flight at a:1, 1 of them from other routers; it still drains", err)
 
     def test_another_port_is_named(self):
         for says, words in ((answer(404, b"{}", (("x-grapevine-reason", "path"),)),
                              "is the client port of a router\n       The admin port is 9090 by default"),
                             (answer(200, b"{}", (("x-grapevine-replica", "a:1"),)), "is the client port of a router"),
-                            (answer(404, b"{}", (("server", "uvicorn"),)), 'is no router: it is "uvicorn" and answers 404')):
+                            (answer(404, b"{}", (("server", "uvicorn"),)), 'is not a router: it is "uvicorn" and answers 404')):
             for command in (("replicas",), ("ready",), ("drain", "a:1"), ("status",), ("convergence",)):
                 self.fails(command, says, words)
         for command in (("replicas",), ("events",), ("status",)):  # Prometheus, which names itself nowhere
-            self.fails(command, answer(404, b"404 page not found\n"), "is no router: it answers 404\n       --admin names a router's")
+            self.fails(command, answer(404, b"404 page not found\n"), "is not a router: it answers 404\n       Set --admin to a router's")
 
     def test_the_name_of_a_router_is_no_replica(self):
         def handler(asked):
@@ -433,8 +433,8 @@ class Gvctl(Case):
                        answer_json({"error": {"message": "`x`: the port is missing"}}, 400))
             asked.close()
         self.port.handler = handler
-        for name, hint in (("r3", "r3 is a router: stop it with SIGTERM (systemctl stop grapevine); it drains by itself."),
-                           ("r4", "Want HOST:PORT of a replica (gvctl replicas).")):
+        for name, hint in (("r3", "r3 is a router. Stop it with SIGTERM (systemctl stop grapevine); it then drains by itself."),
+                           ("r4", "Give HOST:PORT of a replica; gvctl replicas lists them.")):
             self.assertEqual(self.ask("drain", name), (1, "", "gvctl: `x`: the port is missing (400)\n       %s\n" % hint))
 
     def follows(self, command, answers):
@@ -464,11 +464,11 @@ class Gvctl(Case):
             (1, 0, []), (1, 5, [one(1, 4), one(2, 5)]), None, (1, 7, [one(3, 7)]), (2, 3, [one(1, 1)]),
             (2, 2, [one(1, 2)])])
         self.assertEqual([d["id"] for d in told], [1, 2, 3, 1])
-        self.assertEqual(err, "gvctl: %s cannot be reached; it is asked again\n" % self.port.url)
+        self.assertEqual(err, "gvctl: cannot reach %s; retrying\n" % self.port.url)
         self.assertEqual([re.sub(".*changed=", "", a) for a in asked[1:7]], ["0", "5", "5", "7", "0", "2"])
         self.assertEqual({"ended=1" in a for a in asked[1:]}, {True})
         self.fails(("decisions", "--follow"), answer_json({"error": {"message": "No such admin call."}}, 404),
-                   "that router keeps no decisions")
+                   "that router has an older version without decisions")
 
     def test_events_are_followed(self):
         """One that happens again is shown again."""
@@ -494,7 +494,7 @@ class Gvctl(Case):
         self.assertEqual(gvctl("help", "key", "new"), gvctl("help", "key"))
         self.assertEqual(gvctl("key", "new", "--help"), gvctl("help", "key"))
         for args in (("key", "old"), ("drain", "a:1")):
-            self.assertEqual(gvctl("help", *args)[::2], (2, 'gvctl: %s has no "%s"; see gvctl help %s\n' % (*args, args[0])))
+            self.assertEqual(gvctl("help", *args)[::2], (2, 'gvctl: %s takes no "%s"; see gvctl help %s\n' % (*args, args[0])))
 
     def test_version(self):
         own = gvctl("--version")[1].split()[1]
@@ -508,7 +508,7 @@ class Gvctl(Case):
             self.assertEqual((status, err), (1, "gvctl: Bring a token. (401)\n"))  # it read "not reached"
             self.assertIn(own, out)
             self.assertIn("not told" if not form else '"grapevine": null', out)
-        self.assertIn("is not what this command shows", self.ask("version", says=answer(200, b"nginx"))[2])
+        self.assertIn("is not one that this command can show", self.ask("version", says=answer(200, b"nginx"))[2])
 
     def test_what_it_sends_along(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -525,7 +525,7 @@ class Gvctl(Case):
         for command in EVERY + [("status",), ("top",)]:
             status, out, err = gvctl(*command, admin=closed_port())
             self.assertEqual((status, out), (1, ""), command)
-            self.assertIn("Connection refused\n       Is grapevine running? --admin names its", err)
+            self.assertIn("Connection refused\n       Is grapevine running? Set --admin", err)
 
     def test_nobody_answers(self):
         for accepts in (True, False):  # the kernel takes the connection, and it is read or not
@@ -547,20 +547,20 @@ class Gvctl(Case):
         whole_answers.update({c: answer(200, row[1]) for c, row in TEXTS.items()})
         for command, whole in whole_answers.items():
             for cut in (1, len(whole) // 2, len(whole) - 1):
-                self.fails(command, whole[:cut], "was cut off", "--admin names its admin-listen address")
-            self.fails(command, b"", "the peer has closed", "--admin names its admin-listen address")
+                self.fails(command, whole[:cut], "was cut off", "Set --admin to its admin-listen address")
+            self.fails(command, b"", "the peer has closed", "Set --admin to its admin-listen address")
 
     def test_what_is_no_http(self):
         for said in (b"SSH-2.0-OpenSSH_9.2\r\n", b"220 mail ESMTP\r\n\r\n", bytes(range(256)), b"\0" * 100000):
             for command in (("replicas",), ("ready",), ("convergence",)):
-                self.fails(command, said, "cannot be read: the input is malformed", "Is that the admin port")
+                self.fails(command, said, "cannot be read: the input is malformed", "Is that grapevine's admin port")
 
     def test_other_json_and_none(self):
         """It ended with 1 and not a word."""
         for command in TABLES:
             for said in (answer(200, b"<html>"), answer(200, b""), answer(200, b'{"a":'), answer_json(7), answer_json(None),
                          answer_json({"a": []} if command[0] in ("replicas", "sources", "poison") else [])):
-                self.fails(command, said, "is not what this command shows", "--json shows it as it came")
+                self.fails(command, said, "is not one that this command can show", "--json prints the answer as it is")
             rows = [1, "x", None, {}, [], {"name": 7, "load": [], "models": "m", "sources": 1, "replicas": [None, 7]}]
             for said in (rows, {"members": rows, "waiting": rows, "replicas": rows, "left_out": rows,
                                 "nodes": {str(i): row for i, row in enumerate(rows)}, "stats": rows, "differ": rows}):

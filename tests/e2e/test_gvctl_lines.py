@@ -111,7 +111,7 @@ class Lines(Case):
     def test_explain_says_what_it_waits_for(self):
         admin = self.says({"policy": "cache_aware", "replicas": [], "choice": "a:1"})
         out = at_terminal(["--admin", admin, "explain"], 80, stdin=b"{}\n\x04")
-        self.assertIn("gvctl: explain reads a request body, JSON, from standard input; end it with Ctrl-D\n", out)
+        self.assertIn("gvctl: explain reads a JSON request body from standard input; end it with Ctrl-D\n", out)
         self.assertNotIn("standard input", gvctl("explain", admin=self.port.port, stdin=b"{}")[2])
 
 

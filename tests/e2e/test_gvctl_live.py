@@ -119,7 +119,7 @@ class Live(Clustered):
         nodes[2].stopped = True
         nodes[2].wait()
         wait_for(lambda: "2 alive, 1 dead" in gvctl("status", admin=nodes[0].admin_port)[1], "r3 is dead")
-        self.assertIn("(Counted at 2 of 3 routers: the others are gone.)", gvctl("status", admin=nodes[0].admin_port)[1])
+        self.assertIn("(Counts are from 2 of 3 routers: no other router is left.)", gvctl("status", admin=nodes[0].admin_port)[1])
         told = json.loads(gvctl("status", "-o", "json", admin=nodes[0].admin_port)[1])
         # Each has its own counters: there is no total that falls when one is gone.
         self.assertEqual({name: c["requests"] for name, c in told["since_start"].items()}, {"r1": 2, "r2": 2})
@@ -154,19 +154,19 @@ class Live(Clustered):
         self.assertEqual(gvctl("undrain", other.name, admin=nodes[0].admin_port)[0], 0)
         admin = "http://%s:%d" % (HOST, nodes[0].admin_port)
         shown = Terminal(self, ["--admin", admin, "drain", slow.name, "--wait"])
-        wait_for(lambda: "%s: 2 in flight, 1 of them of other routers" % slow.name in shown.read(), "the progress")
+        wait_for(lambda: "%s: 2 in flight, 1 of them from other routers" % slow.name in shown.read(), "the progress")
         status, out, err = gvctl("drain", slow.name, "--wait", "--timeout", "1", admin=nodes[0].admin_port)
         self.assertEqual(status, 1)
         self.assertIn("gave up after 1 s: 2 in flight", err)
         self.assertIsNone(shown.p.poll())
         status, out, err = gvctl("drain", slow.name, admin=nodes[0].admin_port)
-        self.assertIn("2 requests are still in flight there (1 of other routers)", out)
+        self.assertIn("2 requests are still in flight there (1 from other routers)", out)
         ended.append(True)  # the called router's; the other's goes on
-        wait_for(lambda: shown.read().count("%s: 1 in flight, 1 of them of other routers" % slow.name) >= 8, "looks")
+        wait_for(lambda: shown.read().count("%s: 1 in flight, 1 of them from other routers" % slow.name) >= 8, "looks")
         self.assertIsNone(shown.p.poll())
         ended.append(True)
         self.assertEqual(shown.ends(), 0)
-        self.assertIn("%s drains: no router sends it anything new; nothing is in flight there" % slow.name, shown.read())
+        self.assertIn("%s drains: no router sends it new requests; nothing is in flight there" % slow.name, shown.read())
         for c in clients:
             self.assertEqual(c.read().status, 200)
         status, out, err = gvctl("remove", other.name, admin=nodes[0].admin_port)
@@ -203,7 +203,7 @@ class Live(Clustered):
         nodes[0].stopped = True
         nodes[0].wait()
         t.resize(16, 80)
-        wait_for(lambda: "cannot be reached; it is asked again" in t.frames()[-1], "that it is gone")
+        wait_for(lambda: "cannot be reached; retrying" in t.frames()[-1], "that it is gone")
         t.keys("xq")
         self.assertEqual(t.ends(), 0)
         self.assertTrue(t.read().endswith("\x1b[?25h\x1b[?1049l"), "the screen is as before")
@@ -281,7 +281,7 @@ class Ports(Case):
             self.assertIn("- %s  draining: by an operator\n" % e.name, out)
             self.assertEqual(gvctl("undrain", e.name, admin=r.admin_port)[0], 0)
             e.refuse()
-        last = r"\n- (\S+)  down: [^\n]*\n(\S+) is down too \(its port refuses connections\): it would be tried as the last"
+        last = r"\n- (\S+)  down: [^\n]*\n(\S+) is down too \(its port refuses connections\): the router would try it as a last"
         found = wait_for(lambda: re.search(last, gvctl("explain", admin=r.admin_port, stdin=body)[1]), "both are down")
         self.assertEqual(set(found.groups()), {e.name for e in engines})
 
@@ -301,7 +301,7 @@ class Ports(Case):
                          r"(?:, )?){2} and 2 more: gvctl replicas\n" % re.escape(down))
         self.assertRegex(gvctl("top", admin=r.admin_port)[1], r"(?m)^%s +down +refuses +0 " % re.escape(engines[5].name))
         out = gvctl("replicas", admin=r.admin_port)[1]
-        self.assertEqual(out.count("  draining: by an operator: gvctl undrain it"), 3)
+        self.assertEqual(out.count("  draining: by an operator: run gvctl undrain"), 3)
         self.assertTrue(out.endswith("\nand 1 more\n"), out)
         self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
                       engines[5].name, out)
@@ -313,7 +313,7 @@ class Ports(Case):
         r.wait_up(2)
         removed = engines[0].name
         self.assertEqual(gvctl("remove", removed, admin=r.admin_port)[0], 0)
-        self.assertIn("\n\nsettings lists %s, which an operator removed: gvctl add brings it back.\n" % removed,
+        self.assertIn("\n\nsettings lists %s, which an operator removed: gvctl add uses it again.\n" % removed,
                       gvctl("sources", admin=r.admin_port)[1])
         self.assertIn("replicas     1: 1 up (1 removed by an operator)\n", gvctl("status", admin=r.admin_port)[1])
         self.assertEqual(json.loads(gvctl("status", "-o", "json", admin=r.admin_port)[1])["replicas_removed"], [removed])
@@ -328,7 +328,7 @@ class Ports(Case):
         wait_for(lambda: re.search(line, gvctl("events", admin=r.admin_port)[1]), "it says so")
         status, out, err = gvctl("events", "-v", "--last", "1", admin=r.admin_port)
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"TIME +ROUTER +ABOUT +FIRST +KIND +TIMES +EVENT +WHAT\n.+\n\nTIME is the last")
+        self.assertRegex(out, r"TIME +ROUTER +ABOUT +FIRST +KIND +TIMES +EVENT +WHAT\n.+\n\nAn event that repeats")
         told = json.loads(gvctl("events", "-o", "json", admin=r.admin_port)[1])["events"]
         self.assertIn("start", [t["event"] for t in told])
 
@@ -343,7 +343,7 @@ class Ports(Case):
                 self.assertIn("is the client port of a router\n       The admin port is 9090 by default", err)
         status, out, err = gvctl("replicas", admin=sim.port)
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("is no router", err)
+        self.assertIn("is not a router", err)
 
     def test_config_and_metrics_in_other_forms(self):
         e = self.engine()

@@ -91,7 +91,7 @@ class Local(TlsCase):
         file = self.settings(cert=other.cert)
         status, out, err = run("gvctl", "--config", file, "replicas")
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("no TLS with", err)
+        self.assertIn("the TLS handshake with", err)
         self.assertEqual(run("gvctl", "--config", file, "alive")[0], 0)  # it may be changing just now
         # By a CA and a name it is believed as ever.
         elsewhere = self.router([self.e], *self.pair.flags("admin-tls"), wait_up=False)

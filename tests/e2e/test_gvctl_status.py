@@ -47,14 +47,14 @@ class Status(Case):
         """Streams that were cut counted as answers with status 200: nothing showed them."""
         admin_port(self.port, "r1", figures=[second(requests=40, cut=9), second(requests=60, cut=1, status_5xx=2, queue_full=3,
                                                                 client_errors=31, client_gone=4, hidden=7)])
-        self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 client errors, 4 left by their clients, 7 failures hidden by a retry\n", self.words())
+        self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 client errors, 4 abandoned by their clients, 7 failures hidden by a retry\n", self.words())
         told = self.status()["last_minute"]
         self.assertEqual((told["failed"], told["failed_by_reason"]), (15, {"cut": 10, "status_5xx": 2, "queue_full": 3}))
         self.assertEqual((told["client_errors"], told["client_gone"], told["hidden"]), (31, 4, 7))
 
     def test_one_is_not_many(self):
         admin_port(self.port, "r1", figures=[second(requests=1, client_errors=1, client_gone=1, hidden=1)])
-        self.assertIn("\nlast minute  1 request, 0 failed; 1 client error, 1 left by its client, 1 failure hidden by a retry\n", self.words())
+        self.assertIn("\nlast minute  1 request, 0 failed; 1 client error, 1 abandoned by its client, 1 failure hidden by a retry\n", self.words())
 
     def test_what_was_never_checked_is_not_unknown_for_being_unknown(self):
         admin_port(self.port, "r1")
@@ -80,7 +80,7 @@ class Status(Case):
             admin_port(self.port, "r1", figures=figures)
             self.assertTrue(self.words().endswith(
                 "\nlast minute  %s\nfrom cache   not known (an older router)\n"
-                "(Counted at 0 of 1 router: an older router does not report it.)\n" % minute), self.words())
+                "(Counts are from 0 of 1 router: an older router does not report this.)\n" % minute), self.words())
             told = self.status()
             self.assertEqual((told["since_start"], told["routers_counted"]), ({"-": unknown}, 0))
             self.assertEqual(told["last_minute"]["routers_counted"], int(figures is not None))
@@ -104,13 +104,13 @@ class Status(Case):
         admin_port(self.port, "r1", members, total={}, tls_files_refused=True)
         admin_port(other, "r2", members, total={"connections_refused": 3}, config_refused=True, client_keys_refused=True,
                    tls_files_refused=True, config_waits=2, local_shortages=["ports", "odd"])
-        kept = ": the file cannot be used, the one before stays in force (gvctl "
+        kept = ": the file cannot be used, and the previous one stays in force (gvctl "
         self.assertTrue(self.words().endswith("".join(line + "\n" for line in (
             "from cache   not known: no answer has reported it",
-            "shortage     no local port is left at r2 for connections to replicas: it needs a wider "
+            "shortage     no local port is left at r2 for connections to replicas: to do: a wider "
             "net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse=1, or a longer upstream-keepalive",
-            "refused      3 connections since the start at r2: beyond connections-max (which a limit of open files lowers: "
-            "files_short), or at the admin and probe ports",
+            "refused      3 connections since the start at r2: over connections-max (lowered by a limit of open files: "
+            "files_short), or over the limit of the admin and probe ports",
             "settings     refused at r2%s--admin http://%s config)" % (kept, other.name),
             "client keys  refused at r2%sevents)" % kept, "TLS files    refused at r1, r2%sevents)" % kept,
             "settings     2 wait for a restart at r2 (gvctl --admin http://%s config)" % other.name))), self.words())

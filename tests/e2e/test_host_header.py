@@ -61,7 +61,7 @@ class HostHeader(Case):
         r = self.router([good, "http://" + wrong], wait_up=False)
         wait_for(lambda: "checks:404" in gvctl("replicas", admin=r.admin_port)[1], "it is down")
         said = gvctl("replicas", admin=r.admin_port)[1]
-        self.assertIn("- %s  down: its health checks fail with status 404: is the engine there?" % wrong, said)
+        self.assertIn("- %s  down: its health checks fail with status 404: check that the engine runs there" % wrong, said)
         self.assertIn("1 down: %s (its health checks fail with status 404)" % wrong, gvctl("status", admin=r.admin_port)[1])
 
     def test_what_a_proxy_in_front_said_of_the_host_stays(self):

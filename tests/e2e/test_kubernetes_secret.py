@@ -48,7 +48,7 @@ class Secret(Case):
             self.assertNotIn(secret, out)
         status, out, err = self.make()  # as an upgrade does
         self.assertEqual((status, err), (0, ""))
-        self.assertIn('"grapevine-key" is there already, and stays as it is', out)
+        self.assertIn('"grapevine-key" already exists and is not changed', out)
         self.assertEqual(self.api.secrets, {"grapevine-key": made})
 
     def test_what_is_wrong_is_said(self):

@@ -61,7 +61,7 @@ class Learning(Case):
         try:
             busy.wait()
             body = json.dumps({"model": "sim", "messages": [message("user", words("asked", 200))]}).encode()
-            said = "%s is slow, but nothing waits there" % slow.name
+            said = "%s is slow, but no request waits there" % slow.name
             wait_for(lambda: said in run("gvctl", "--admin", "http://%s:%d" % (HOST, router.admin_port), "explain",
                                          stdin=body)[1], "the sentence")
         finally:

@@ -215,8 +215,8 @@ class Limits(Case):
         admin = "http://%s:%d" % (HOST, r.admin_port)
         gvctl = [binary("gvctl"), "--admin", admin]
         table = subprocess.check_output(gvctl + ["queue"], text=True)
-        self.assertRegex(table, r"(?m)^in flight  1 of 65536 \(requests-max\), at one replica 1 at")
-        self.assertRegex(table, r"(?m)^waiting    2 of 1000 \(queue-max\), for 30 s at most")
+        self.assertRegex(table, r"(?m)^in flight  1 of 65536 \(requests-max\), at most 1 at")
+        self.assertRegex(table, r"(?m)^waiting    2 of 1000 \(queue-max\), for at most 30 s")
         self.assertRegex(table, r"(?m)^MODEL +REQUESTS +LONGEST s +WAIT FOR\nm +2 +\d+\.\d +room$")
         raw = json.loads(subprocess.check_output(gvctl + ["--json", "queue"]))
         self.assertEqual(raw["queue_length"], 2)

@@ -96,7 +96,7 @@ class Names(Clustered):
     def test_why_there_is_no_address(self):
         """All three were "no health check has answered yet", then "its health checks fail: the engine's log says why"."""
         self.servers = [self.dns]
-        causes = {SILENT[0]: ("dns_silent", "no DNS server answers", "is the nameserver of /etc/resolv.conf up"),
+        causes = {SILENT[0]: ("dns_silent", "no DNS server answers", "check that the nameserver in /etc/resolv.conf is up"),
                   "gone.test": ("no_address", "the name does not exist", "correct the name"),
                   "broken.test": ("dns_fails", "the DNS server answers with an error", "replica_unresolved in the")}
         r = self.router(["http://%s:8000" % name for name in causes], wait_up=False, wrap=self.system())
@@ -122,7 +122,7 @@ class Names(Clustered):
         p = subprocess.run(self.system() + [binary("gvctl"), "--admin", "http://%s:9090" % SILENT[0], "replicas", "--timeout", "1"],
                            capture_output=True, timeout=LIMIT)
         self.assertEqual((p.returncode, p.stdout), (1, b""))
-        self.assertIn(b"gvctl: the look-up of %s had no answer within 1 s\n" % SILENT[0].encode(), p.stderr)
+        self.assertIn(b"gvctl: no answer to the DNS lookup of %s within 1 s\n" % SILENT[0].encode(), p.stderr)
 
     def test_what_the_system_knows(self):
         """/etc/hosts goes before DNS for a name, in all kinds of addresses; search domains; IPv6; invalid names."""

@@ -213,7 +213,7 @@ class Rendering(Case):
         self.assertGreater(max(r["cached_tokens"] for r in explained["replicas"]), 1000)
         told = run("gvctl", "--admin", "http://%s:%d" % (HOST, router.admin_port), "explain",
                    stdin=json.dumps(body).encode())[1]
-        self.assertIn("The prompts of strange-client (chat) are read so: the first line does not count", told)
+        self.assertIn("How the router reads prompts of strange-client (chat): the first line does not count", told)
 
     def test_a_changing_first_line_that_counts_is_not_left_out(self):
         router, fleet = self.predicts(as_sent, changing_line)

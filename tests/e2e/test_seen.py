@@ -195,7 +195,7 @@ class Cluster(Clustered):
         self.assertRegex(table[1], r"^\d{4}-\S+ \S+  r\d( r\d)*  ")
         status, out, err = gvctl("events", "--router", "r9", admin=nodes[0].admin_port)
         self.assertEqual((status, out), (1, ""))
-        self.assertIn('no router "r9" lives', err)
+        self.assertIn('no router "r9" is alive', err)
         self.assertEqual(gvctl("events", "--router", "r2", "--local", admin=nodes[0].admin_port)[0], 2)
 
     def test_gvctl_follows_all_and_names_who_is_silent(self):

@@ -19,10 +19,10 @@ ASKED_OF_GVCTL = ("GET", "/shadow", {"self": "r1", "nodes": {"r1": {"shadow": {
             "plain": {"requests": 10, "prompt_tokens": 1000, "cached_tokens": 310, "first_tokens": 2, "ttft_sum_s": 2.5},
             "policy": {"requests": 10, "prompt_tokens": 1000, "cached_tokens": 784, "first_tokens": 2, "ttft_sum_s": 0.6}, "moved": 8}}},
         "r2": {"error": "timed out"}, "r3": {}}, "not_asked": {}},
-        [r"^In the last hour: 31 % of prompt tokens from cache as it is \(least_request\), 78 % predicted \(cache_aware\)\.\n"
+        [r"^Prompt tokens from cache in the last hour: 31 % with least_request \(in use\), 78 % with cache_aware \(predicted\)\.\n"
          r"cache_aware would have sent 80 % of 10 requests to another replica\.\n"
-         r"Mean time to the first token: 1\.25 s with least_request, 300 ms with cache_aware \(predicted\)\.\n"
-         r"r2 did not answer, and is not counted\.\nr3 is not in this mode, and is not counted"])
+         r"Mean time to first token: 1\.25 s with least_request, 300 ms with cache_aware \(predicted\)\.\n"
+         r"r2 did not answer and is not counted\.\nr3 has other settings for shadow or control-share and is not counted"])
 
 
 class Talking:
@@ -69,8 +69,8 @@ class Shadow(Reloading):
         chosen = [r.metrics()['grapevine_replica_chosen_total{replica="%s"}' % s.name] for s in sims]
         self.assertEqual(chosen, [8, 8, 8])  # as round robin does
         said = self.said(r)
-        self.assertRegex(said, r"In the last hour: \d+ % of prompt tokens from cache as it is \(round_robin\), "
-                               r"\d+ % predicted \(cache_aware\)\.")
+        self.assertRegex(said, r"Prompt tokens from cache in the last hour: \d+ % with round_robin \(in use\), "
+                               r"\d+ % with cache_aware \(predicted\)\.")
         self.assertRegex(said, r"cache_aware would have sent \d+ % of 24 requests to another replica\.")
         one = r.admin("GET", "/decisions").json["decisions"][0]
         self.assertEqual((one["why"], one["policy"]), ("plain", "round_robin"))
@@ -87,7 +87,7 @@ class Shadow(Reloading):
         self.assertEqual(figures(r, "control", "plain")["requests"] % 5, 0)  # whole conversations
         self.assertGreater(self.share(r, "control", "policy"), self.share(r, "control", "plain"))
         said = self.said(r)
-        self.assertRegex(said, r"of the control \(random\)")
+        self.assertRegex(said, r"% with random \(control group\)")
         self.assertIn("predicted %.0f %%." % (100 * predicted), said)
 
     def test_it_needs_a_policy_with_costs(self):
@@ -98,7 +98,7 @@ class Shadow(Reloading):
 
     def test_without_either_gvctl_says_how(self):
         r = self.router([self.sim(*SPEED).url])
-        self.assertIn("Neither shadow mode nor a control is on. Set shadow: on", self.said(r))
+        self.assertIn("Neither shadow mode nor a control group is on. Set shadow: on", self.said(r))
 
 
 class Together(Clustered):

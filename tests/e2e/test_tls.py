@@ -431,7 +431,7 @@ class Files(TlsCase):
         self.assertEqual(r.metric("tls_files_refused"), 1)
         said = subprocess.run([binary("gvctl"), "--admin", "http://%s:%d" % (HOST, r.admin_port), "status"],
                               capture_output=True, text=True).stdout
-        self.assertIn("TLS files    refused: the file cannot be used, the one before stays in force", said)
+        self.assertIn("TLS files    refused: the file cannot be used, and the previous one stays in force", said)
         self.assertEqual(self.tls_client(r).names(), ["localhost", HOST])
         used.takes(new)
         wait_for(lambda: len([x for x in r.events("tls_files_read") if x["changed"]]) == 2, "the new one")

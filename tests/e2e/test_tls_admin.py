@@ -75,7 +75,7 @@ class Admin(TlsCase):
                                     "--timeout", "5", "replicas")
         self.assertEqual(status, 1)
         url = "localhost:%d" % plain.admin_port
-        self.assertEqual(err, "gvctl: no TLS with https://%s\n       It answers without TLS: --admin http://%s\n" % (url, url))
+        self.assertEqual(err, "gvctl: https://%s does not speak TLS\n       It answers without TLS: use --admin http://%s\n" % (url, url))
         clients = self.router([self.e], *self.pair.flags(), wait_up=False)
         status, _, err = self.gvctl("--admin", "https://localhost:%d" % clients.port, "--ca-file", self.ca.cert, "replicas")
         self.assertEqual(status, 1)
