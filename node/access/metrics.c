@@ -80,8 +80,8 @@ void access_metrics(const struct access *given, struct prometheus *p)
         {"key_requests_total", "Requests per client key.", write_requests},
         {"key_in_flight", "Requests in progress per client key.", write_in_flight},
         {"key_refused_total",
-         "Requests refused per client key, by limit; also other models (models), others' stored "
-         "responses (responses).",
+         "Requests refused per client key, by limit; also for models that the key may not use "
+         "(models) and others' stored responses (responses).",
          write_refused},
         {"key_tokens_total", "Tokens per client key: prompt, of them cached, and completion.",
          write_tokens},

@@ -45,7 +45,7 @@ static const struct row {
     [ATTENTION_REPLICA_OUT] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
                                "nobody yet: {n} of {m} replicas take requests", "gvctl replicas"},
     [ATTENTION_REPLICA_LAST] = {"replica_out", ATTENTION_AMBER, "replica {a} is {t}",
-                                "the clients named above", "gvctl replicas"},
+                                "clients: no other replica can serve them", "gvctl replicas"},
     [ATTENTION_REPLICA_AVOIDED] = {"replica_avoided", ATTENTION_AMBER, "replica {a} is {t}",
                                    "nobody yet: {n} of {m} replicas take requests",
                                    "gvctl replicas"},
@@ -76,7 +76,7 @@ static const struct row {
                                   "gvctl convergence"},
     [ATTENTION_ROUTERS_INCOMPARABLE] =
         {"routers_incomparable", ATTENTION_AMBER,
-         "the routers' states cannot be compared: their clocks or settings differ by far",
+         "the routers' states cannot be compared: their clocks or settings differ too much",
          "nobody; requests may go to a replica without their prefix", "gvctl convergence"},
     [ATTENTION_ROUTER_SETTINGS] = {"router_settings", ATTENTION_AMBER,
                                    "router {a} has settings that all must share: {t}",

@@ -19,10 +19,10 @@ static const struct words {
      "Requests failed at replica {replica}[ ({what})], and no other was asked: their clients got "
      "an error, or a cut answer."},
     {"replica_rejects", ADMIN_EVENT_TROUBLE,
-     "Replica {replica} rejects requests ({status})[ that replica {accepted_by} accepts]"
-     "[ for the model {model}, although it lists it]: other replicas are preferred."},
+     "Replica {replica} rejects requests ({status})[ that replica {accepted_by} accepts][ for the "
+     "model {model}, which it lists]: other replicas are preferred."},
     {"replica_accepts", ADMIN_EVENT_REPLICA,
-     "Replica {replica} accepts such requests again: it is used as before."},
+     "Replica {replica} accepts the requests again that it rejected: it is used as before."},
     {"replica_models_unknown", ADMIN_EVENT_TROUBLE,
      "Replica {replica} lists no models (/v1/models answered {status}): it gets requests for any "
      "model."},
@@ -52,7 +52,8 @@ static const struct words {
      "This router's clock was {ms} ms ahead of the cluster's. It is set back, and the router joins "
      "again."},
     {"member_mismatch", ADMIN_EVENT_DIFFERS,
-     "Router {member} has other values of settings that must be equal[: {differs}]."},
+     "Router {member} has other values for settings that must be equal at all routers[: "
+     "{differs}]."},
     {"member_differs", ADMIN_EVENT_DIFFERS, "Router {member} has other settings[: {differs}]."},
     {"member_not_understood", ADMIN_EVENT_DIFFERS,
      "Router {member} shares no protocol version with this one[: {why}]."},
@@ -60,11 +61,10 @@ static const struct words {
     {"gossip_refused_key", ADMIN_EVENT_KEY,
      "A router without the cluster's key asks to join[, from {from}]."},
     {"gossip_other_cluster", ADMIN_EVENT_KEY,
-     "A router of another cluster-name asks to join[, from {from}]."},
-    {"join_unanswered", ADMIN_EVENT_TROUBLE,
-     "No router answers at {seeds}, where this router joins."},
+     "A router with another cluster-name asks to join[, from {from}]."},
+    {"join_unanswered", ADMIN_EVENT_TROUBLE, "No router answers at {seeds} (setting join)."},
     {"join_unresolved", ADMIN_EVENT_TROUBLE,
-     "The name {host}, where this router joins, cannot be used[: {error}]."},
+     "The name {host} (setting join) cannot be used[: {error}]."},
     {"routers_full", ADMIN_EVENT_TROUBLE,
      "{limit#router is|routers are} alive, the limit: no more may join."},
     {"replicas_full", ADMIN_EVENT_TROUBLE,
@@ -72,7 +72,7 @@ static const struct words {
     {"replica_name_refused", ADMIN_EVENT_TROUBLE,
      "Replica names that are no HOST:PORT are refused[: router {member} sends them]."},
     {"draining", ADMIN_EVENT_DRAIN,
-     "This router drains: it takes no new requests, and ends after those in flight."},
+     "This router drains: it takes no new requests, and stops when those in flight have ended."},
     {"client_port_closed", ADMIN_EVENT_DRAIN, "This router closed its port for clients."},
     {"replica_added", ADMIN_EVENT_REPLICA, "Replica {replica} added."},
     {"replica_removed", ADMIN_EVENT_REPLICA, "Replica {replica} removed."},
@@ -81,32 +81,32 @@ static const struct words {
     {"replica_drain", ADMIN_EVENT_DRAIN,
      "Replica {replica} {wish} by an operator, at this router[, from {from}]."},
     {"replica_waits", ADMIN_EVENT_REPLICA,
-     "Replica {replica} waits: the limit of replicas is reached."},
+     "Replica {replica} is not used: the limit of replicas is reached (replicas-max)."},
     {"replica_restarted", ADMIN_EVENT_REPLICA,
      "Replica {replica} was restarted: its cache counts as empty."},
     {"kv_events_live", ADMIN_EVENT_REPLICA,
      "This router reads the KV-cache events of replica {replica}[ at {from}]."},
     {"kv_events_lost", ADMIN_EVENT_REPLICA,
      "This router lost the KV-cache events of replica {replica}[ at {from}]: unless another router "
-     "reads them, its cache is inferred."},
+     "reads them, the replica's cache is inferred."},
     {"kv_events_unreachable", ADMIN_EVENT_TROUBLE,
      "This router cannot subscribe to the KV-cache events of replica {replica}[ at {from}]: unless "
-     "another router reads them, its cache is inferred.[ To do: {want}.]"},
+     "another router reads them, the replica's cache is inferred.[ To do: {want}.]"},
     {"kv_events_silent", ADMIN_EVENT_TROUBLE,
      "No KV-cache event of replica {replica} came[ from {from}][ with topic {topic}] while "
      "{answers#answer|answers} stored blocks there.[ To do: {want}.]"},
     {"kv_events_disbelieved", ADMIN_EVENT_TROUBLE,
      "Answers of replica {replica} contradict its KV-cache events[ from {from}]: for "
-     "{minutes#minute|minutes} its cache is inferred."},
+     "{minutes#minute|minutes} the replica's cache is inferred."},
     {"kv_events_unusable", ADMIN_EVENT_TROUBLE,
-     "This router cannot use the KV-cache events of replica {replica}[ from {from}] ({state}): "
-     "its cache is inferred."},
+     "This router cannot use the KV-cache events of replica {replica}[ from {from}] ({state}): the "
+     "replica's cache is inferred."},
     {"kv_events_dropped", ADMIN_EVENT_TROUBLE,
      "KV-cache events from {from}[ with topic {topic}] are dropped: {reason}[ "
      "({replica})].[ To do: {want}.]"},
     {"kv_events_full", ADMIN_EVENT_TROUBLE,
-     "{limit#connection|connections} to kv-events-listen are open: {refused#more was|more were} "
-     "refused, the last one from {from}.[ To do: {want}.]"},
+     "{limit#connection|connections} to kv-events-listen are open, the limit: {refused#more "
+     "was|more were} refused, the last one from {from}.[ To do: {want}.]"},
     {"replica_refused", ADMIN_EVENT_TROUBLE, "Replica {replica} is not used[: {error}]."},
     {"replica_unresolved", ADMIN_EVENT_TROUBLE,
      "The name of replica {replica} cannot be looked up[: {error}]."},
@@ -152,9 +152,9 @@ static const struct words {
     {"local_shortage", ADMIN_EVENT_TROUBLE,
      "This router is short of local {of} for connections to replicas. To do: {want}."},
     {"local_shortage_over", ADMIN_EVENT_TROUBLE,
-     "The shortage of local {of} is over: {times#connection|connections} lacked some."},
+     "The shortage of local {of} is over: {times#connection|connections} could not be opened."},
     {"log_stalled", ADMIN_EVENT_TROUBLE,
-     "Standard error is blocked: log lines are dropped until it takes them."},
+     "Standard error is blocked: log lines are dropped until it accepts them."},
     {"log_lines_dropped", ADMIN_EVENT_TROUBLE,
      "{lines#log line was|log lines were} dropped: standard error was blocked."},
     {"state_read", ADMIN_EVENT_JOIN,

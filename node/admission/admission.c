@@ -41,13 +41,13 @@ static const char *why_not_wait(const struct admission *a, const struct admissio
                                 int err, uint64_t now_ms)
 {
     if (!queue_has_place(&a->queue, &r->waiter))
-        return "An engine died after this request, and too many wait for one that is free of "
-               "other requests.";
+        return "An engine died after this request, and too many such requests wait for an engine "
+               "without other requests.";
     if (err == ERR_LIMIT)
-        return "An engine died after this request. It is not sent to the only other one, which "
-               "others use.";
+        return "An engine died after this request. The only other engine has other requests, so "
+               "the router does not send it there.";
     if (waited_ms(r, QUEUE_ALONE, now_ms) >= ADMISSION_ALONE_MS)
-        return "An engine died after this request, and no other one was free of other requests in "
+        return "An engine died after this request, and no engine was without other requests in "
                "time.";
     return NULL;
 }

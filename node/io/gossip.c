@@ -408,7 +408,9 @@ int io_gossip_start(struct shell *shell)
             g->log, LOG_WARN, "insecure_gossip",
             LOG_CSTR("danger", "there is no cluster key: anyone who can send to the gossip port "
                                "can read and change what this router believes"),
-            LOG_CSTR("want", "gvctl keygen --out FILE, and --cluster-key-file FILE everywhere"));
+            LOG_CSTR(
+                "want",
+                "run gvctl keygen --out FILE, and start all routers with --cluster-key-file FILE"));
     log_event(g->log, LOG_INFO, "listening", LOG_CSTR("port_of", "gossip"),
               LOG_CSTR("host", g->bound.host), LOG_UINT("port", g->bound.port),
               LOG_CSTR("name", g->name));
@@ -482,7 +484,8 @@ void io_gossip_metrics(const struct shell *shell, struct prometheus *p)
         {"gossip_calls_total", "Calls to other routers over TCP.", (double)s->calls_made},
         {"gossip_calls_failed_total", "Calls without a complete answer.", (double)s->calls_failed},
         {"gossip_calls_served_total", "Calls of other routers answered.", (double)s->calls_served},
-        {"gossip_calls_refused_total", "Connections over the limit or without the key.",
+        {"gossip_calls_refused_total",
+         "Gossip connections refused: over the limit, or without the key.",
          (double)s->calls_refused},
         {"loop_late_total", "Times that the event loop was 50 ms late.", (double)s->late},
     };

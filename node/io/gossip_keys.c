@@ -13,7 +13,7 @@ static struct io_file file_of(const struct node_options *options)
         .setting = "cluster-key-file",
         .path = options->cluster_key_file,
         .bytes_max = FILE_BYTES_MAX,
-        .long_advice = "far too long for a key file, make one with gvctl keygen",
+        .long_advice = "is too long for a key file: make one with gvctl keygen",
         .secret = true,
     };
 }
@@ -62,7 +62,7 @@ int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *o
     int err = io_file_read(&file, &text, &others_read, message);
     if (others_read)
         log_event(log, LOG_WARN, "cluster_key_readable", LOG_CSTR("file", file.path),
-                  LOG_CSTR("want", "only grapevine may read it: chmod o-rwx"));
+                  LOG_CSTR("want", "let only grapevine read it: chmod o-rwx"));
     if (err == 0)
         err = parse(out, options, &file, buf_slice(&text), message);
     buf_free_wiped(&text);
@@ -92,8 +92,9 @@ static int make(void *context)
     struct gossip_keyring *ring = &g->fresh_keys;
     int err = parse(ring, g->options, &w->files[0], buf_slice(&w->texts[0]), w->message);
     if (err == 0 && memcmp(ring->hash, g->keyring->hash, sizeof ring->hash) != 0)
-        err = io_file_fail(&w->files[0], w->message,
-                           "the line `hash` has changed: it is fixed for the life of a cluster");
+        err = io_file_fail(
+            &w->files[0], w->message,
+            "the line `hash` has changed: it must stay the same for the life of a cluster");
     return err;
 }
 

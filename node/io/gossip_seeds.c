@@ -34,7 +34,7 @@ static void complain(struct io_seed *s, const char *error)
         return;
     s->complained_ms = now;
     log_event(s->gossip->log, LOG_WARN, "join_unresolved", LOG_CSTR("host", s->name.host),
-              LOG_CSTR("error", error), LOG_CSTR("effect", "it is looked up again and again"));
+              LOG_CSTR("error", error), LOG_CSTR("effect", "this router keeps looking it up"));
 }
 
 static void on_found(struct lookup *l, const char *error, bool more)
@@ -94,10 +94,9 @@ static void miss_answers(struct io_gossip *g, uint64_t now_ms)
                        len > 0 ? " " : "", name->host, name->port);
     }
     log_event(g->log, LOG_WARN, "join_unanswered", LOG_CSTR("seeds", names),
-              LOG_CSTR("check", "that another router runs there and this is its gossip port, that "
-                                "UDP and TCP of it are open, and that both have the same key "
-                                "file and cluster-name"),
-              LOG_CSTR("effect", "this router goes on alone and keeps trying"));
+              LOG_CSTR("check", "another router must run there, with this gossip port open for UDP "
+                                "and TCP, and with the same key file and cluster-name"),
+              LOG_CSTR("effect", "this router runs alone and keeps trying"));
 }
 
 void io_seeds_tick(struct io_gossip *g, uint64_t now_ms)

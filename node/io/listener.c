@@ -91,7 +91,7 @@ static bool accept_one(struct listener *l)
     bool gives_way = l->port == PROXY_PORT_CLIENT || l->port == PROXY_PORT_EVENTS;
     if (gives_way && (uint64_t)fd >= l->shell->files->client_max) {
         (void)close(fd);
-        pause_accepting(l, "what is left of open files is kept for the admin port");
+        pause_accepting(l, "the remaining open files are kept for the admin port");
         return false;
     }
     if (tcp_accepted(l->shell, fd, l->port, (const struct sockaddr *)&from) != 0) {

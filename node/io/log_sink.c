@@ -224,7 +224,7 @@ static void tell(struct io_log_sink *s)
     if (!s->stalled) {
         s->stalled = true;
         log_event(&s->log, LOG_WARN, "log_stalled", LOG_UINT("held_bytes", held),
-                  LOG_CSTR("effect", "lines are dropped until standard error takes some again"));
+                  LOG_CSTR("effect", "lines are dropped until standard error accepts them again"));
     }
     if (held > IO_LOG_HELD_MAX / 2)
         return;

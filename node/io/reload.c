@@ -51,7 +51,7 @@ static void on_differs(void *context, const struct node_option *row, struct slic
     else
         log_event(shell->log, LOG_WARN, "setting_waits", LOG_CSTR("setting", row->name),
                   LOG_STR("in_force", before), LOG_STR("wanted", now),
-                  LOG_CSTR("want", "a restart: this setting is taken at the start"));
+                  LOG_CSTR("want", "restart the router: this setting is read only at the start"));
 }
 
 static bool replicas_differ(const struct reload *r)

@@ -311,9 +311,11 @@ static int refuse_twice(const struct replica_kubernetes *r, const char *text)
 
 static int refuse(const struct replica_kubernetes *r, const char *error)
 {
-    log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("error", error),
-              LOG_CSTR("want", "a router in a pod with a service account: without it use "
-                               "replica-dns or replica-file"));
+    log_event(
+        r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("error", error),
+        LOG_CSTR(
+            "want",
+            "run the router in a pod with a service account, or use replica-dns or replica-file"));
     return ERR_NOT_FOUND;
 }
 

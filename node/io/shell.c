@@ -142,9 +142,9 @@ static void judge_admin_port(struct shell *shell)
     admin_listens(shell->admin, on_loopback);
     if (shell->admin_token != NULL || loopback)
         return;
-    const char *changes = on_loopback ? "changes are taken from loopback alone"
-                                      : "it takes no changes at all, for it does not listen on "
-                                        "loopback";
+    const char *changes =
+        on_loopback ? "it accepts changes from loopback only"
+                    : "it accepts no changes at all, because it does not listen on loopback";
     char effect[160];
     (void)snprintf(
         effect, sizeof effect, "%s%s",
@@ -152,9 +152,10 @@ static void judge_admin_port(struct shell *shell)
         changes);
     log_event(shell->log, LOG_WARN, "admin_without_token", LOG_CSTR("host", at->host),
               LOG_CSTR("effect", effect),
-              LOG_CSTR("want", on_loopback ? "admin-token-file, or an admin-listen of 127.0.0.1"
-                                           : "admin-token-file, or an admin-listen of 127.0.0.1 or "
-                                             "0.0.0.0"));
+              LOG_CSTR("want",
+                       on_loopback
+                           ? "set admin-token-file, or set admin-listen to 127.0.0.1"
+                           : "set admin-token-file, or set admin-listen to 127.0.0.1 or 0.0.0.0"));
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -242,8 +243,8 @@ static void read_again(struct shell *shell)
     bool config = reload_ask(shell->reload), keys = io_gossip_ask(shell);
     if (!config && !keys)
         log_event(shell->log, LOG_INFO, "nothing_to_read",
-                  LOG_CSTR("why", "SIGHUP reads the file of --config and the cluster key file "
-                                  "again, and there is neither"));
+                  LOG_CSTR("why", "SIGHUP re-reads the file of --config and the cluster key file, "
+                                  "but neither is set"));
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -323,7 +324,8 @@ static void log_files(const struct shell *shell)
         log_event(shell->log, LOG_WARN, "files_short", LOG_UINT("files_max", files->max),
                   LOG_UINT("connections_max", files->connections_asked),
                   LOG_UINT("used", shell->options->connections_max),
-                  LOG_CSTR("want", "a higher limit (ulimit -n): a request needs up to two files"));
+                  LOG_CSTR("want",
+                           "raise the limit of open files (ulimit -n): a request needs up to two"));
 }
 
 static struct slice replica_key(void *context, unsigned *version)

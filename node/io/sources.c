@@ -42,7 +42,7 @@ static int take_settings(struct shell *shell)
     if (err == ERR_OK && s->settings < 0)
         err = s->settings = discover_source(d, "settings", SLICE(""));
     if (err >= 0) {
-        discover_hint(d, (unsigned)s->settings, "the settings name no replica any more");
+        discover_hint(d, (unsigned)s->settings, "the settings no longer name a replica");
         err = discover_list(d, (unsigned)s->settings, entries, list->count, shell_now_ms(shell));
     }
     free(entries);

@@ -27,7 +27,8 @@ static void take_server(struct tls *t, enum proxy_port port, struct tls_server *
         if (left_s <= 0)
             log_event(t->log, LOG_WARN, "tls_certificate_expired",
                       LOG_CSTR("file", t->files[port].watch.files[2 * i].path),
-                      LOG_INT("expired_s", -left_s), LOG_CSTR("want", "a new one in that file"));
+                      LOG_INT("expired_s", -left_s),
+                      LOG_CSTR("want", "put a new certificate in that file"));
     }
 }
 

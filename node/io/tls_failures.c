@@ -13,27 +13,28 @@ static const struct {
 } kinds[TLS_FAILURES] = {
     [TLS_FAILURE_PLAINTEXT] = {"plaintext", "https:// in the client's URL",
                                "http:// in the replica's URL, or TLS at its port"},
-    [TLS_FAILURE_TIMEOUT] = {"timeout",
-                             "a client that ends its handshake within "
-                             "tls-handshake-timeout",
-                             "an answer within upstream-connect-timeout"},
+    [TLS_FAILURE_TIMEOUT] =
+        {"timeout", "use a client that completes its handshake within tls-handshake-timeout",
+         "find out why the replica does not answer within upstream-connect-timeout"},
     [TLS_FAILURE_CLOSED] = {"closed", NULL,
-                            "a replica that speaks TLS 1.2 or 1.3 at this port, and a replica-cert "
-                            "if it asks for one"},
-    [TLS_FAILURE_VERSION] = {"version", "a client with TLS 1.2 or 1.3",
-                             "a replica with TLS 1.2 or 1.3"},
-    [TLS_FAILURE_CIPHER] = {"cipher", "a client with ECDHE and AES-GCM or ChaCha20-Poly1305",
-                            "a replica with ECDHE and AES-GCM or ChaCha20-Poly1305"},
-    [TLS_FAILURE_ALPN] = {"alpn", "a client that takes HTTP/1.1", "a replica that takes HTTP/1.1"},
-    [TLS_FAILURE_ALERT] = {"alert", "a client that trusts the CA of this port's certificate",
-                           "what the replica asks for: a replica-cert that it trusts, or "
-                           "replica-tls-name"},
-    [TLS_FAILURE_CERTIFICATE] = {"certificate", NULL,
-                                 "a certificate that is good now, and its CA in replica-ca-file"},
-    [TLS_FAILURE_NAME] = {"name", NULL,
-                          "the replica by a name that its certificate has, or replica-tls-name"},
-    [TLS_FAILURE_MALFORMED] = {"malformed", "a client that speaks TLS",
-                               "a replica that speaks TLS at this port"},
+                            "check that the replica speaks TLS 1.2 or 1.3 at this port; set "
+                            "replica-cert if it asks for a certificate"},
+    [TLS_FAILURE_VERSION] = {"version", "use a client with TLS 1.2 or 1.3",
+                             "enable TLS 1.2 or 1.3 at the replica"},
+    [TLS_FAILURE_CIPHER] = {"cipher", "use a client with ECDHE and AES-GCM or ChaCha20-Poly1305",
+                            "enable ECDHE and AES-GCM or ChaCha20-Poly1305 at the replica"},
+    [TLS_FAILURE_ALPN] = {"alpn", "use a client that accepts HTTP/1.1",
+                          "enable HTTP/1.1 at the replica"},
+    [TLS_FAILURE_ALERT] =
+        {"alert", "make the client trust the CA of this port's certificate",
+         "set replica-cert to a certificate that the replica trusts, or set replica-tls-name"},
+    [TLS_FAILURE_CERTIFICATE] =
+        {"certificate", NULL,
+         "give the replica a valid certificate, and put its CA in replica-ca-file"},
+    [TLS_FAILURE_NAME] =
+        {"name", NULL, "address the replica by a name in its certificate, or set replica-tls-name"},
+    [TLS_FAILURE_MALFORMED] = {"malformed", "use a client that speaks TLS (https)",
+                               "check the replica's port: it does not speak TLS"},
 };
 
 const char *tls_failure_name(enum tls_failure why)

@@ -42,8 +42,8 @@ static void report(struct trace_export *e, enum trace_news news, unsigned status
     if (news == TRACE_FAILS)
         log_event(e->log, LOG_WARN, "trace_export_failed", LOG_CSTR("endpoint", e->url.at),
                   LOG_UINT("status", status), LOG_CSTR("error", error),
-                  LOG_CSTR("effect", "spans wait, and are dropped if this lasts; requests are "
-                                     "served as ever"));
+                  LOG_CSTR("effect",
+                           "spans wait, and are dropped if this lasts; requests are not affected"));
     else if (news == TRACE_WORKS)
         log_event(e->log, LOG_INFO, "trace_export_works", LOG_CSTR("endpoint", e->url.at));
 }

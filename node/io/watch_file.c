@@ -55,7 +55,7 @@ static void take(struct io_watch *w, bool says)
     if (w->exposed != NULL && w->readable != NULL && !w->warned)
         log_event(w->all->log, LOG_WARN, w->readable, LOG_CSTR("setting", w->exposed->setting),
                   LOG_CSTR("file", w->exposed->path),
-                  LOG_CSTR("want", "only grapevine may read it: chmod o-rwx"));
+                  LOG_CSTR("want", "let only grapevine read it: chmod o-rwx"));
     w->warned = w->exposed != NULL;
     w->mended = w->err == 0 && w->told[0] != '\0';
     w->taken(w->context);
@@ -64,7 +64,7 @@ static void take(struct io_watch *w, bool says)
     says = says && w->refused != NULL && (w->answers || strcmp(w->message, w->told) != 0);
     if (w->err != 0 && says)
         log_event(w->all->log, LOG_ERROR, w->refused, LOG_CSTR("error", w->message),
-                  LOG_CSTR("effect", "what was read before stays in use"));
+                  LOG_CSTR("effect", "the router keeps what it read before"));
     if (w->err != 0)
         memcpy(w->told, w->message, sizeof w->told);
     else

@@ -32,7 +32,7 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
          (double)s->client_gone},
         {"requests_client_errors_total", "Requests that ended by the client's own error.",
          (double)s->results[NODE_RESULT_CLIENT_ERROR]},
-        {"requests_hidden_total", "Requests answered well after a failed attempt.",
+        {"requests_hidden_total", "Requests answered successfully after a failed attempt.",
          (double)s->hidden},
         {"client_timeouts_total", "Clients that sent or read too slowly.",
          (double)s->client_timeouts},

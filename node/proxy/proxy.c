@@ -370,7 +370,7 @@ void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now
                   LOG_STR("replica", name));
     else if (present)
         log_event(p->config.log, LOG_ERROR, "replica_refused", LOG_STR("replica", name),
-                  LOG_CSTR("error", "its name, which another router told, is no HOST:PORT"));
+                  LOG_CSTR("error", "its name, which another router sent, is not HOST:PORT"));
     if (present) {
         begin_replica(p, replica);
     } else {
@@ -521,7 +521,7 @@ void proxy_stop(struct proxy *p, uint64_t now_ms)
     exchange_queue_stop(p);
     for (struct client *c = p->clients.all; c != NULL; c = c->next) {
         if (c->exchange != NULL && (exchange_is_committed(c->exchange) || c->exchange->alive))
-            exchange_say_cut(c->exchange, 503, "The router stops: its answer is cut.");
+            exchange_say_cut(c->exchange, 503, "The router is stopping: the answer is cut.");
         exchange_drop(c, CLIENT_END_STOPPED, false);
     }
     for (unsigned i = 0; i < p->engines.pool_count; i++) {

@@ -140,10 +140,10 @@ void node_router_shadow_metrics(const struct node_router *r, struct prometheus *
         const char *name, *help;
     } rows[] = {
         {"shadow_requests_total", "Requests compared."},
-        {"shadow_prompt_tokens_total", "Prompt tokens of the compared requests."},
-        {"shadow_cached_tokens_total", "Those from a cache, or predicted to be."},
+        {"shadow_prompt_tokens_total", "Prompt tokens of compared requests."},
+        {"shadow_cached_tokens_total", "Cached prompt tokens of compared requests, or predicted."},
         {"shadow_first_tokens_total", "Compared streams with a first token."},
-        {"shadow_ttft_seconds_total", "Sum of the times to these first tokens."},
+        {"shadow_ttft_seconds_total", "Sum of compared streams' times to first token."},
     };
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_family(p, rows[i].name, rows[i].help);

@@ -24,7 +24,7 @@ OTHERS = [(None, status, text + (AGAIN % status if status >= 500 else "")) for s
     (503, "Too many clients ask for the models now."),
     (400, "The zstd body needs a window of more than 8 MiB to be decoded: compress it with a smaller one, or send it uncompressed."),
     (503, "No replica whose context is long enough for this request is up."),
-    (400, "The replica answered 400, with more text than is kept."),
+    (400, "The replica returned status 400, with more text than the router buffers."),
     (403, "The list of videos holds those of other API keys: ask for yours by id."),
     (403, "Pages of this origin may not call this router. Its operator can add the origin to cors-allow-origin."),
     (431, "The request head is too large."),

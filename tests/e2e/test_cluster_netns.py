@@ -162,7 +162,7 @@ def filtered(folder):
             return done.returncode, (done.stdout + done.stderr).decode()
         refused = "0 of 1 replica emptied its cache\n"
         own = "127.0.0.1:9@r1: 502, its port refuses connections\n"
-        foreign = "only router r0 can reach it: ask there"
+        foreign = "only router r0 can reach it: send this call to that router"
         for names, text in (((), refused + "127.0.0.1:9@r0: not asked, %s\n" % foreign + own), (("127.0.0.1:9",), refused + own),
                             (("127.0.0.1:9@r1",), refused + own),
                             (("127.0.0.1:9@r0",), "gvctl: Nothing was sent to `127.0.0.1:9@r0`: %s. (404)\n" % foreign)):

@@ -107,8 +107,8 @@ class Status(Case):
         kept = ": the file cannot be used, and the previous one stays in force (gvctl "
         self.assertTrue(self.words().endswith("".join(line + "\n" for line in (
             "from cache   not known: no answer has reported it",
-            "shortage     no local port is left at r2 for connections to replicas: to do: a wider "
-            "net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse=1, or a longer upstream-keepalive",
+            "shortage     no local port is left at r2 for connections to replicas: to do: widen "
+            "net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse=1, or lengthen upstream-keepalive",
             "refused      3 connections since the start at r2: over connections-max (lowered by a limit of open files: "
             "files_short), or over the limit of the admin and probe ports",
             "settings     refused at r2%s--admin http://%s config)" % (kept, other.name),

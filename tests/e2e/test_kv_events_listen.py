@@ -154,7 +154,7 @@ class Listen(Clustered):
         while not dropped(r, "several"):
             Talk(self, seed).ask(r)
             seed += 1
-        self.assertEqual(r.wait_event("kv_events_dropped")["reason"], "several replicas could be meant")
+        self.assertEqual(r.wait_event("kv_events_dropped")["reason"], "several replicas match")
         self.assertEqual(r.metric("events_feeds"), 0)
 
     def test_another_router_gets_the_connection(self):

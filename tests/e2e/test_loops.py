@@ -280,7 +280,7 @@ class Looping(Case):
         self.assertEqual(got.status, 508, got)
         error = got.json["error"]
         self.assertEqual((error["type"], error["code"]), ("LoopDetectedError", 508))
-        self.assertRegex(error["message"], "^The request came back to this router. .*engines only")
+        self.assertRegex(error["message"], "^The request came back to this router. .*only engines as replicas")
         self.assertEqual(len(b.requests), 1)
         self.assertRegex(b.requests[0].get("via"), "^1.1 grapevine-[0-9a-f]{16}$")
         event = r.wait_event("request_loop")

@@ -217,7 +217,7 @@ class One(Rejecting):
             status, out, _ = gvctl("status", admin=r.admin_port)
             self.assertIn("does not know 1 of the models", out)
             status, out, _ = gvctl("events", admin=r.admin_port)
-            self.assertEqual(out.count("rejects requests (404) for the model m, although it lists it"), 1)
+            self.assertEqual(out.count("rejects requests (404) for the model m, which it lists"), 1)
 
     def test_some_requests_only(self):
         """No tool parser: it keeps what has no tools."""

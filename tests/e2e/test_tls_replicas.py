@@ -87,8 +87,8 @@ class Replicas(TlsCase):
             self.assertEqual(c.post(CHAT, {"model": "m"}).get("x-grapevine-replica"), good.url)
         wait_for(lambda: self.count(r, "failures_total", side="replicas", reason=reason) >= least, "more of them")
         self.assertEqual(len(r.events("replica_tls_failed")), 1)  # once a minute
-        said = {"certificate": "its certificate does not count here (replica-ca-file, replica-tls-name)",
-                "name": "its certificate does not count here (replica-ca-file, replica-tls-name)",
+        said = {"certificate": "its certificate is not trusted (replica-ca-file, replica-tls-name)",
+                "name": "its certificate is not trusted (replica-ca-file, replica-tls-name)",
                 "plaintext": "its port speaks no TLS (is it http://?)",
                 "version": "TLS with it failed (the log says why: replica_tls_failed)"}.get(reason)
         if said:  # adding it reports the reason, and so does the list

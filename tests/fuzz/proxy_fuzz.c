@@ -168,7 +168,7 @@ static bool is_long_rejection(const struct answer *a, unsigned status, struct sl
                               bool whole)
 {
     enum { KEPT_MAX = 8 * 1024 }; /* docs/http.md */
-    struct slice said = SLICE("{\"error\":{\"message\":\"The replica answered ");
+    struct slice said = SLICE("{\"error\":{\"message\":\"The replica returned status ");
     return a->status == status && status / 100 == 4 && a->body.len > KEPT_MAX && whole &&
            slice_starts_with(body, said);
 }

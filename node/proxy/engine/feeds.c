@@ -456,15 +456,17 @@ struct row {
     X(events_unclear_total, "Reported answers with ambiguous blocks.", r->stats.unclear)           \
     X(events_asked_total, "Reported answers with the prompt's tokens from the engine.",            \
       r->stats.asked)                                                                              \
-    X(events_asked_wrong_total, "Such answers that would have been matched wrongly.",              \
+    X(events_asked_wrong_total, "Reported answers that tokens saved from a wrong match.",          \
       r->stats.asked_wrong)                                                                        \
     X(events_agreed_total, "Reported answers that confirm the events.", r->stats.agreed)           \
     X(events_contradicted_total, "Reported answers that contradict the events.",                   \
       r->stats.contradicted)                                                                       \
     X(events_disbelieved_total, "Times that the replica's events were no longer believed.",        \
       r->stats.disbelieved)                                                                        \
-    X(events_gone_total, "Checkpoints that this router reported as gone.", r->stats.gone)          \
-    X(events_present_total, "Checkpoints that this router reported as present.", r->stats.present)
+    X(events_gone_total,                                                                           \
+      "Prompt positions that this router told the others are no longer cached.", r->stats.gone)    \
+    X(events_present_total, "Prompt positions that this router told the others are cached.",       \
+      r->stats.present)
 
 #define X_VALUE(name, help, what)                                                                  \
     static double value_##name(const struct kv_reading_row *r)                                     \

@@ -48,14 +48,14 @@ void feeds_log_trouble(const struct proxy *p, unsigned slot, enum feeds_trouble 
     if (trouble == FEEDS_TROUBLE_UNREACHABLE)
         log_event(p->config.log, LOG_WARN, "kv_events_unreachable",
                   LOG_STR("replica", name_of(p, slot)), LOG_CSTR("from", from),
-                  LOG_CSTR("want", named ? "the engine's host and port in the label kv-events, and "
-                                           "that port open to all routers"
-                                         : "that port of the engine open to all routers, or the "
-                                           "label kv-events with an address that they reach"));
+                  LOG_CSTR("want", named ? "set the label kv-events to the engine's host and port, "
+                                           "and open that port to all routers"
+                                         : "open that port of the engine to all routers, or set "
+                                           "the label kv-events to an address that they reach"));
     else
         log_event(p->config.log, LOG_WARN, "kv_events_silent", LOG_STR("replica", name_of(p, slot)),
                   LOG_CSTR("from", from), LOG_STR("topic", topic), LOG_UINT("answers", answers),
-                  LOG_CSTR("want", named ? "this engine's endpoint and topic in the label "
-                                           "kv-events, and events enabled at the engine"
-                                         : "prefix caching and events enabled at the engine"));
+                  LOG_CSTR("want", named ? "set the label kv-events to this engine's endpoint and "
+                                           "topic, and enable events at the engine"
+                                         : "enable prefix caching and events at the engine"));
 }

@@ -434,7 +434,7 @@ const char *fetch_error_text(int err)
 {
     switch (err) {
     case ERR_DENIED:
-        return "its certificate does not count here (replica-ca-file, replica-tls-name)";
+        return "its certificate is not trusted (replica-ca-file, replica-tls-name)";
     case ERR_UNSUPPORTED:
         return "its port speaks no TLS (is it http://?)";
     case ERR_VERSION:

@@ -71,10 +71,10 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
     if (p->told_router)
         return;
     p->told_router = true;
-    log_event(
-        proxy->config.log, LOG_ERROR, "replica_is_router", LOG_STR("replica", name_of(p)),
-        LOG_CSTR("router", who), LOG_CSTR("effect", "it gets no requests"),
-        LOG_CSTR("want", "engines only: take it out of the replicas (replica, gvctl remove)"));
+    log_event(proxy->config.log, LOG_ERROR, "replica_is_router", LOG_STR("replica", name_of(p)),
+              LOG_CSTR("router", who), LOG_CSTR("effect", "it gets no requests"),
+              LOG_CSTR("want", "remove it from the replicas (setting replica, or gvctl remove): "
+                               "only engines may be replicas"));
 }
 
 /* Logs a change of the health check's answer. After an unhealthy answer the replica gets no new
@@ -104,7 +104,7 @@ static const char *silence_text(const struct pool *pool, int err, bool refused)
     if (err == ERR_UNREACHABLE && pool->address_count == 0)
         return pool->unresolved == ERR_NOT_FOUND ? "its name has no address"
                : pool->unresolved == ERR_TIMEOUT ? "no DNS server answers for its name"
-                                                 : "the look-up of its name fails";
+                                                 : "the DNS lookup of its name fails";
     return err == ERR_TIMEOUT ? "no answer in time" : fetch_error_text(err);
 }
 
@@ -233,12 +233,11 @@ static void note_access(struct prober_probe *p, const struct prober_lane *lane, 
     log_event(
         proxy->config.log, LOG_WARN, "replica_refuses_probes", LOG_STR("replica", name),
         LOG_STR("path", prober_path(p, lane->kind)), LOG_UINT("status", status),
-        LOG_CSTR(
-            "effect",
-            "what it refuses stays unknown; its models are then learned from clients' requests"),
-        LOG_CSTR("want", has_key ? "the engine's API key in replica-api-key-file: it does not "
-                                   "take the one that is there"
-                                 : "the engine's API key: set replica-api-key-file"));
+        LOG_CSTR("effect", "the router cannot read what the engine refuses; it learns the engine's "
+                           "models from clients' requests"),
+        LOG_CSTR("want", has_key ? "write the engine's API key to replica-api-key-file: the engine "
+                                   "refuses the key there"
+                                 : "set replica-api-key-file to a file with the engine's API key"));
 }
 
 void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine)
@@ -293,7 +292,7 @@ static void metrics_done(struct prober_probe *p, const struct answer *a)
         prober_engine_found(proxy, p->replica, scrape.vllm ? NODE_ENGINE_VLLM : NODE_ENGINE_SGLANG);
     if (node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms)) {
         log_event(proxy->config.log, LOG_WARN, "replica_restarted", LOG_STR("replica", name),
-                  LOG_CSTR("effect", "its prefixes are forgotten"));
+                  LOG_CSTR("effect", "the router forgets the replica's prefixes"));
         node_router_models_stale(proxy->config.router, p->replica, true);
         p->due_ms[NODE_PROBE_MODELS] = 0;
         p->due_ms[NODE_PROBE_SERVER_INFO] = 1;
@@ -320,10 +319,10 @@ static void no_list(struct prober_probe *p, unsigned status)
         log_event(proxy->config.log, LOG_WARN, "replica_models_unknown",
                   LOG_STR("replica", name_of(p)), LOG_STR("path", SLICE("/v1/models")),
                   LOG_UINT("status", status),
-                  LOG_CSTR("effect", "it may be asked for any model that no other is known to "
-                                     "serve, and now and then for others"),
-                  LOG_CSTR("want", "an engine at this address: see its host, port and path; or the "
-                                   "label model, which names what it serves"));
+                  LOG_CSTR("effect", "the replica may get requests for models that no other "
+                                     "replica lists, and sometimes for others"),
+                  LOG_CSTR("want", "correct the replica's host, port and path, or name the model "
+                                   "that it serves with the label model"));
 }
 
 static void models_done(struct prober_probe *p, const struct answer *a)

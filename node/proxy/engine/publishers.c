@@ -23,16 +23,16 @@ enum { LOOK_MS = 1000, NOBODY = -1 };
 /* Reasons to drop a message, with the log's text and advice. */
 #define DROPS(X)                                                                                   \
     X(TOPIC, "topic", "no replica has this topic",                                                 \
-      "the label kv-events=listen?topic=TEXT at the engine's replica, with the engine's topic")    \
+      "give the engine's replica the label kv-events=listen?topic=TEXT with the engine's topic")   \
     X(ADDRESS, "address", "no replica has this address",                                           \
-      "a topic at the engine, and the label kv-events=listen?topic=TEXT at its replica")           \
-    X(SEVERAL, "several", "several replicas could be meant",                                       \
+      "set a topic at the engine, and the label kv-events=listen?topic=TEXT at its replica")       \
+    X(SEVERAL, "several", "several replicas match",                                                \
       "a topic of its own at each engine, and the label kv-events=listen?topic=TEXT")              \
     X(RANKS, "ranks",                                                                              \
       "the replica has data-parallel ranks, and one connection cannot tell them "                  \
       "apart",                                                                                     \
-      "an endpoint with a wildcard at the engine: the router connects to each rank then")          \
-    X(TAKEN, "taken", "another connection is read for this replica",                               \
+      "set an endpoint with a wildcard at the engine: the router then connects to each rank")      \
+    X(TAKEN, "taken", "the router already reads another connection for this replica",              \
       "a topic of its own at each engine, and the label kv-events=listen?topic=TEXT")              \
     X(UNREAD, "unread", NULL, NULL) /* kv-events=off, no room, or read from another port */        \
     X(ODD, "odd", NULL, NULL)
@@ -363,8 +363,8 @@ static void log_full(struct proxy *p, const char *from)
     ps->full_logged += refused;
     log_event(p->config.log, LOG_WARN, "kv_events_full", LOG_CSTR("from", from),
               LOG_UINT("limit", PUBLISHERS_MAX), LOG_UINT("refused", refused),
-              LOG_CSTR("want", "kv-events-listen at an address that engines alone reach, and one "
-                               "connection from each engine"));
+              LOG_CSTR("want", "set kv-events-listen to an address that only engines reach, with "
+                               "one connection from each engine"));
 }
 
 int publishers_accept(struct proxy *p, struct net_stream *stream, const char *peer)
@@ -480,7 +480,8 @@ void publishers_metrics(const struct proxy *p, struct prometheus *out)
             states[c->slot != NOBODY ? READ : kv_zmtp_is_ready(&c->zmtp) ? READY : NEW]++;
     }
     const struct prometheus_figure figures[] = {
-        {"events_publishers_bytes", "Memory for incomplete messages to kv-events-listen.",
+        {"events_publishers_bytes",
+         "Memory for incomplete messages from engines that connect to kv-events-listen.",
          (double)ps->memory},
         {"events_publishers_accepted_total", "Connections to kv-events-listen accepted.",
          (double)ps->accepted},
@@ -489,8 +490,8 @@ void publishers_metrics(const struct proxy *p, struct prometheus *out)
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));
     prometheus_family(out, "events_publishers",
-                      "Connections to kv-events-listen: new (not identified), ready (no message of "
-                      "a replica yet), read.");
+                      "Connections to kv-events-listen by state: new (handshake), ready (no "
+                      "message of a known replica yet), read.");
     for (unsigned i = 0; i < STATES; i++) {
         prometheus_label(out, "state", slice_of_cstr(state_texts[i]));
         prometheus_value(out, states[i]);

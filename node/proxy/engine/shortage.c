@@ -42,8 +42,8 @@ static void note(struct pool *pool, enum net_shortage kind)
     log_event(p->config.log, LOG_ERROR, "local_shortage", LOG_CSTR("of", net_shortage_name(kind)),
               LOG_STR("replica", name_of(pool)), LOG_UINT("connections", p->stats.connections_open),
               LOG_UINT("times", s->met),
-              LOG_CSTR("effect", "its requests take idle connections, go to other replicas, or "
-                                 "wait; no replica is blamed"),
+              LOG_CSTR("effect", "requests use idle connections, go to other replicas, or wait; no "
+                                 "replica counts as failed"),
               LOG_CSTR("want", net_shortage_want(kind)));
 }
 

@@ -18,7 +18,7 @@ const struct exchange_failure exchange_failures[UPSTREAM_NO_PLACE] = {
     [UPSTREAM_MALFORMED] = {"malformed answer", "malformed", NODE_ERROR_MALFORMED, RETRY_MALFORMED},
     [UPSTREAM_UNFINISHED] = {"answer ended without its terminal event", "no_terminal",
                              NODE_ERROR_NO_TERMINAL, RETRY_BROKEN},
-    [UPSTREAM_STALLED] = {"stands still", "stalled", NODE_ERROR_TIMEOUT, RETRY_TIMEOUT},
+    [UPSTREAM_STALLED] = {"stalled", "stalled", NODE_ERROR_TIMEOUT, RETRY_TIMEOUT},
 };
 
 static void count(const struct exchange *x, enum node_error error)

@@ -23,8 +23,8 @@ static bool refuse_field(struct exchange *x, struct slice field)
 {
     char text[160];
     (void)snprintf(text, sizeof text,
-                   "`%.*s` is for engines among themselves and not open to clients: leave it out. "
-                   "(Setting: engine-fields.)",
+                   "`%.*s` is a field that engines use among themselves. Clients may not send it: "
+                   "leave it out. (Setting: engine-fields.)",
                    SLICE_ARG(field));
     return refuse(x, field, text);
 }
@@ -35,11 +35,10 @@ static bool refuse_id(struct exchange *x, struct slice field, const char *found)
 {
     char text[192];
     if (found != NULL)
-        (void)snprintf(
-            text, sizeof text,
-            "`%.*s` contains `%s`, by which engines tell each other addresses: use an id "
-            "without it. (Setting: engine-fields.)",
-            SLICE_ARG(field), found);
+        (void)snprintf(text, sizeof text,
+                       "`%.*s` contains `%s`, with which engines send each other addresses: use an "
+                       "id without it. (Setting: engine-fields.)",
+                       SLICE_ARG(field), found);
     else
         (void)snprintf(text, sizeof text,
                        "`%.*s` is longer than %d bytes: use a shorter id. (Setting: "

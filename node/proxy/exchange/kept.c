@@ -28,7 +28,8 @@ static int keep_beginning(struct exchange *x, unsigned status)
     node_error_read(slice_skip(buf_slice(&x->now.held), x->now.held_head), &error);
     if (error.message[0] == '\0')
         (void)snprintf(error.message, sizeof error.message,
-                       "The replica answered %u, with more text than is kept.", status);
+                       "The replica returned status %u, with more text than the router buffers.",
+                       status);
     return keep_error(&x->kept, &error);
 }
 

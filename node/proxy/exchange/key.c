@@ -183,8 +183,8 @@ static bool refuse_background(struct exchange *x)
     x->refusal = REFUSED_KEY_LIMIT;
     x->limit = access_verdict_name(v);
     exchange_answer_error(x, 403, SLICE("background"),
-                          "This API key has a limit (%s), so it may not ask for answers in the "
-                          "background: what they use is not counted.",
+                          "This API key has a limit (%s), so it may not use background responses: "
+                          "the router cannot count their tokens.",
                           x->limit);
     return true;
 }

@@ -130,7 +130,7 @@ void exchange_queue_stop(struct proxy *p)
         unsigned status = exchange_because(x, REFUSED_STOPPING);
         x->client->last = true;
         exchange_answer_error(x, status, slice_of("", 0),
-                              "The router stops, and no replica %s until now.",
+                              "The router is stopping, and no replica %s in time.",
                               w->class == QUEUE_ROOM ? "had room" : "could be used");
     }
 }

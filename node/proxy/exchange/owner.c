@@ -91,8 +91,8 @@ bool exchange_owner_refuse_body(struct exchange *x)
     if (!x->skim.understood) {
         note_refusal(x);
         exchange_answer_error(x, 403, slice_of("", 0),
-                              "The request could not be read: whether this API key may send it "
-                              "cannot be told.");
+                              "The router could not read the request, so it cannot check whether "
+                              "this API key may send it.");
         return true;
     }
     struct slice previous = http_skim_field(&x->skim, HTTP_SKIM_PREVIOUS_RESPONSE_ID);

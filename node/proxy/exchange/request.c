@@ -122,7 +122,8 @@ static void log_loop(struct exchange *x, unsigned routers)
         p->config.log, LOG_ERROR, "request_loop", LOG_STR("id", x->request_id),
         LOG_CSTR("from", x->client->peer), LOG_UINT("routers_passed", routers),
         LOG_UINT("count", p->exchanges.loops_unlogged),
-        LOG_CSTR("want", "engines as replicas: one of them is a router, or leads back to one"));
+        LOG_CSTR("want",
+                 "use only engines as replicas: one replica is a router, or leads back to one"));
     p->exchanges.loop_logged_ms = now;
     p->exchanges.loops_unlogged = 0;
 }
@@ -142,8 +143,8 @@ static bool refuse_loop(struct exchange *x, const struct http_head *head)
         (void)snprintf(what, sizeof what, "passed %u routers", routers);
     char text[256];
     (void)snprintf(text, sizeof text,
-                   "The request %s. Something behind one of %s replicas leads to a router: name "
-                   "engines only (gvctl replicas shows them).",
+                   "The request %s. One of %s replicas is a router or leads to one: use only "
+                   "engines as replicas (gvctl replicas lists them).",
                    what, passed_self ? "its" : "their");
     exchange_refuse(x->client, 508, text);
     return true;

@@ -186,7 +186,8 @@ static bool is_judged_away(struct exchange *x)
         return false;
     unsigned status = x->now.status;
     exchange_forget_answer(x);
-    exchange_answer_error(x, status, slice_of("", 0), "The replica that should go on answered %u.",
+    exchange_answer_error(x, status, slice_of("", 0),
+                          "The replica that should continue the answer returned status %u.",
                           status);
     return true;
 }
@@ -302,7 +303,7 @@ static bool is_asked_without_usage(struct exchange *x, const struct http_head *h
         p->config.log, LOG_WARN, "answer_coding_unread",
         LOG_STR("replica", node_router_replica_name(p->config.router, x->now.decision.server)),
         LOG_STR("coding", http_head_get(head, HTTP_CONTENT_ENCODING)),
-        LOG_CSTR("effect", "its streams tell no usage; nothing of them is read"));
+        LOG_CSTR("effect", "the router reads nothing of its streams, which contain no usage"));
     if (exchange_is_committed(x) || x->alive || x->dropped)
         return false;
     exchange_hang_up(x);
@@ -357,7 +358,8 @@ __attribute__((noinline)) static bool begin(struct exchange *x, const struct ups
         return false;
     if (x->alive && !can_follow(head) && !exchange_body_decides(x, head->status)) {
         exchange_answer_error(x, head->status >= 400 ? head->status : 502, slice_of("", 0),
-                              "The replica that should go on answered %u.", head->status);
+                              "The replica that should continue the answer returned status %u.",
+                              head->status);
         return false;
     }
     if (http_head_has(head, HTTP_CONTENT_ENCODING) && exchange_computes(x->route.kind) &&

@@ -288,11 +288,11 @@ static void note_death(struct exchange *x, const struct pool_death *d)
     if (now == NODE_POISON_SURE)
         s->refused = REFUSED_POISON;
     else if (s->deaths > 1)
-        suspect_refuse(x, "Engines died after this request, maybe not because of it. It is not "
-                          "sent to another.");
+        suspect_refuse(x, "Engines died after this request, maybe not because of it. The router "
+                          "does not send it to another engine.");
     else if (!once && s->clear)
-        suspect_refuse(x, "An engine died after this request. It is not sent to another, as "
-                          "poison-retry is off.");
+        suspect_refuse(x, "An engine died after this request. The router does not send it to "
+                          "another engine, because poison-retry is off.");
     x->admission.company = strong || known ? NODE_COMPANY_ALONE : NODE_COMPANY_RATHER_ALONE;
     if (strong || s->refused != REFUSED_NONE) /* otherwise upstream_failed says enough */
         log_suspect(x, now == NODE_POISON_SURE ? "poison" : "poison_suspect", d);

@@ -175,9 +175,11 @@ void door_refuse_stranger(struct client *c)
     p->stats.proxy_headers_refused++;
     d->unlogged++;
     if (d->logged_ms == 0 || p->now_ms - d->logged_ms >= PROXY_LOOP_LOG_MS) {
-        log_event(p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
-                  LOG_UINT("count", d->unlogged),
-                  LOG_CSTR("want", "the PROXY protocol at the balancer, or proxy-protocol off"));
+        log_event(
+            p->config.log, LOG_WARN, "proxy_header_refused", LOG_CSTR("from", c->peer),
+            LOG_UINT("count", d->unlogged),
+            LOG_CSTR("want",
+                     "enable the PROXY protocol at the balancer, or set proxy-protocol: off"));
         d->logged_ms = p->now_ms;
         d->unlogged = 0;
     }

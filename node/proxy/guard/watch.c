@@ -103,11 +103,13 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
                   LOG_STR("replica", node_router_replica_name(router, replica)));
         return;
     }
-    log_event(p->config.log, LOG_WARN, "replica_stalled",
-              LOG_STR("replica", node_router_replica_name(router, replica)),
-              LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
-              LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
-              LOG_CSTR("effect", "it is avoided; what has no token moves to others"));
+    log_event(
+        p->config.log, LOG_WARN, "replica_stalled",
+        LOG_STR("replica", node_router_replica_name(router, replica)),
+        LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
+        LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
+        LOG_CSTR("effect",
+                 "the replica is avoided; its requests without a token move to other replicas"));
 }
 
 /* --- stuck requests ------------------------------------------------------------------------- */

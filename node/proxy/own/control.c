@@ -278,13 +278,14 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     struct slice only_at = node_router_only_at(r, replica);
     bool wanted = whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
     if (only_at.len > 0 && wanted && node_router_server(r, replica) == replica) {
-        (void)snprintf(room, WHY_BYTES, "only router %.*s can reach it: ask there",
+        (void)snprintf(room, WHY_BYTES,
+                       "only router %.*s can reach it: send this call to that router",
                        SLICE_ARG(only_at));
         return room;
     }
     bool router = node_router_replica_present(r, replica) && whom->model.len == 0 &&
                   node_router_replica_health(r, replica) == NODE_HEALTH_ROUTER;
-    return router ? "it is a Grapevine router, no engine" : NULL;
+    return router ? "it is a Grapevine router, not an engine" : NULL;
 }
 
 /* Finds the replicas to ask, and returns their number. A replica that cannot be asked gets a row,

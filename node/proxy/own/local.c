@@ -11,7 +11,7 @@ const char *proxy_not_ready(const struct proxy *p)
     if (p->draining)
         return "draining";
     if (replication != NULL && !node_replication_ready(replication))
-        return "joining: the state of the other routers is not here yet";
+        return "joining: the state of the other routers is not copied yet";
     if (!node_router_ready(p->config.router))
         return "no replica is up";
     /* A client that waited for readiness next asks for the models, or requests one. */

@@ -112,7 +112,7 @@ static void events_of_the_log_are_said_in_words(void **state)
               LOG_CSTR("state", "away"));
     expect_last("replica", "h:1",
                 "This router lost the KV-cache events of replica h:1: unless another router reads "
-                "them, its cache is inferred.");
+                "them, the replica's cache is inferred.");
     log_event(&log, LOG_INFO, "config_read", LOG_CSTR("file", "a.yaml"), LOG_UINT("changed", 2));
     expect_last("config", "", "config read: file a.yaml, changed 2");
     log_event(&log, LOG_INFO, "setting_changed", LOG_CSTR("setting", "policy"),

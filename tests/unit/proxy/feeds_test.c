@@ -329,7 +329,7 @@ static void a_feed_of_which_nothing_comes_is_logged(void **state)
     *stored += 10;
     passes(30 * SECOND);
     assert_true(silent == 1 && said_live == 1);
-    assert_non_null(strstr(said_want, "enabled at the engine"));
+    assert_non_null(strstr(said_want, "events at the engine"));
     kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
     passes(2 * SECOND);
     assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);

@@ -28,7 +28,7 @@ B sends "POST /v1/completions HTTP/1.0\r\nContent-Length: 26\r\n\r\n{\"model\":\
 1b says "data: {\"choices\":[{\"text\":\"hel\"}]}\n\n"
     to B: HTTP/1.1 200 OK; Connection: close "data: {\"choices\":[{\"text\":\"hel\"}]}\n\n"
 the node stops
-    to B: "data: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n"
+    to B: "data: {\"error\":{\"message\":\"The router is stopping: the answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n"
     reset B
     close 1b
     log request end=stopped reason=stopping

@@ -13,7 +13,7 @@ B posts /v1/completions {"model":"m","prompt":"b"}
 drain
 the port closes
 the node stops
-    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 183; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica had room until now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to B: HTTP/1.1 503 Service Unavailable; Content-Length: 187; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router is stopping, and no replica had room in time. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     close B
     close A

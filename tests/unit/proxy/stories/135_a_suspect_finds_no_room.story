@@ -36,7 +36,7 @@ wait 5200
     release A at 1
 wait 3950
 wait 100
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 218 "{\"error\":{\"message\":\"An engine died after this request, and no other one was free of other requests in time. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 215 "{\"error\":{\"message\":\"An engine died after this request, and no engine was without other requests in time. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
 D connects
 D posts /v1/completions {"model":"m","stream":true,"prompt":[5000]}

@@ -38,7 +38,7 @@ wait 2600
     close 1a
     log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=refused
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 221 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 245 "{\"error\":{\"message\":\"An engine died after this request. The only other engine has other requests, so the router does not send it there. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 2b accepts

@@ -37,7 +37,7 @@ wait 2600
     close 1a
     log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=refused
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 216; x-grapevine-limit: poison-retry "{\"error\":{\"message\":\"An engine died after this request. It is not sent to another, as poison-retry is off. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 241; x-grapevine-limit: poison-retry "{\"error\":{\"message\":\"An engine died after this request. The router does not send it to another engine, because poison-retry is off. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 2b accepts

@@ -30,7 +30,7 @@ replica 3 goes
     log replica_removed
 B connects
 B posts /v1/completions {"model":"m","prompt":[5000]}
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 221 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 245 "{\"error\":{\"message\":\"An engine died after this request. The only other engine has other requests, so the router does not send it there. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
 counters
     requests 2, retries 1, 4xx 1, 5xx 1, refused suspect 1, upstream broken 1

@@ -60,7 +60,7 @@ wait 20
     close 4b
     log poison_suspect replicas=10.0.0.1:8000,10.0.0.4:8000
     log upstream_failed then=refused
-    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 215 "{\"error\":{\"message\":\"Engines died after this request, maybe not because of it. It is not sent to another. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to B: HTTP/1.1 502 Bad Gateway; Content-Length: 235 "{\"error\":{\"message\":\"Engines died after this request, maybe not because of it. The router does not send it to another engine. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release B at 4
 counters

@@ -37,14 +37,14 @@ wait 500
 the queue
     {"requests_in_flight":2,"requests_max":65536,"replica_requests_max":4096,"queue_length":0,"queue_max":1000,"queue_timeout_ms":30000,"queue_served":0,"queue_full":0,"queue_timeouts":0,"waiting":[{"model":"m","for":"a replica to itself","requests":1,"longest_ms":500}]}
 the node stops
-    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 188; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica could be used until now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to A: HTTP/1.1 503 Service Unavailable; Content-Length: 192; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router is stopping, and no replica could be used in time. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     close A
-    to C: "af\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to C: "b5\r\ndata: {\"error\":{\"message\":\"The router is stopping: the answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close C
     close 3a
     log request end=stopped reason=stopping
-    to B: "af\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to B: "b5\r\ndata: {\"error\":{\"message\":\"The router is stopping: the answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close B
     close 2a
     log request end=stopped reason=stopping

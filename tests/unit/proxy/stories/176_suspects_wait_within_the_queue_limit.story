@@ -33,7 +33,7 @@ wait 5200
     close 1a
     log poison_suspect replicas=10.0.0.1:8000
     log upstream_failed then=refused
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 223 "{\"error\":{\"message\":\"An engine died after this request, and too many wait for one that is free of other requests. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 235 "{\"error\":{\"message\":\"An engine died after this request, and too many such requests wait for an engine without other requests. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release A at 1
 wait 500

@@ -89,7 +89,7 @@ wait 200
     close 2c
     log poison_suspect replicas=10.0.0.2:8000
     log upstream_failed then=refused
-    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 221 "{\"error\":{\"message\":\"An engine died after this request. It is not sent to the only other one, which others use. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to C: HTTP/1.1 502 Bad Gateway; Content-Length: 245 "{\"error\":{\"message\":\"An engine died after this request. The only other engine has other requests, so the router does not send it there. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
     release C at 2
 wait 1000

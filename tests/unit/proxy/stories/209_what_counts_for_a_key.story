@@ -137,13 +137,13 @@ tokens
     f: prompt 0, completion 0
 F connects
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-l\r\nContent-Length: 43\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":true}"
-    to F: HTTP/1.1 403 Forbidden; Content-Length: 211; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
+    to F: HTTP/1.1 403 Forbidden; Content-Length: 210; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not use background responses: the router cannot count their tokens.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
     log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 43\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":\"on\"}"
-    to F: HTTP/1.1 403 Forbidden; Content-Length: 203; x-grapevine-limit: in-flight "{\"error\":{\"message\":\"This API key has a limit (in-flight), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
+    to F: HTTP/1.1 403 Forbidden; Content-Length: 202; x-grapevine-limit: in-flight "{\"error\":{\"message\":\"This API key has a limit (in-flight), so it may not use background responses: the router cannot count their tokens.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
     log request
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 7\r\n\r\nno json"
-    to F: HTTP/1.1 403 Forbidden; Content-Length: 158 "{\"error\":{\"message\":\"The request could not be read: whether this API key may send it cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to F: HTTP/1.1 403 Forbidden; Content-Length: 170 "{\"error\":{\"message\":\"The router could not read the request, so it cannot check whether this API key may send it.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
 F sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-f\r\nContent-Length: 44\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":false}"
     connect 1f
     book F at 1

@@ -69,7 +69,7 @@ A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\
 A sends "GET /v1/responses/resp_0 HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to A: HTTP/1.1 404 Not Found; Content-Length: 116 "{\"error\":{\"message\":\"Response with id 'resp_0' not found.\",\"type\":\"NotFoundError\",\"param\":\"response_id\",\"code\":404}}"
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-carol\r\nContent-Length: 45\r\n\r\n{\"input\":NaN,\"previous_response_id\":\"resp_1\"}"
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 158 "{\"error\":{\"message\":\"The request could not be read: whether this API key may send it cannot be told.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 170 "{\"error\":{\"message\":\"The router could not read the request, so it cannot check whether this API key may send it.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
 A sends "POST /v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 39\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"stream\":true}"
     to 1a: POST /v1/responses HTTP/1.1; Content-Length: 39 "{\"model\":\"m\",\"input\":\"x\",\"stream\":true}"
     book A at 1

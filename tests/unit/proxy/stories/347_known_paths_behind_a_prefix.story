@@ -33,7 +33,7 @@ C connects
 C sends "POST /api/v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 57\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"previous_response_id\":\"resp_1\"}"
     to C: HTTP/1.1 404 Not Found; Content-Length: 125 "{\"error\":{\"message\":\"Response with id 'resp_1' not found.\",\"type\":\"NotFoundError\",\"param\":\"previous_response_id\",\"code\":404}}"
 C sends "POST /api/v1/responses HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\nContent-Length: 43\r\n\r\n{\"model\":\"m\",\"input\":\"x\",\"background\":true}"
-    to C: HTTP/1.1 403 Forbidden; Content-Length: 211; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not ask for answers in the background: what they use is not counted.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
+    to C: HTTP/1.1 403 Forbidden; Content-Length: 210; x-grapevine-limit: tokens-per-minute "{\"error\":{\"message\":\"This API key has a limit (tokens-per-minute), so it may not use background responses: the router cannot count their tokens.\",\"type\":\"PermissionDeniedError\",\"param\":\"background\",\"code\":403}}"
     log request
 C sends "GET /api/v1/videos HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer gv-bob\r\n\r\n"
     to C: HTTP/1.1 403 Forbidden; Content-Length: 149 "{\"error\":{\"message\":\"The list of videos holds those of other API keys: ask for yours by id.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"

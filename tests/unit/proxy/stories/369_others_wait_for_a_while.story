@@ -60,7 +60,7 @@ wait 100
 the queue
     {"requests_in_flight":4,"requests_max":65536,"replica_requests_max":2,"queue_length":1,"queue_max":1000,"queue_timeout_ms":30000,"queue_served":0,"queue_full":0,"queue_timeouts":0,"waiting":[{"model":"m","for":"room","requests":1,"longest_ms":0}]}
 the node stops
-    to F: HTTP/1.1 503 Service Unavailable; Content-Length: 183; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router stops, and no replica had room until now. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
+    to F: HTTP/1.1 503 Service Unavailable; Content-Length: 187; retry-after: 1; Connection: close "{\"error\":{\"message\":\"The router is stopping, and no replica had room in time. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}"
     log request
     close F
     close E
@@ -69,7 +69,7 @@ the node stops
     close D
     close 3b
     log request end=stopped reason=stopping
-    to C: "af\r\ndata: {\"error\":{\"message\":\"The router stops: its answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to C: "b5\r\ndata: {\"error\":{\"message\":\"The router is stopping: the answer is cut. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     close C
     close 3a
     log request end=stopped reason=stopping

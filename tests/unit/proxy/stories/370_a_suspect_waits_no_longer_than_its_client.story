@@ -38,7 +38,7 @@ wait 5200
     release A at 1
 wait 2750
 wait 100
-    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 218 "{\"error\":{\"message\":\"An engine died after this request, and no other one was free of other requests in time. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 215 "{\"error\":{\"message\":\"An engine died after this request, and no engine was without other requests in time. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
     log request
 counters
     requests 3, retries 1, 5xx 1, refused suspect 1, upstream broken 1

@@ -5,12 +5,12 @@ replicas 1
 A connects
 A sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 grapevine-5a5a5a5a5a5a5a5a\r\nContent-Length: 2\r\n\r\n{}"
     log request_loop
-    to A: HTTP/1.1 508 Loop Detected; Content-Length: 215; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request came back to this router. Something behind one of its replicas leads to a router: name engines only (gvctl replicas shows them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
+    to A: HTTP/1.1 508 Loop Detected; Content-Length: 219; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request came back to this router. One of its replicas is a router or leads to one: use only engines as replicas (gvctl replicas lists them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
     log request
     finish A
 B connects
 B sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 grapevine-000000000000000a, 1.1 grapevine-000000000000000b, 1.1 grapevine-000000000000000c, 1.1 grapevine-000000000000000d\r\nContent-Length: 2\r\n\r\n{}"
-    to B: HTTP/1.1 508 Loop Detected; Content-Length: 209; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request passed 4 routers. Something behind one of their replicas leads to a router: name engines only (gvctl replicas shows them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
+    to B: HTTP/1.1 508 Loop Detected; Content-Length: 213; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request passed 4 routers. One of their replicas is a router or leads to one: use only engines as replicas (gvctl replicas lists them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
     log request
     finish B
 wait 60000
@@ -19,7 +19,7 @@ wait 60000
 C connects
 C sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nVia: 1.1 grapevine-5a5a5a5a5a5a5a5a\r\nContent-Length: 2\r\n\r\n{}"
     log request_loop
-    to C: HTTP/1.1 508 Loop Detected; Content-Length: 215; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request came back to this router. Something behind one of its replicas leads to a router: name engines only (gvctl replicas shows them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
+    to C: HTTP/1.1 508 Loop Detected; Content-Length: 219; x-should-retry: false; Connection: close "{\"error\":{\"message\":\"The request came back to this router. One of its replicas is a router or leads to one: use only engines as replicas (gvctl replicas lists them).\",\"type\":\"LoopDetectedError\",\"param\":null,\"code\":508}}"
     log request
     finish C
 D connects

@@ -22,7 +22,7 @@ wait 250
     to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
 2a answers 503 {"error":"busy"}
     log upstream_failed then=answer
-    to A: "b6\r\ndata: {\"error\":{\"message\":\"The replica that should go on answered 503. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
+    to A: "cb\r\ndata: {\"error\":{\"message\":\"The replica that should continue the answer returned status 503. Provider returned error 503 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":503}}\n\n\r\n"
     log request end=engine_failed reason=no_replica
     close A
     release A at 2
