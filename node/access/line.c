@@ -62,7 +62,7 @@ static const char *read_limit(struct slice value, uint64_t *out)
     if (*out != 0)
         return "an option is given twice";
     if (slice_to_u64(value, out) != 0 || *out == 0 || *out > ACCESS_LIMIT_MAX)
-        return "want a number from 1 to 1000000000 behind requests-per-minute=, "
+        return "want a number from 1 to 1000000000 after requests-per-minute=, "
                "tokens-per-minute= and in-flight=";
     return NULL;
 }
@@ -70,7 +70,7 @@ static const char *read_limit(struct slice value, uint64_t *out)
 static const char *read_option(struct slice word, struct access_line *out)
 {
     static const char unknown[] =
-        "behind name and hash want nothing but models=A,B, "
+        "after name and hash, want only models=A,B, "
         "requests-per-minute=N, tokens-per-minute=N, in-flight=N and control";
     struct slice value = word;
     struct slice name = slice_cut(&value, '=');
@@ -120,7 +120,7 @@ int access_line_parse(struct slice text, struct access_line *out, const char **w
         return 0;
     *wrong = access_name_wrong(out->name);
     if (*wrong == NULL && !read_digest(next_word(&text), &out->digest))
-        *wrong = "want a hash behind the name: blake2b: and 64 hex digits in lower case, as `gvctl "
+        *wrong = "want a hash after the name: blake2b: and 64 hex digits in lower case, as `gvctl "
                  "key new NAME` writes it; never the key itself";
     while (*wrong == NULL) {
         struct slice word = next_word(&text);

@@ -107,8 +107,8 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
         return true;
     if (head->host.len > 0 && !is_our_host(a, head->host)) {
         exchange_answer_error(x, 403, slice_of("", 0),
-                              "The admin port is asked under a name that is not its own (Host: "
-                              "%.*s): use its address, localhost or the name in admin-listen "
+                              "The Host header (%.*s) does not name this admin port: use its "
+                              "address, localhost or the name in admin-listen "
                               "or admin-advertise, or give the admin token.",
                               head->host.len > 200 ? 200 : (int)head->host.len, head->host.at);
         return false;
@@ -117,8 +117,8 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     bool own = !changes && is_own_page(head, origin);
     if ((origin.at != NULL && !own) || is_foreign_page(head)) {
         exchange_answer_error(x, 403, slice_of("", 0),
-                              "The admin port takes no calls of web pages (Origin) without the "
-                              "admin token, but from its own page those that change nothing.");
+                              "The admin port refuses calls from web pages (Origin) without the "
+                              "admin token, except calls from its own page that change nothing.");
         return false;
     }
     return true;
@@ -240,11 +240,10 @@ bool admin_may_change(struct admin *a, struct exchange *x, const struct http_hea
                a, x, head, has,
                "This call changes state and needs the admin token: gvctl "
                "--token-file FILE, or the header Authorization: Bearer TOKEN.",
-               "This call changes state and comes from %s. A router without an admin token takes "
-               "changes from loopback alone%s start it with admin-token-file and give the token "
+               "This call changes state and comes from %s. A router without an admin token accepts "
+               "changes from loopback only%s start it with admin-token-file and give the token "
                "(gvctl --token-file FILE).",
-               ", and the admin port of this one does not listen there, so it takes no changes "
-               "at all:");
+               ", and this router's admin port does not listen there, so it accepts no changes:");
 }
 
 /* A prompt's cost reveals whether a prompt with the same beginning was served lately. A caller on
@@ -258,7 +257,7 @@ bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *
                "machine: it needs the admin token or the one for reading: gvctl "
                "--token-file FILE, or the header Authorization: Bearer TOKEN.",
                "This call reveals whether a text was served, and comes from %s. A router without a "
-               "token takes it from loopback alone%s start it with admin-token-file or "
+               "token accepts it from loopback only%s start it with admin-token-file or "
                "admin-read-token-file and give a token (gvctl --token-file FILE).",
-               ", and the admin port of this one does not listen there:");
+               ", and this router's admin port does not listen there:");
 }

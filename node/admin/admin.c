@@ -31,7 +31,7 @@ void admin_index(struct admin *a, struct exchange *x, const struct http_head *he
                       : buf_printf(&out, "%-4s %s\n", row->method, what);
     }
     if (err == 0)
-        err = buf_append_cstr(&out, "What is drained, added or removed is so for all routers.\n");
+        err = buf_append_cstr(&out, "Drains, additions and removals apply to all routers.\n");
     admin_answer_buf(x, err, type_text, &out);
 }
 
@@ -163,7 +163,7 @@ static bool has_joined(const struct admin *a, struct exchange *x)
         return true;
     exchange_answer_error(
         x, 503, slice_of("", 0),
-        "This router is joining the cluster and has not taken over its state: ask "
+        "This router is joining the cluster and has not copied its state yet: ask "
         "again in a moment, or ask another router.");
     return false;
 }
@@ -183,9 +183,8 @@ static bool judge(struct admin *a, struct exchange *x, const struct http_head *h
     *out = (struct asked){.call = call};
     bool probed = call != NULL && (call->flags & ADMIN_PROBED) != 0;
     if (x->client->port == PROXY_PORT_PROBE && !probed) {
-        exchange_answer_error(
-            x, 404, slice_of("", 0),
-            "This port has GET /healthz, /readyz and /metrics, and nothing else.");
+        exchange_answer_error(x, 404, slice_of("", 0),
+                              "This port serves only GET /healthz, /readyz and /metrics.");
         return false;
     }
     bool changes = call == NULL || (call->flags & ADMIN_CHANGES) != 0;

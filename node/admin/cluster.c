@@ -220,7 +220,7 @@ void admin_member_forget(struct admin *a, struct exchange *x, const struct http_
     if (!node_replication_forget(n, slice_of_cstr(name))) {
         exchange_answer_error(x, 404, SLICE("member"),
                               "No router \"%s\" is dead or has left; gvctl members (GET /members) "
-                              "lists them. One that lives is not forgotten: stop it.",
+                              "lists them. A live router cannot be forgotten: stop it first.",
                               name);
         return;
     }

@@ -412,8 +412,8 @@ void admin_live(struct admin *a, struct exchange *x, const struct http_head *hea
         at++;
     if (at == most) {
         exchange_answer_error(x, 503, slice_of("", 0),
-                              "%u look at this router already, which is the limit. Look at another "
-                              "one: all show the same cluster.",
+                              "%u pages already show this router, which is the limit. Open another "
+                              "router's page: all show the same cluster.",
                               most);
         return;
     }

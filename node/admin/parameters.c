@@ -84,8 +84,8 @@ static const char *cut_labels(struct slice *name, enum node_engine *engine)
                 labels.cache_tokens > 0 || labels.context_tokens > 0 || labels.ranks > 0 ||
                 labels.adapters_on_demand;
     if (wrong == NULL && more)
-        wrong = "no label but #engine= can be said at run time, for labels are not sent to the "
-                "other routers: want the others in the settings";
+        wrong = "only the label #engine= can be given at run time, because labels are not sent to "
+                "other routers: put other labels into the settings";
     *engine = labels.engine;
     return wrong;
 }
@@ -98,7 +98,8 @@ static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_
     if (*is_rank)
         *name = rank->address;
     if (*is_rank && !rank_too)
-        return "want HOST:PORT: its ranks come and go with it (gvctl drain takes one out)";
+        return "want HOST:PORT: ranks are added and removed with their replica (gvctl drain drains "
+               "one rank)";
     if (rank_too && !*is_rank && node_rank_name_meant(*name))
         return "want a rank from 0 to 63 behind the @, such as 10.0.0.1:8000@1";
     return address_wrong(*name);
@@ -158,7 +159,7 @@ bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_h
         wrong = "want vllm, sglang or other as its engine";
     if (wrong == NULL && labelled != NODE_ENGINE_AUTO && engine[0] != '\0' &&
         out->labels.engine != labelled)
-        wrong = "want one engine: its label names another one";
+        wrong = "want one engine: the label and ?engine= differ";
     if (wrong == NULL && labelled != NODE_ENGINE_AUTO)
         out->labels.engine = labelled;
     if (wrong == NULL && is_rank)

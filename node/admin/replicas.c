@@ -235,7 +235,7 @@ static void refuse(struct admin_add *a)
               LOG_CSTR("router", who), LOG_CSTR("from", a->who.from),
               LOG_CSTR("token", a->who.token));
     exchange_answer_error(x, 409, SLICE("replica"),
-                          "`%s` is a Grapevine router (%s), no engine: requests would go in a "
+                          "`%s` is a Grapevine router (%s), not an engine: requests would go in a "
                           "circle. Add the engines behind it instead.",
                           a->replica.name, who);
 }
@@ -244,8 +244,8 @@ static void on_health(void *context, int err, bool refused, unsigned status, str
 {
     (void)body;
     struct admin_add *a = context;
-    char health[32];
-    (void)snprintf(health, sizeof health, "its health is %u", status);
+    char health[64];
+    (void)snprintf(health, sizeof health, "its health check returned status %u", status);
     if (a->x == NULL)
         return;
     if (err == 0 && a->fetch.router[0] != '\0')

@@ -109,7 +109,7 @@ static void use(struct discover *d, struct discover_row *row, const struct disco
         log_event(d->log, LOG_ERROR, "replica_refused",
                   LOG_STR("replica", discover_item_name(said)),
                   LOG_CSTR("error", err == ERR_FULL ? full : err_text(err)),
-                  LOG_CSTR("effect", "it is not used; this is tried again each second"));
+                  LOG_CSTR("effect", "the router does not use it, and tries again every second"));
     row->refused = true;
 }
 
@@ -254,7 +254,7 @@ static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t 
         log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
                   LOG_UINT("entries", s->list.count), LOG_CSTR("why", discover_why_empty(s)),
                   LOG_UINT("waits_ms", DISCOVER_EMPTY_MS),
-                  LOG_CSTR("effect", "the list that it gave last holds until then"));
+                  LOG_CSTR("effect", "the source's last list stays in use until then"));
     }
     return now_ms < s->empty_ms + DISCOVER_EMPTY_MS;
 }
@@ -278,7 +278,7 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
     if (!s->failing || strcmp(text, s->why) != 0)
         log_event(d->log, LOG_WARN, "discovery_failed", LOG_STR("source", discover_title(s, title)),
                   LOG_CSTR("error", text), LOG_UINT("entries", s->list.count),
-                  LOG_CSTR("effect", s->list.count > 0 ? "the list that it gave last holds"
+                  LOG_CSTR("effect", s->list.count > 0 ? "the source's last list stays in use"
                                                        : "it names no replica yet"));
     (void)memcpy(s->why, text, sizeof text);
     s->failing = true;

@@ -305,7 +305,7 @@ static void on_driven(void *context)
 static int refuse_twice(const struct replica_kubernetes *r, const char *text)
 {
     log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("service", text),
-              LOG_CSTR("error", "want each source once, this one is there already"));
+              LOG_CSTR("error", "want each source only once: this one is repeated"));
     return ERR_EXISTS;
 }
 

@@ -22,7 +22,7 @@ static const struct {
     [NODE_STANDING_VANISHES] = {"vanishes", "draining: its source drops it"},
     [NODE_STANDING_ASLEEP] = {"asleep", "asleep"},
     [NODE_STANDING_LEAVING] = {"leaving", "leaving: its health check says no"},
-    [NODE_STANDING_STALLED] = {"stalled", "stalled: it stands still with requests"},
+    [NODE_STANDING_STALLED] = {"stalled", "stalled: it has requests but makes no progress"},
     [NODE_STANDING_QUIET] = {"quiet", "avoided: longer without a sign of life than usual"},
     [NODE_STANDING_FOUND] = {"reported", "avoided: another router reports that it fails"},
     [NODE_STANDING_BROKE] = {"broke", "avoided: its connections failed or broke"},

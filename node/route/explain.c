@@ -76,12 +76,12 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
         return node_router_context(r, replica) > 0 ? room : "its context length is not known";
     }
     if (r->replicas[k->rank.server].server.no_place)
-        return "this router has no place for another connection to it";
+        return "this router has no room for another connection to it";
     if (node_replica_own_requests(&r->replicas[k->rank.server]) >= r->config.replica_requests_max)
         return "at replica-requests-max";
     return r->replicas[k->rank.server].server.models_stale
                ? "is asked for its models: it may be another engine"
-               : "another is preferred";
+               : "another replica is preferred";
 }
 
 /* The reason why a replica was left out. A model that the replica does not serve comes first, since
@@ -212,10 +212,9 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         r->candidate_count = 0;
         json_put_cstr(&w, "error",
                       err == ERR_NOT_FOUND ? "no replica serves the model"
-                      : err == ERR_AGAIN
-                          ? "every replica is full: at replica-requests-max, or without a "
-                            "place for another connection"
-                          : "no replica can be chosen now");
+                      : err == ERR_AGAIN   ? "every replica is full: at replica-requests-max, or "
+                                             "without room for another connection"
+                                           : "no replica can be chosen now");
     } else {
         json_put_double(&w, "prompt_tokens", size.prompt_tokens);
         json_put_double(&w, "output_tokens", size.output_tokens);

@@ -17,9 +17,9 @@ static const struct {
     [NODE_REASON_COLD] = {"cold", NULL},
     [NODE_REASON_CACHED] = {"cached", NULL},
     [NODE_REASON_CHEAPER] = {"cheaper", NULL},
-    [NODE_REASON_DUE] = {"due", "slow, but nothing waits there, and it had less work than its "
-                                "speed deserves"},
-    [NODE_REASON_PLAIN] = {"plain", "routed by plain-policy: shadow mode, or the control"},
+    [NODE_REASON_DUE] =
+        {"due", "slow, but nothing waits there, and it got less work than its speed allows"},
+    [NODE_REASON_PLAIN] = {"plain", "routed by plain-policy, for shadow mode or the control group"},
 };
 
 const char *node_reason_text(enum node_reason reason)
@@ -88,7 +88,7 @@ static void put_dearer(struct words *w, const struct node_reason_facts *f,
     static const char *const said[ARRAY_LEN(more) + 1] = {
         "more prompts wait there",
         "more of the prompt would be computed there",
-        "the prompt would push out there what others need",
+        "the prompt would evict there what others need",
         "the adapter would be loaded there",
         "more answers are under way there", /* the rest of the difference */
     };

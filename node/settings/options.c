@@ -429,7 +429,7 @@ static int check_once(const struct node_options *o, struct node_options_error *e
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         const struct node_strings *list = (const void *)((const char *)o + lists[k].offset);
         char reason[64];
-        (void)snprintf(reason, sizeof reason, "want each %s once, this one is there already",
+        (void)snprintf(reason, sizeof reason, "want each %s only once: this one is repeated",
                        lists[k].what);
         for (unsigned i = 1; i < list->count; i++) {
             for (unsigned j = 0; j < i; j++) {
@@ -439,7 +439,7 @@ static int check_once(const struct node_options *o, struct node_options_error *e
         }
         if (list->count > lists[k].max)
             return fail_entry(o, error, lists[k].setting, list->at[lists[k].max],
-                              "want at most 16 of them", ERR_LIMIT);
+                              "want at most 16 entries", ERR_LIMIT);
     }
     return 0;
 }
@@ -461,7 +461,7 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
  * forgotten. */
 static int check_alone(const struct node_options *o, struct node_options_error *error)
 {
-    static const char reason[] = "this router runs alone, want gossip-listen or join beside it";
+    static const char reason[] = "this router runs alone, want gossip-listen or join too";
     if (o->cluster_key_file[0] != '\0')
         return fail_setting(o, error, "cluster-key-file", reason);
     if (o->insecure_gossip)
@@ -516,7 +516,8 @@ static int check_ttl(const struct node_options *o, struct node_options_error *er
     char reason[128];
     uint64_t least_s = (o->ttl_ms + CRDT_TTL_MAX * 1000 - 1) / (CRDT_TTL_MAX * 1000);
     (void)snprintf(reason, sizeof reason,
-                   "ttl would be %" PRIu64 " such slices of time and can be %d, want at least "
+                   "ttl would be %" PRIu64
+                   " time slices long, and at most %d are possible, want at least "
                    "%" PRIu64 "s",
                    slices, CRDT_TTL_MAX, least_s);
     return fail_setting(o, error, "generation", reason);

@@ -19,12 +19,13 @@ static bool is_half(const char *cert, const char *key)
 int node_options_tls_check(const struct node_options *o, struct node_options_error *error)
 {
     char want[128];
-    (void)snprintf(want, sizeof want,
-                   "want as many as tls-cert, in the same order; there are %u, and %u of tls-cert",
-                   o->tls_key.count, o->tls_cert.count);
+    (void)snprintf(
+        want, sizeof want,
+        "want one key for each tls-cert, in the same order; there are %u keys and %u certificates",
+        o->tls_key.count, o->tls_cert.count);
     if (o->tls_key.count > 0 && o->tls_cert.count != o->tls_key.count)
         return refuse(error, "tls-key", want);
-    (void)snprintf(want, sizeof want, "want at most %d of them", NODE_TLS_CERTS_MAX);
+    (void)snprintf(want, sizeof want, "want at most %d certificates", NODE_TLS_CERTS_MAX);
     if (o->tls_cert.count > NODE_TLS_CERTS_MAX)
         return refuse(error, "tls-cert", want);
     if (is_half(o->replica_cert, o->replica_key))
@@ -34,6 +35,6 @@ int node_options_tls_check(const struct node_options *o, struct node_options_err
                       "want admin-tls-cert and admin-tls-key, both or none");
     if (o->tls_ticket_key_file[0] != '\0' && o->tls_cert.count == 0 && o->admin_tls_cert[0] == '\0')
         return refuse(error, "tls-ticket-key-file",
-                      "this router speaks no TLS with clients, want tls-cert beside it");
+                      "no port of this router uses TLS, want tls-cert or admin-tls-cert too");
     return 0;
 }

@@ -120,7 +120,7 @@ static const struct node_option rows[] = {
     {.name = "probe-listen",
      TEXT(probe_listen, "HOST:PORT"),
      .wrong = node_allowed_address_not,
-     .help = "port for probes and /metrics alone",
+     .help = "port with only probes and /metrics",
      .more = "The admin port need not be reachable then."},
     {.name = "config",
      PATH(config),
@@ -200,7 +200,7 @@ static const struct node_option rows[] = {
     {.name = "gossip-advertise",
      TEXT(gossip_advertise, "HOST:PORT"),
      .wrong = node_allowed_advertise_not,
-     .help = "own address, if others see another one",
+     .help = "address at which others reach this router",
      .more = "Needed only behind NAT or port mappings that block incoming traffic. The default is "
              "the address in `gossip-listen`, or, on "
              "all addresses, the one at which others see the router. Loopback and link-local "
@@ -229,7 +229,7 @@ static const struct node_option rows[] = {
      .fallback = "4MiB",
      .min = 65536,
      .max = 4 * GIB,
-     .help = "own updates kept for late routers",
+     .help = "memory for own updates, for late routers",
      .more = "A router that lacks older updates compares states instead."},
     {.name = "gossip-flush",
      TIME(gossip_flush_ms, RESTART),
@@ -243,7 +243,7 @@ static const struct node_option rows[] = {
      .fallback = "256",
      .min = 2,
      .max = GOSSIP_ROUTERS_MAX,
-     .help = "number of routers above which some relay"},
+     .help = "cluster size above which some routers relay"},
     {.name = "policy",
      .group = "Routing",
      FIELD(policy, CHOICE, "NAME", LIVE),
@@ -254,14 +254,14 @@ static const struct node_option rows[] = {
     {.name = "shadow",
      SWITCH(shadow, LIVE),
      .fallback = "off",
-     .help = "only count what policy would choose",
-     .more = "`plain-policy` routes. `gvctl shadow` compares both. [Shadow "
+     .help = "predict policy, but route by plain-policy",
+     .more = "`gvctl shadow` compares both. [Shadow "
              "mode](how-to/shadow.md)."},
     {.name = "plain-policy",
      FIELD(plain_policy, CHOICE, "NAME", LIVE),
      .fallback = "least_request",
      .choices = node_policy_plain_names,
-     .help = "policy of shadow mode and of control-share"},
+     .help = "policy to compare with in shadow mode"},
     {.name = "control-share",
      FIELD(control_share, FLOAT, "SHARE", LIVE),
      .fallback = "0",
@@ -297,7 +297,7 @@ static const struct node_option rows[] = {
      .fallback = "8s",
      .min = 1000,
      .max = 600e3,
-     .help = "resolution of the time of last use",
+     .help = "resolution of a prefix's last use time",
      .more = "`ttl` may be at most 3,840 times as long. If `generation` is not set and `ttl` "
              "exceeds 128 min, it is `ttl` / 960."},
     {.name = "ttl",
@@ -330,7 +330,8 @@ static const struct node_option rows[] = {
      .fallback = "0.02",
      .max = 1,
      .help = "costs this close count as equal",
-     .more = "Share of the least cost, at least 1 ms. Fewest requests win."},
+     .more =
+         "Share of the least cost, but at least 1 ms. Among equal costs, the fewest requests win."},
     {.name = "cache-tokens",
      FIELD(cache_tokens, INTEGER, "TOKENS", LIVE),
      .fallback = "400000",

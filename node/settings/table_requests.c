@@ -10,14 +10,14 @@ const struct node_option node_option_requests[] = {
      FIELD(other_paths, CHOICE, "pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
-     .help = "paths that the router does not know",
+     .help = "requests to unknown paths",
      .more = "`refuse`: 404. `pass`: to the least loaded replica. [Unknown "
              "paths](http.md#paths-that-the-router-does-not-know)."},
     {.name = "engine-control-paths",
      FIELD(engine_control_paths, CHOICE, "all|pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass", "all"),
-     .help = "sleep, reset, LoRA loading and the like",
+     .help = "control paths: sleep, reset, LoRA loading",
      .more = "`pass`: to one replica. `all`: to all replicas. Open them only if you trust every "
              "client. [Control "
              "paths](http.md#control-paths)."},
@@ -25,7 +25,7 @@ const struct node_option node_option_requests[] = {
      FIELD(engine_fields, CHOICE, "pass|refuse", LIVE),
      .fallback = "refuse",
      .choices = CHOICES("refuse", "pass"),
-     .help = "kv_transfer_params, bootstrap_* and the like",
+     .help = "fields between engines: kv_transfer_params",
      .more = "`pass` only for clients that you trust. [Engine "
              "fields](http.md#fields-of-engines-among-themselves)."},
     {.name = "replica-header",
@@ -186,7 +186,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "0",
      .max = DAY_MS,
      .help = "limit for unstreamed answers; 0: no limit",
-     .more = "Until the first byte, when the answer is complete."},
+     .more = "Until the first byte of the answer; an unstreamed answer is complete then."},
     {.name = "upstream-idle-timeout",
      TIME(upstream_idle_timeout_ms, LIVE),
      .fallback = "auto",
@@ -246,7 +246,8 @@ const struct node_option node_option_requests[] = {
      .fallback = "2",
      .max = 16,
      .help = "other replicas tried per request",
-     .more = "Before the first token only. Refused connections count apart (8). 0: no retries."},
+     .more = "Before the first token only. Refused connections have their own limit, 8. 0: no "
+             "retries."},
     {.name = "retry-budget",
      FIELD(retry_budget, FLOAT, "SHARE", LIVE),
      .fallback = "0.1",
@@ -285,7 +286,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "30s",
      .min = 10,
      .max = 600e3,
-     .help = "the same for SGLang",
+     .help = "limit for SGLang's answer to health checks",
      .more = "SGLang may answer by generating a token, behind its other work."},
     {.name = "health-failures",
      NUMBER(health_failures, LIVE),
@@ -405,7 +406,7 @@ const struct node_option node_option_requests[] = {
     {.name = "state-dir",
      FIELD(state_dir, PATH, "FOLDER", RESTART),
      .fallback = "",
-     .help = "keep learned state over a restart, here",
+     .help = "folder to keep learned state over restarts",
      .more = "Needed only for a single router, or if all routers restart at once. One router per "
              "folder; only its user may write there (mode 700). The file contains a "
              "secret. [State on disk](how-to/state.md)."},

@@ -78,7 +78,7 @@ class AdminOffLoopback(Case):
             self.assertEqual(r.events("admin_refused")[0]["from"], self.outside)
             self.assertIn("comes from %s." % self.outside, got.json["error"]["message"])
             self.assertIn("by 127.0.0.1", got.json["error"]["message"])
-            self.assertIn("from loopback alone", warned["effect"])
+            self.assertIn("from loopback only", warned["effect"])
             for path in ("/healthz", "/readyz", "/metrics", "/replicas", "/config"):
                 self.assertEqual(self.call(self.outside, r, "GET", path).status, 200, path)
             code, _, err = run("gvctl", "--admin", "http://%s:%d" % (self.outside, r.admin_port),
@@ -96,7 +96,7 @@ class AdminOffLoopback(Case):
         got = self.call(self.outside, r, "POST", "/drain?replica=" + e.name)
         self.assertEqual(got.status, 403)
         message = got.json["error"]["message"]
-        self.assertIn("takes no changes at all: start it with admin-token-file", message)
+        self.assertIn("accepts no changes: start it with admin-token-file", message)
         self.assertNotIn("127.0.0.1", message)
         self.assertEqual(self.call(self.outside, r, "GET", "/replicas").status, 200)
 
@@ -315,7 +315,7 @@ class Admin(Case):
                 (("metrics",), b"", ("# HELP grapevine_",)),
                 (("config",), b"", ("policy: cache_aware",)),
                 (("log-level", "warn"), b"", ("the log level is warn",)),
-                (("log-level", "info"), b"", ("level info",)),
+                (("log-level", "info"), b"", ("level is info",)),
                 (("drain", self.e.name), b"", (" drains: ",)),
                 (("undrain", self.e.name), b"", ("gets requests again",))):
             status, out, err = self.gvctl(*args, stdin=stdin)
@@ -362,8 +362,8 @@ class Admin(Case):
                             ("10.0.0.1:0", "want a port from 1 to 65535"),
                             ("10.0.0.1:99999", "want a port from 1 to 65535"),
                             (":8000", "want HOST:PORT, such as"),
-                            ("10.0.0.1:8000#weight=2", "no label but #engine="),
-                            ("10.0.0.1:8000@1", "its ranks come and go with it"),
+                            ("10.0.0.1:8000#weight=2", "only the label #engine="),
+                            ("10.0.0.1:8000@1", "ranks are added and removed with their replica"),
                             ("x" * 2000, "want HOST:PORT, such as")):
             self.assertIn(want, told("/replicas?replica=" + quote(given, safe="")))
         for engine, want in (("tgi", "want vllm, sglang or other"), ("x" * 99, "want vllm, sglang or other"),

@@ -219,7 +219,7 @@ class TheFile(KeysCase):
         for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),
                             ("a b c\n", "line 1: want a hash"),
                             ("\n\nalice!\n", "line 3: want a name"),
-                            ("alice blake2b:%s x=1\n" % ("0" * 64), "want nothing but models=")):
+                            ("alice blake2b:%s x=1\n" % ("0" * 64), "want only models=")):
             path = self.write("keys", text)
             code, out, err = run("grapevine", "--check-config", "--replica", "http://127.0.0.1:1",
                                  "--client-keys-file", path)

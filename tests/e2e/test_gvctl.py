@@ -391,7 +391,7 @@ class Gvctl(Case):
         self.assertGreater(asked.count("/replicas"), len(looks) + 2, "it looks again before it believes")
 
     def test_a_router_that_joins_is_asked_again_by_who_waits(self):
-        why = "This router is joining the cluster and has not taken over its state: ask again in a moment."
+        why = "This router is joining the cluster and has not copied its state yet: ask again in a moment."
         left = [2]
 
         def handler(asked):

@@ -101,7 +101,7 @@ class Live(Case):
         self.assertTrue(all(v.status == 200 for v in viewers))
         late = self.viewer(r)
         self.assertEqual(late.status, 503)
-        self.assertIn("128 look at this router already", late.reader.until(b"cluster.").decode())
+        self.assertIn("128 pages already show this router", late.reader.until(b"cluster.").decode())
         self.assertEqual(viewers[0].next("snap")[1]["router"]["viewers"], VIEWERS_MAX)
         for v in viewers[1:]:
             v.close()

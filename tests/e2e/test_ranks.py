@@ -259,7 +259,7 @@ class Ranks(RanksCase):
         for verb in ("add", "remove"):
             said = subprocess.run(gvctl + [verb, one.name + "@1"], capture_output=True, text=True)
             self.assertNotEqual(said.returncode, 0)
-            self.assertIn("its ranks come and go with it", said.stderr + said.stdout)
+            self.assertIn("ranks are added and removed with their replica", said.stderr + said.stdout)
 
 
 class RanksOfACluster(RanksCase, Clustered):

@@ -404,7 +404,7 @@ class Files(TlsCase):
         self.assertIn("holds no private key", self.refusal("--tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--admin-tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--replica-key", self.pair.key))
-        self.assertIn("want tls-cert beside it", self.refusal("--tls-ticket-key-file", self.pair.key))
+        self.assertIn("want tls-cert or admin-tls-cert too", self.refusal("--tls-ticket-key-file", self.pair.key))
         locked = os.path.join(self.folder, "locked.key")
         openssl("pkey", "-in", self.pair.key, "-aes256", "-passout", "pass:x", "-out", locked)
         self.assertIn("without a password", self.refusal("--tls-cert", self.pair.cert, "--tls-key", locked))

@@ -51,11 +51,11 @@ test('who is asked for a token is not told that the router is dead', async () =>
   const before = world.live().length;
   await world.pass(60000);
   assert.equal(world.live().length, before + 1, 'nothing is tried without a token');
-  assert.equal(world.text('headline'), 'This router shows itself to those who have a token.');
+  assert.equal(world.text('headline'), 'This router\u2019s page requires a token.');
   assert.equal(document.getElementById('token-form').hidden, false);
   await submit('wrong');
   await world.pass(5000);
-  assert.equal(world.text('headline'), 'This token is not taken any more.');
+  assert.equal(world.text('headline'), 'This token is no longer accepted.');
 });
 
 test('a token given twice makes one stream', async () => {

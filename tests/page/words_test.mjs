@@ -61,7 +61,7 @@ test('who does not tell whom it hears is not taken for deaf', () => {
   const snap = snapshot(many, (a) => (a === many[0] ? 50 : undefined));
   snap.agreement.nodes[many[0]].hears = {};
   assert.match(words.headline(snap).text, /^All 65 routers agree/);
-  assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* So many do not tell which of the others they hear/);
+  assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* In a cluster this large, routers do not report whom they hear/);
 });
 
 test('digests that were too many to send', () => {
@@ -138,7 +138,7 @@ test('each kind of failure has its word, and what is none stands apart', () => {
     second({ failed: { status_5xx: 0, queue_full: 0, cut: 1 }, client_errors: 0, hidden: 6 }),
   ]);
   assert.equal(words.failedText(e), '6 failed (1 cut, 2 with a 5xx, 3 for a full queue)');
-  assert.equal(words.othersText(e), '31 client errors, 4 left by clients, 7 failures hidden by a retry');
+  assert.equal(words.othersText(e), '31 client errors, 4 abandoned by clients, 7 failures hidden by a retry');
 });
 
 test('clients\' own errors are no failures', () => {
@@ -247,7 +247,7 @@ test('how a request ended is said of its last attempt', () => {
   assert.match(words.ended(d({})), /^It was answered with 200 after 100\sms\.$/);
   assert.match(words.ended(d({ end: 'broken', result: 'cut' })), /^The connection broke .*The request failed: its answer was cut\.$/);
   assert.match(words.ended(d({ status: 404, result: 'client_error' })), /The error is the client's own\.$/);
-  assert.match(words.ended(d({ end: 'engine_error', status: 500, result: 'retried' })), /The request went on, and was tried again\.$/);
+  assert.match(words.ended(d({ end: 'engine_error', status: 500, result: 'retried' })), /The router tried the request again\.$/);
   for (const [result, is] of [['ok', false], ['client_error', false], ['client_gone', false], ['retried', false], ['cut', true], ['status_5xx', true], ['queue_full', true]]) {
     assert.equal(words.failed({ result }), is, result);
   }

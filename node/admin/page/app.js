@@ -40,13 +40,13 @@ function figures() {
   mark($('f-requests-others'), 'hidden', othersText(lately) ? null : '');
   const cached = sum('cached_tokens', 10), prompt = sum('prompt_tokens', 10);
   say($('f-cached'), percent(cached, prompt));
-  say($('f-cached-foot'), prompt > 0 ? `of ${number(prompt)} tokens in 10 s` : 'no answer told, in 10 s');
+  say($('f-cached-foot'), prompt > 0 ? `of ${number(prompt)} tokens in 10 s` : 'no answer reported this in the last 10 s');
   const ttft = [...history].reverse().find((x) => x.ttft_p50_s !== null);
   const fresh = ttft && last.time_ms - ttft.time_ms < 10000;
   say($('f-ttft'), fresh ? seconds(ttft.ttft_p50_s) : '–');
   say($('f-ttft-foot'), fresh ? `95 of 100 within ${seconds(ttft.ttft_p95_s)}` : 'no stream ended lately');
   say($('f-flight'), String(last.in_flight));
-  say($('f-flight-foot'), last.queued ? `${count(last.queued, 'waits', 'wait')} for a replica` : 'none waits for a replica');
+  say($('f-flight-foot'), last.queued ? `${count(last.queued, 'waits', 'wait')} for a replica` : 'no request waits for a replica');
   const range = hour ? minutes : history, times = range.map((x) => x.time_ms), slots = hour ? MINUTES : SECONDS;
   const draw = (id, of, most, text) => spark($(id), range.map(of), { most, times, text: (v) => (v === null ? 'none' : text(v)), slots });
   draw('s-requests', per, 1, (v) => `${number(v)} a second`);
@@ -113,7 +113,7 @@ function show(next) {
   log.names(table.replicas(snap));
   const rate = made !== null ? snap.made - made : 0;
   made = snap.made;
-  say($('decisions-lead'), `Each line is one decision of this router alone; others have their own page. Open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second some are shown.` : ''}`);
+  say($('decisions-lead'), `Each line is one decision of this router alone; others have their own page. Open one to see what every replica would have cost.${rate > 16 ? ` Of ${rate} a second, only some are shown.` : ''}`);
   say($('who'), readers(snap));
 }
 
@@ -164,7 +164,7 @@ function askForToken() {
   wanting = true; // the router lives: do not report it gone
   state('lost', 'a token is needed');
   mark($('token-form'), 'hidden', null);
-  say($('headline'), !token ? 'This router shows itself to those who have a token.' : heard ? 'This token is not taken any more.' : 'This token is not taken.');
+  say($('headline'), !token ? 'This router\u2019s page requires a token.' : heard ? 'This token is no longer accepted.' : 'This token is not accepted.');
   mark($('headline'), 'data-state', null);
   advise('');
   $('token').focus();
@@ -175,12 +175,12 @@ function gone() {
   const name = (snap && snap.router.name) || 'This router';
   const since = ago(performance.now() - heard);
   state('lost', 'no word');
-  say($('headline'), refused ? 'This router does not show itself here.' : snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
+  say($('headline'), refused ? 'This router refuses to show its page here.' : snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
   mark($('headline'), 'data-state', 'bad');
   document.title = '▲ ' + name;
   const others = ((snap && snap.members) || []).filter((m) => !m.self && m.admin && m.state === 'alive');
   if (refused) advise(refused);
-  else if (others.length) advise('What stands below is what it said last. Others of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
+  else if (others.length) advise('Below is its last report. Other routers of the cluster: ', others.map((m) => h('a', { href: `${location.protocol}//${m.admin}/` }, m.name, ' ')));
 }
 
 const live = follow(call, {

@@ -56,7 +56,7 @@ function open(node, d) {
     ...[explained(d)].filter(Boolean).map((text) => h('p', { class: 'sentence' }, text)), table(d, `What each replica would have cost decision ${d.id}`), legend(d),
     h('p', { class: 'hint' }, `${left > 0 ? `${whole(left)} more were weighed and cost more. ` : ''}Policy ${d.policy}; about ${whole(d.prompt_tokens)} prompt tokens, ${whole(d.output_tokens)} of output expected. Request ${id}.`),
     h('p', { class: 'sentence end' }, ended(d)),
-    h('p', { class: 'hint' }, 'This is a decision of this router alone. What others would have chosen then nobody can say: no prompt is kept.'), ask);
+    h('p', { class: 'hint' }, 'This is a decision of this router alone. What other routers would have chosen is unknown, because no prompt is kept.'), ask);
 }
 
 function make(d) {

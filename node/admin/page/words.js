@@ -60,14 +60,14 @@ function silent(snap) {
 
 export function agreement(snap) {
   if (!snap.members) return 'This router runs alone: there is nobody to agree with.';
-  return agreed(snap) + (untold(snap) ? ' So many do not tell which of the others they hear: whether two others do is not shown here.' : '');
+  return agreed(snap) + (untold(snap) ? ' In a cluster this large, routers do not report whom they hear, so this page cannot show whether two other routers hear each other.' : '');
 }
 
 function agreed(snap) {
   const a = snap.agreement;
   // There may be too many routers to send all digests.
   const n = Object.keys(a.nodes).length || snap.members.filter(lives).length;
-  const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as far as anybody looked.` : '';
+  const since = a.since_ms ? ` Since ${clock(a.since_ms)} (${ago(snap.now_ms - a.since_ms)}), as far as routers have compared.` : '';
   switch (a.state) {
     case 'equal':
       return (n > 1 ? `All ${n} living routers hold the same state: their digests are equal.` : 'No other living router is there to compare with.') + (n > 1 ? since : '');
@@ -99,11 +99,11 @@ export function disagreement(snap) {
     else if (m.draining) out.push(`${m.name} drains: it takes no new requests, and leaves when those that it has are done.`);
     else if (m.tcp_filtered) out.push(`TCP to ${m.name} at ${m.tcp_filtered} is filtered and UDP is not: open its gossip port for both. What fits into datagrams goes both ways meanwhile.`);
     else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
-    if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. They are asked for again.`);
+    if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. It asks for them again.`);
   }
   for (const x of snap.attention.items) if (x.kind === 'routers_cut' || x.kind === 'router_deaf') out.push(`${upper(x.what)}. The others hand on what each says, so all still learn of all.`);
   if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
-  if (a.state === 'incomparable') out.push('What one router keeps of the index another has forgotten already, all of it. gvctl members shows settings that differ; compare the clocks of their machines, too.');
+  if (a.state === 'incomparable') out.push('No part of the index is kept by both routers. gvctl members shows settings that differ; compare the clocks of their machines, too.');
   if (a.state === 'differ') {
     const groups = new Map();
     for (const [name, node] of Object.entries(a.nodes)) {
@@ -150,7 +150,7 @@ export function failedText(e) {
 export function othersText(e) {
   const other = [];
   if (e.client_errors > 0) other.push(count(e.client_errors, 'client error'));
-  if (e.client_gone > 0) other.push(`${whole(e.client_gone)} left by clients`);
+  if (e.client_gone > 0) other.push(`${whole(e.client_gone)} abandoned by clients`);
   if (e.hidden > 0) other.push(`${count(e.hidden, 'failure')} hidden by a retry`);
   return other.join(', ');
 }
@@ -232,7 +232,7 @@ export function because(d) {
     case 'cold':
       return `${again}None holds any of its ${n} prompt tokens.`;
     case 'due':
-      return `${again}It is slow, has no line, and had less than its speed deserves.`;
+      return `${again}It is slow, but nothing waits there, and it got less work than its speed allows.`;
     case 'only':
       return `${again}No other replica could take it.`;
     case 'maker':
@@ -257,8 +257,8 @@ export function explained(d) {
     if (next) {
       const near = Math.abs(next.cost_s - chosen.cost_s) < Math.max(0.001, 0.05 * chosen.cost_s);
       const why = dearest(next, chosen, d);
-      out.push(`It costs ${seconds(chosen.cost_s)} there, ${near ? 'about as much as' : 'against'} ${near ? '' : seconds(next.cost_s) + ' '}at ${next.replica}${near ? ': near equals are drawn, so that routers do not all choose the same' : why ? `: ${SAID[why.term.key]} (${seconds(why.more)})` : ''}.`);
-      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'Another was cheaper: it is due a request.' : 'Another was cheaper: the policy did not go by costs alone.');
+      out.push(`It costs ${seconds(chosen.cost_s)} there, ${near ? 'about as much as' : 'against'} ${near ? '' : seconds(next.cost_s) + ' '}at ${next.replica}${near ? ': nearly equal costs are decided at random, so that routers do not all choose the same' : why ? `: ${SAID[why.term.key]} (${seconds(why.more)})` : ''}.`);
+      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'Another replica was cheaper, but this one was due a request.' : 'Another replica was cheaper: the policy does not choose by cost alone.');
     }
   } else if (chosen) {
     out.push(`The policy ${d.policy} weighs no costs.`);
@@ -268,8 +268,8 @@ export function explained(d) {
 
 const ENDS = {
   ok: 'It was answered', client_gone: 'The client left', engine_busy: 'The replica said that it is full', engine_error: 'The replica failed',
-  connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'It failed, maybe for the request itself',
-  slow: 'Time was up', stalled: 'The replica stood still', not_sent: 'It was not sent',
+  connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'It failed, maybe because of the request',
+  slow: 'A time limit passed', stalled: 'The replica stalled', not_sent: 'It was not sent',
   rejected: 'The replica rejected it',
 };
 
@@ -277,7 +277,7 @@ const ENDS = {
 const RESULTS = {
   client_error: 'The error is the client\'s own.', status_5xx: 'The request failed: its client got a 5xx.',
   queue_full: 'The request failed: the queue was full when it was to be tried again.', cut: 'The request failed: its answer was cut.',
-  retried: 'The request went on, and was tried again.',
+  retried: 'The router tried the request again.',
 };
 
 export const failed = (o) => o.result === 'status_5xx' || o.result === 'queue_full' || o.result === 'cut';
@@ -289,10 +289,10 @@ export function ended(d) {
   if (o.status) bits.push(`with ${o.status}`);
   bits.push(`after ${seconds(o.ms / 1000)}`);
   let text = bits.join(' ');
-  if (o.ttft_ms !== null) text += `, the first token after ${seconds(o.ttft_ms / 1000)}${d.ttft_s ? ` (${seconds(d.ttft_s)} was foreseen)` : ''}`;
+  if (o.ttft_ms !== null) text += `, the first token after ${seconds(o.ttft_ms / 1000)}${d.ttft_s ? ` (${seconds(d.ttft_s)} was predicted)` : ''}`;
   text += '.';
   if (RESULTS[o.result]) text += ' ' + RESULTS[o.result];
-  if (o.cached_tokens !== null) text += ` The engine took ${whole(o.cached_tokens)} of ${whole(o.prompt_tokens)} prompt tokens from its cache; ${whole(d.cached_tokens)} were foreseen.`;
+  if (o.cached_tokens !== null) text += ` The engine took ${whole(o.cached_tokens)} of ${whole(o.prompt_tokens)} prompt tokens from its cache; ${whole(d.cached_tokens)} were predicted.`;
   return text;
 }
 

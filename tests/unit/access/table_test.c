@@ -100,9 +100,9 @@ static void wrong_lines(void **state)
         {"in-flight=1 in-flight=1", "an option is given twice"},
         {"models=a models=b", "an option is given twice"},
         {"control control", "an option is given twice"},
-        {"control=1", "want nothing but models="},
-        {"requests=1", "want nothing but models="},
-        {"fast", "want nothing but models="},
+        {"control=1", "want only models="},
+        {"requests=1", "want only models="},
+        {"fast", "want only models="},
         {"models=", "want models=A,B"},
         {"models=,a", "want models=A,B"},
         {"models=a,", "want models=A,B"},
@@ -115,8 +115,8 @@ static void wrong_lines(void **state)
         check_wrong(text, rows[i].want);
         check_wrong(text, "line 3: ");
     }
-    check_wrong("a b\n", "want a hash behind the name");
-    check_wrong("a\n", "want a hash behind the name");
+    check_wrong("a b\n", "want a hash after the name");
+    check_wrong("a\n", "want a hash after the name");
     check_wrong("a gv-secret\n", "never the key itself");
     check_wrong("a blake2b:00\n", "64 hex digits");
     (void)snprintf(text, sizeof text, "%s0", alice);

@@ -67,12 +67,12 @@ static void other_labels_are_refused_in_words(void **state)
     static const struct {
         const char *given, *words;
     } rows[] = {
-        {"10.0.1.1:8000#weight=2", "want the others in the settings"},
-        {"10.0.1.1:8000#engine=vllm#model=m", "want the others in the settings"},
-        {"10.0.1.1:8000#health=/h", "want the others in the settings"},
-        {"10.0.1.1:8000#ranks=2", "want the others in the settings"},
-        {"10.0.1.1:8000#cache-tokens=1000", "want the others in the settings"},
-        {"10.0.1.1:8000#adapters=on-demand", "want the others in the settings"},
+        {"10.0.1.1:8000#weight=2", "put other labels into the settings"},
+        {"10.0.1.1:8000#engine=vllm#model=m", "put other labels into the settings"},
+        {"10.0.1.1:8000#health=/h", "put other labels into the settings"},
+        {"10.0.1.1:8000#ranks=2", "put other labels into the settings"},
+        {"10.0.1.1:8000#cache-tokens=1000", "put other labels into the settings"},
+        {"10.0.1.1:8000#adapters=on-demand", "put other labels into the settings"},
         {"10.0.1.1:8000#engine=tgi", "want engine=vllm, engine=sglang or engine=other"},
         {"10.0.1.1:8000#", "after # want a label"},
         {"10.0.1.1:8000#engine=vllm&engine=sglang", "want one engine"},

@@ -94,7 +94,7 @@ static void a_fifth_of_the_port_is_left_to_others(void **state)
     for (unsigned i = 0; i < 8; i++)
         (void)view();
     assert_int_equal(viewers(), 8);
-    assert_int_equal(count(view(), "8 look at this router already"), 1);
+    assert_int_equal(count(view(), "8 pages already show this router"), 1);
     assert_int_equal(viewers(), 8);
     proxy_world_close(&world);
 }
@@ -169,7 +169,7 @@ static void the_limit_has_words(void **state)
     struct wire *late = view();
     assert_int_equal(viewers(), LIVE_VIEWERS_MAX);
     assert_int_equal(count(late, "503"), 2); /* status, and code */
-    assert_int_equal(count(late, "look at this router already"), 1);
+    assert_int_equal(count(late, "pages already show this router"), 1);
     admin_viewers_end(world.node->admin);
     assert_int_equal(viewers(), 0);
     proxy_world_close(&world);

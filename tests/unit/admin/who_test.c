@@ -125,7 +125,8 @@ static void a_form_is_no_link(void **state)
                        "Sec-Fetch-Dest: document\r\nX-Rest:",
                        rows[i].target);
         assert_int_equal(call("127.0.0.1", rows[i].method, head, NULL, answer), rows[i].status);
-        assert_int_equal(rows[i].status == 403, strstr(answer, "no calls of web pages") != NULL);
+        assert_int_equal(rows[i].status == 403,
+                         strstr(answer, "refuses calls from web pages") != NULL);
     }
     proxy_world_close(&world);
 }

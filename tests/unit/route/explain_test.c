@@ -64,9 +64,9 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d = choose(r, prompt(1, 4000), START_MS);
     json_t *root = explain(r, &request, START_MS);
-    assert_string_equal(json_string_value(json_object_get(root, "error")),
-                        "every replica is full: at replica-requests-max, or without a place for "
-                        "another connection");
+    assert_string_equal(
+        json_string_value(json_object_get(root, "error")),
+        "every replica is full: at replica-requests-max, or without room for another connection");
     assert_string_equal(left_out(root, "a:80"), "at replica-requests-max");
     assert_string_equal(left_out(root, "b:80"), "draining: by an operator");
     json_decref(root);

@@ -54,8 +54,8 @@ static void test_words(void **state)
     f.most.candidate = &b;
     a.cached_tokens = 0;
     b.cost = (struct node_cost){.displaced_s = 0.1, .total_s = 0.22};
-    says(&f, "attempt 2: holds 0 of 5210 prompt tokens; b:2 holds 4900, but the prompt would push "
-             "out there what others need (+0.200 s)");
+    says(&f, "attempt 2: holds 0 of 5210 prompt tokens; b:2 holds 4900, but the prompt would evict "
+             "there what others need (+0.200 s)");
     f.attempt = 1;
     b.cost = (struct node_cost){.queue_s = 0.01, .total_s = 0.12};
     says(&f, "holds 0 of 5210 prompt tokens; b:2 holds 4900, but more answers are under way there "

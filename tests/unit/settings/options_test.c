@@ -283,7 +283,7 @@ static void test_a_generation_that_is_too_short_for_the_ttl_is_refused(void **st
     assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
     assert_string_equal(error.text,
                         "bad setting generation = \"15s\" (flag --generation): ttl would be 5760 "
-                        "such slices of time and can be 3840, want at least 23s");
+                        "time slices long, and at most 3840 are possible, want at least 23s");
     assert_int_equal(flags("--generation", "23s", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(o.generation_ms, 23000);
@@ -309,7 +309,7 @@ static void test_contradictions(void **state)
     assert_int_equal(node_options_finish(&o, &error), ERR_EXISTS);
     assert_string_equal(error.text,
                         "bad setting replica = \"http://10.0.0.1:8000/#engine=vllm\" (flag "
-                        "--replica): want each replica once, this one is there already");
+                        "--replica): want each replica only once: this one is repeated");
 }
 
 /* Requests would come back, and be sent again. */
@@ -370,9 +370,9 @@ static void test_a_key_alone_makes_no_cluster(void **state)
     (void)state;
     assert_int_equal(flags(REPLICA, "--cluster-key-file", "k", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
-    assert_string_equal(
-        error.text, "bad setting cluster-key-file = \"k\" (flag --cluster-key-file): this router "
-                    "runs alone, want gossip-listen or join beside it");
+    assert_string_equal(error.text,
+                        "bad setting cluster-key-file = \"k\" (flag --cluster-key-file): this "
+                        "router runs alone, want gossip-listen or join too");
 }
 
 static void test_a_router_of_a_cluster_may_name_no_replica(void **state)

@@ -88,14 +88,14 @@ static void sources_of_replicas(void **state)
     assert_true(finish_with("--replica-dns", "a:80,b:80,a:80#weight=2") < 0);
     assert_string_equal(error.text,
                         "bad setting replica-dns = \"a:80#weight=2\" (flag --replica-dns): want "
-                        "each source once, this one is there already");
+                        "each source only once: this one is repeated");
     assert_true(finish_with("--replica-dns", "a.b:80,A.B:080") < 0); /* spelled otherwise */
     assert_int_equal(finish_with("--replica-dns", "a:80,a:81,_a._tcp.b"), 0);
     assert_true(finish_with("--replica-kubernetes", "ns/x,ns/x#weight=5") < 0);
     assert_true(finish_with("--replica-kubernetes", "x,/x:8000,x:8000") < 0);
     assert_string_equal(error.text,
                         "bad setting replica-kubernetes = \"x:8000\" (flag --replica-kubernetes): "
-                        "want each source once, this one is there already");
+                        "want each source only once: this one is repeated");
     assert_int_equal(finish_with("--replica-kubernetes", "ns/x,other/x,ns/x:8000"), 0);
     assert_true(finish_with("--replica-file", "f,f") < 0);
     assert_true(finish_with("--replica-file", "f,./f") < 0);

@@ -32,7 +32,7 @@ wait 100
 G connects to the probe port
     close F
 G sends "POST /replicas?replica=10.0.0.3:8000 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
-    to G: HTTP/1.1 404 Not Found; Content-Length: 138 "{\"error\":{\"message\":\"This port has GET /healthz, /readyz and /metrics, and nothing else.\",\"type\":\"NotFoundError\",\"param\":null,\"code\":404}}"
+    to G: HTTP/1.1 404 Not Found; Content-Length: 128 "{\"error\":{\"message\":\"This port serves only GET /healthz, /readyz and /metrics.\",\"type\":\"NotFoundError\",\"param\":null,\"code\":404}}"
 H connects to the admin port
     close C
 H sends "POST /replicas?replica=10.0.0.3:8000 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"

@@ -33,12 +33,12 @@ C sends "{\"model\":\"m\",\"prompt\":\""
 C sends "x"*79975
 D connects to the admin port
 D sends "POST /explain HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 80000\r\nExpect: 100-continue\r\n\r\n"
-    to D: HTTP/1.1 403 Forbidden; Content-Length: 254; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: elsewhere): use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to D: HTTP/1.1 403 Forbidden; Content-Length: 237; Connection: close "{\"error\":{\"message\":\"The Host header (elsewhere) does not name this admin port: use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish D
 D sends "x"*80000
 E connects to the probe port
 E sends "POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80000\r\n\r\n{"
-    to E: HTTP/1.1 404 Not Found; Content-Length: 138; Connection: close "{\"error\":{\"message\":\"This port has GET /healthz, /readyz and /metrics, and nothing else.\",\"type\":\"NotFoundError\",\"param\":null,\"code\":404}}"
+    to E: HTTP/1.1 404 Not Found; Content-Length: 128; Connection: close "{\"error\":{\"message\":\"This port serves only GET /healthz, /readyz and /metrics.\",\"type\":\"NotFoundError\",\"param\":null,\"code\":404}}"
     finish E
 F connects
 F sends "POST /v1/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer secret\r\nContent-Length: 39000\r\n\r\n{\"model\":\"m\",\"prompt\":\""

@@ -8,7 +8,7 @@ A gets /metrics
 drain
 the port closes
 A posts /replicas {"add":"http://10.0.0.2:8000"}
-    to A: HTTP/1.1 403 Forbidden; Content-Length: 254; Connection: close "{\"error\":{\"message\":\"The admin port is asked under a name that is not its own (Host: grapevine): use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
+    to A: HTTP/1.1 403 Forbidden; Content-Length: 237; Connection: close "{\"error\":{\"message\":\"The Host header (grapevine) does not name this admin port: use its address, localhost or the name in admin-listen or admin-advertise, or give the admin token.\",\"type\":\"PermissionDeniedError\",\"param\":null,\"code\":403}}"
     finish A
 B connects to the admin port
 B sends "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
