@@ -305,7 +305,7 @@ struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* Adds a stranger (not listed). NULL: no room. */
 struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node);
 void gossip_peer_remove(struct gossip *g, struct gossip_peer *p);
-/* enlist() makes a stranger a member, unlist() a member a stranger. */
+/* These make a stranger a member, and a member a stranger. */
 void gossip_peer_enlist(struct gossip *g, struct gossip_peer *p, const char *name);
 void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p);
 /* Updates the digests after a change of the peer's incarnation, state or stream. */

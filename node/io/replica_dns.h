@@ -16,10 +16,9 @@
 #include "node/settings/options.h"
 
 enum {
-    REPLICA_DNS_AT_ONCE = 16, /* SRV hosts looked up at the same time */
-    REPLICA_DNS_HOSTS_MAX =
-        1024, /* most hosts in a name's SRV records; with more the source fails */
-    REPLICA_DNS_RETRY_MS = 1000, /* longest interval between look-ups before the first list */
+    REPLICA_DNS_AT_ONCE = 16,     /* SRV hosts looked up at the same time */
+    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in a name's SRV records; with more the source fails */
+    REPLICA_DNS_RETRY_MS = 1000,  /* longest interval between look-ups before the first list */
 };
 
 struct replica_dns;

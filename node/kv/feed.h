@@ -24,9 +24,8 @@
 
 enum {
     KV_FEED_HELD_MAX = 8 << 20, /* bytes of messages that wait for a replay; more count as missed */
-    KV_REPLAY_TIMEOUT_MS =
-        3000,                  /* longest gap between a replay's messages; engines poll at 100 ms */
-    KV_REPLAY_PAUSE_MS = 1000, /* between two replays of one engine */
+    KV_REPLAY_TIMEOUT_MS = 3000, /* longest gap in a replay; engines poll at 100 ms */
+    KV_REPLAY_PAUSE_MS = 1000,   /* between two replays of one engine */
     /* The time after a gap in which answers of that time have ended, so that no block has a second
      * copy any more. A replay that takes longer is of no further use, and is given up. */
     KV_SETTLE_MS = 60000,

@@ -58,8 +58,7 @@ enum {
     KV_WALK_BLOCKS = 16, /* blocks that count as one step on the path from an answer to the root */
     KV_WINDOW_MS = 1000,
     KV_COVER_SHARE = 4, /* a reader covers the cache if at most 1/4 of stored blocks lack a place */
-    KV_REFUSED_MAX =
-        256, /* most reports of chains as gone that were refused and are to be repeated */
+    KV_REFUSED_MAX = 256, /* refused reports that chains are gone, which are to be repeated */
     /* The fewest blocks that an answer must have been able to find for a comparison. Engines always
      * compute a prompt's last block, and some round their figures. */
     KV_STOOD_MIN = 4,

@@ -9,8 +9,7 @@
 
 enum {
     FETCH_BODY_MAX = 4 * 1024 * 1024,
-    FETCH_CONTROL_BODY_MAX =
-        256 * 1024, /* largest answer with FETCH_PATIENT, as many run at once */
+    FETCH_CONTROL_BODY_MAX = 256 * 1024, /* answer with FETCH_PATIENT: many run at once */
 };
 
 /* The time limits of a request; bits. */

@@ -115,7 +115,7 @@ static void a_killed_router_is_not_cut_off(void **state)
     assert_line(0, ATTENTION_ROUTERS_CUT, "routers a and c do not hear each other");
 }
 
-/* A router that starts, drains or leaves; and one that does not say whom it hears. */
+/* A router that starts, drains or leaves; and one that does not say which routers it hears. */
 static void what_cannot_be_judged_is_no_problem(void **state)
 {
     (void)state;
