@@ -371,7 +371,7 @@ struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_addre
                                      size_t *len);
 /* False: there is no session to send on. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
-/* Sends a hello to `to`, under key number `key` of the ring (modulo their count). `owner`: the slot
+/* Sends a hello to `to`, under key number `key` of the ring, modulo its size. `owner`: the slot
  * of a peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner, unsigned key);

@@ -10,10 +10,10 @@
  * http_json_text(), straight into its own memory, until http_json_in_text() is false. If the input
  * ends inside a string, the caller goes on drawing when more has arrived.
  *
- * Refused are everything that RFC 8259 does not allow (a byte order mark, control bytes in strings,
- * NUL, bytes after the value), nesting beyond HTTP_JSON_DEPTH_MAX, and numbers longer than
- * HTTP_JSON_NUMBER_MAX. The RFC leaves two choices: bytes of strings need not be UTF-8 and pass
- * unchanged; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
+ * The tokenizer refuses everything that RFC 8259 does not allow (a byte order mark, control bytes
+ * in strings, NUL, bytes after the value). It also refuses nesting beyond HTTP_JSON_DEPTH_MAX and
+ * numbers longer than HTTP_JSON_NUMBER_MAX. The RFC leaves two choices: bytes of strings need not
+ * be UTF-8 and pass unchanged; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
  *
  * 1. Tokens and text do not depend on how the input was split.
  * 2. After an error every call answers HTTP_JSON_ERROR, or 0 bytes, and consumes nothing.

@@ -71,8 +71,8 @@ enum node_replication_event {
     NODE_REPLICATION_ROUTERS_FULL,   /* too many routers live [limit]: the name of a refused router,
                                       * possibly this one; at most once a minute */
     NODE_REPLICATION_NOT_UNDERSTOOD, /* a member has no version of the protocol in common: which */
-    NODE_REPLICATION_DIFFERS,        /* settings that may differ between routers differ at a member:
-                                      * which */
+    NODE_REPLICATION_DIFFERS,        /* a member has other values of settings that need not be
+                                      * equal: which settings */
     NODE_REPLICATION_NAME_REFUSED, /* a member sent invalid replica names [count]: the last one; at
                                     * most once a minute */
     NODE_REPLICATION_ALONE,        /* this node reaches no other router, though it has seeds: the

@@ -315,7 +315,7 @@ static bool take_data(struct tls_stream *s)
 static void take(struct tls_stream *s)
 {
     bool more = true;
-    if (s->telling) /* before the answer to written data */
+    if (s->telling) /* first, because `in` may answer the data that was written */
         tls_seal_tell(s);
     if (s->state == TLS_HEADER)
         take_header(s);

@@ -28,9 +28,9 @@
 enum {
     NODE_ADAPTER_SLOTS_MAX = 128, /* slots followed at one replica; an engine with more counts as
                                    * having this number */
-    /* Slots assumed of an engine that does not report them. Rather too many: a request then returns
-     * to the replica where its adapter was used last, and a load there costs at most what a load
-     * costs anywhere. */
+    /* Slots assumed for an engine that does not report their number. Too high is better than too
+     * low: requests then return to the replica that used their adapter last. If the adapter must
+     * be loaded again, that costs no more there than elsewhere. */
     NODE_ADAPTER_SLOTS = 32,
     NODE_ADAPTERS_MAX = 4096, /* adapters with tracked demand; the ones with the least demand make
                                * room for new ones */

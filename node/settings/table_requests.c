@@ -36,7 +36,7 @@ const struct node_option node_option_requests[] = {
     {.name = "ask-usage",
      SWITCH(ask_usage, LIVE),
      .fallback = "on",
-     .help = "ask engines for the usage of streams",
+     .help = "ask engines for the token counts of streams",
      .more = "[How](http.md#usage-of-streams). For streamed chats and completions that do not ask "
              "themselves. The router removes the usage from the stream."},
     {.name = "forwarded-headers",

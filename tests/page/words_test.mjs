@@ -259,7 +259,7 @@ test('where knowledge of a cache comes from', () => {
   assert.equal(words.eventsText(null), '');
   assert.equal(words.eventsText({ state: 'off', state_text: 'are not read, because the label kv-events is off' }), 'Events are not read, because the label kv-events is off.');
   const e = { state: 'live', state_text: 'are read', speaks: true, from: 'tcp://e:1', blocks: 1200, whole: true, messages: 9, missed: 0, answers: 7, tied: 5, unmatched: 1, unclear: 1, agreed: 4, contradicted: 0, believed_in_ms: null };
-  assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. Of 7 answers the blocks of 5 are known, of 1 none were found, 1 is unclear; 4 found what events said, 0 did not.');
+  assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. 7 answers: for 5 the blocks are known, for 1 none were found, 1 is unclear; 4 confirmed the events, 0 contradicted them.');
   assert.match(words.eventsText({ ...e, speaks: false, whole: false, missed: 2 }), /are read, in case the router that speaks of them goes: .*, perhaps more, 9 messages, messages lost 2 times/);
   assert.match(words.eventsText({ ...e, state: 'block_size', state_text: 'are unusable', speaks: false }), /^Events from tcp:\/\/e:1 are unusable: /);
   assert.match(words.eventsText({ ...e, state: 'contradicts', state_text: 'are ignored', believed_in_ms: 240000 }), /^Events from tcp:\/\/e:1 are ignored, for 4\u00a0min more:/);

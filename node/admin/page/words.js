@@ -128,7 +128,7 @@ export function eventsText(e) {
   const until = e.believed_in_ms ? `, for ${ago(e.believed_in_ms)} more` : '';
   const reads = e.state === 'live' && !e.speaks ? ', in case the router that speaks of them goes' : '';
   return `Events from ${e.from} ${e.state_text}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `
-    + `Of ${count(e.answers, 'answer')} the blocks of ${whole(e.tied)} are known, of ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} found what events said, ${whole(e.contradicted)} did not.`;
+    + `${count(e.answers, 'answer')}: for ${whole(e.tied)} the blocks are known, for ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} confirmed the events, ${whole(e.contradicted)} contradicted them.`;
 }
 
 // Counts how requests ended in some seconds of figures: the only definition (docs/glossary.md).

@@ -11,8 +11,8 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
-/* Returns the time since the request was sent. Until it is sent whole, the time since its first
- * byte, because that byte is enough to show that the connection was closed. */
+/* Returns the time since the request was sent. Until all of it is sent, returns the time since its
+ * first byte: one byte on a closed connection is enough for the engine to report the close. */
 static uint64_t age_of_ms(const struct upstream *u)
 {
     return u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
