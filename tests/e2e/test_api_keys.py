@@ -346,7 +346,7 @@ class WithAKey(KeyCase):
         r = self.router([e], "--replica-api-key-file", self.key_file(), wait_up=False)
         told = r.wait_event("replica_refuses_probes")
         self.assertEqual((told["path"], told["status"]), ("/health", 401))
-        self.assertIn("does not take", told["want"])
+        self.assertIn("refuses the key", told["want"])
         r.wait_event("replica_down")
 
     def test_a_router_never_sees_it(self):
@@ -382,7 +382,7 @@ class WithAKey(KeyCase):
         os.symlink("..data/key", path)
         r = self.ready(sims, "--replica-api-key-file", path)
         for e in self.refused(r, 2):
-            self.assertIn("does not take", e["want"])
+            self.assertIn("refuses the key", e["want"])
         column, out = self.shown(r)
         self.assertEqual([column[s.name] for s in sims], ["refused"] * 2)
         self.assertIn("The engine refuses the key in replica-api-key-file", out)

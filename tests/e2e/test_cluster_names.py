@@ -56,7 +56,7 @@ class Names(Clustered):
         for r in nodes:
             wait_for(lambda: all(x["health"] == "up" for x in r.admin("GET", "/replicas").json), "both are up")
         quiet_for(1.5, "once a second a router notes what is up, which has room before what it was told; nothing shows that")
-        self.assertIn("waits", change("add", sims[2], nodes[1]))
+        self.assertIn("not used yet", change("add", sims[2], nodes[1]))
         for r in nodes:
             wait_for(lambda: (figure(r, ""), figure(r, "_waiting"), figure(r, "_max")) == (2, 1, 2),
                      "it counts, and the other waits")

@@ -198,7 +198,7 @@ class Pods(Kubernetes):
                            "--replica-kubernetes", NAMESPACE + "/vllm",
                            "--kubernetes-credentials", self.account.folder], env=self.api.env)
         self.assertEqual(process.wait(), 1)
-        self.assertIn("want each source once", process.lines[-1])
+        self.assertIn("want each source only once", process.lines[-1])
 
     def test_a_service_that_is_not_there(self):
         router = self.follow(service=NAMESPACE + "/vlm")
