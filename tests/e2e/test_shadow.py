@@ -35,6 +35,8 @@ class Talking:
     def turn(self, stream=True):
         self.text += TEXT * 40
         body = {"model": "sim", "messages": [message("user", self.text)], "max_tokens": 2, "stream": stream}
+        if stream:  # the router does not ask for it before it knows all engines
+            body["stream_options"] = {"include_usage": True}
         got = self.case.client(self.router).post(CHAT, body, headers=[("x-session-id", self.session)])
         self.case.assertEqual(got.status, 200, got)
 
