@@ -27,7 +27,8 @@ struct node_shadow_counts {
     uint64_t prompt_tokens; /* as the engine reported; predicted ones: estimated if not reported */
     uint64_t cached_tokens; /* of these; only answers with both figures count in either */
     uint64_t first_tokens;  /* streams with a first token, whose time was predicted as well */
-    double ttft_s;          /* sum over these */
+    double ttft_s;          /* sum over these; predicted ones: the router's estimates */
+    double estimated_s;     /* the same of the plain policy in shadow mode by such estimates */
 };
 
 struct node_shadow_sums {
@@ -48,6 +49,7 @@ struct node_shadow {
 struct node_shadow_answer {
     uint64_t prompt_tokens, cached_tokens; /* both 0: not reported */
     double ttft_s;                         /* < 0: none, or not to be compared */
+    double estimated_s;                    /* 0: not needed */
 };
 
 /* "off", "shadow", "control"; "plain", "policy". */
@@ -66,6 +68,9 @@ void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_
 void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_shadow_sums *less);
 /* The sums of the present mode over the last hour. */
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
+/* Sum of the predicted times to the first token in shadow mode: the estimates, and what estimates
+ * have missed at the plain policy's choices, which would wait for the same at others. */
+double node_shadow_predicted_s(const struct node_shadow_sums *sums);
 /* True if the plain policy routes the conversation, at every router alike. `share` is in 0..1. */
 bool node_shadow_is_control(uint64_t conversation, double share);
 
