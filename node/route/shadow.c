@@ -20,9 +20,9 @@ const char *node_shadow_side_text(enum node_shadow_side side)
     return texts[side];
 }
 
-void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode)
+void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode, bool anew)
 {
-    if (mode != s->mode)
+    if (mode != s->mode || anew)
         memset(s->minutes, 0, sizeof s->minutes);
     s->mode = mode;
 }
