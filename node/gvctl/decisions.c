@@ -48,6 +48,7 @@ enum {
     END_WIDTH = 18,
     WHY_ROOM = 40,   /* with fewer columns WHY has its own line, */
     WHY_INDENT = 14, /* below the replica's name */
+    WHY_BYTES = 1024,
 };
 
 /* Returns the width of the replica's column: that of the longest name. */
@@ -70,6 +71,20 @@ static void print_why(const struct show *how, const char *why, unsigned used)
     (void)putchar('\n');
 }
 
+/* An older router has only the word. In shadow mode both choices are named. */
+static const char *why_of(const json_t *d, char out[WHY_BYTES])
+{
+    const char *why = fields_text(d, fields_has_text(d, "why_text") ? "why_text" : "why");
+    const char *own = fields_text(d, "shadow_choice");
+    if (!fields_has_text(d, "shadow_choice"))
+        return why;
+    if (fields_equal(d, "choice", own))
+        (void)snprintf(out, WHY_BYTES, "routed by plain-policy; policy would choose the same");
+    else
+        (void)snprintf(out, WHY_BYTES, "routed by plain-policy; policy would choose %s", own);
+    return out;
+}
+
 static void print_head(const struct show *how, const json_t *answer)
 {
     char replica[COLUMNS_TEXT_BYTES];
@@ -85,7 +100,7 @@ static void print_head(const struct show *how, const json_t *answer)
 static void print_line(const struct show *how, const json_t *answer, const json_t *d)
 {
     const json_t *outcome = json_object_get(d, "outcome");
-    char text[8][48], replica[COLUMNS_TEXT_BYTES];
+    char text[8][48], replica[COLUMNS_TEXT_BYTES], why[WHY_BYTES];
     unsigned width = replica_width(how, answer);
     printf("%-12s  %s  %6s  %6s  %7s  %-*s", ring_clock(d, "time_ms", "%H:%M:%S", true, text[0]),
            columns_fit(fields_text(d, "choice"), width, replica),
@@ -98,9 +113,7 @@ static void print_line(const struct show *how, const json_t *answer, const json_
                number_of(d, "ttft_s", 1, 3, text[2]), number_of(outcome, "ms", 0.001, 3, text[3]),
                number_of(d, "attempt", 1, 0, text[5]), fields_text(d, "model"),
                fields_text(d, "request"));
-    /* An older router has only the word. */
-    print_why(how, fields_text(d, fields_has_text(d, "why_text") ? "why_text" : "why"),
-              width + OTHER_COLUMNS);
+    print_why(how, why_of(d, why), width + OTHER_COLUMNS);
 }
 
 static const char legend[] =

@@ -42,7 +42,7 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
                                            {"DECODE s", TABLE_RIGHT},
                                            {"ADAPTER s", adapter ? TABLE_RIGHT : hidden},
                                            {"COST s", TABLE_RIGHT}};
-    const char *choice = fields_text(e, "choice");
+    const char *choice = fields_text(e, "choice"), *own = fields_text(e, "shadow_choice");
     struct table t;
     size_t i;
     const json_t *r;
@@ -52,7 +52,7 @@ static void show_costs(const struct show *how, const json_t *e, bool tier, bool 
         static const char *const terms[] = {"queue_s",  "uncached_s", "displaced_s",
                                             "decode_s", "adapter_s",  "cost_s"};
         const char *name = fields_text(r, "replica");
-        table_row(&t, strcmp(name, choice) == 0 ? '>' : ' ');
+        table_row(&t, strcmp(name, choice) == 0 ? '>' : strcmp(name, own) == 0 ? '*' : ' ');
         table_cell(&t, "%s", name);
         table_cell(&t, "%.0f", fields_number(r, "cached_tokens"));
         table_cell(&t, "%s", fields_has_text(r, "cache_from") ? fields_text(r, "cache_from") : "-");
@@ -182,6 +182,19 @@ static void show_alias(const json_t *e)
                                         : "");
 }
 
+/* Prints what the costs are if the choice does not follow from them. */
+static void show_other_rule(const json_t *e)
+{
+    const char *choice = fields_text(e, "choice"), *own = fields_text(e, "shadow_choice");
+    if (fields_has_text(e, "shadow_choice"))
+        printf("\nShadow mode: %s routes. CACHED, QUEUE and the costs are those that the router's "
+               "own\npolicy would have made. It would choose %s%s.",
+               fields_text(e, "policy"), strcmp(choice, own) == 0 ? "the same" : own,
+               strcmp(choice, own) == 0 ? "" : " (*)");
+    else if (!fields_equal(e, "policy", "cache_aware"))
+        printf("\nThe choice is the policy's own; the costs are what cache_aware would weigh.");
+}
+
 int show_explain(const struct show *how, const json_t *e)
 {
     if (!json_is_object(e))
@@ -208,14 +221,7 @@ int show_explain(const struct show *how, const json_t *e)
     show_costs(how, e, tier, adapter);
     show_left_out(e);
     show_last_resort(e);
-    if (fields_has_text(e, "shadow_choice"))
-        printf("\nShadow mode: %s routes. The table shows the caches and queues that the router's "
-               "own\n"
-               "policy would have made, and that policy would choose %s.",
-               fields_text(e, "policy"), fields_text(e, "shadow_choice"));
-    else if (!fields_equal(e, "policy", "cache_aware"))
-        printf("\n%s chose by rules of its own; the costs are what cache_aware would weigh.",
-               fields_text(e, "policy"));
+    show_other_rule(e);
     printf("\ncost = queue + uncached + %g x displaced + %g x decode%s; > marks the choice\n"
            "(among nearly equal costs the choice is random)\n",
            fields_number(e, "displaced_weight"), fields_number(e, "decode_weight"),

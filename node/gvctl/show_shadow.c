@@ -62,18 +62,38 @@ static void show_ttft(const struct comparison *c, const char *after)
                c->plain_name, mean_ttft(&c->policy, policy), c->policy_name, after);
 }
 
+static const char how_to_tell[] =
+    "vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report";
+
 static void show_untold(const struct comparison *c)
 {
     if (c->plain.requests > 0 && c->plain.prompt_tokens == 0)
-        printf("The engines' answers do not report cached tokens (vLLM: "
-               "--enable-prompt-tokens-details).\n");
+        printf("The engines' answers do not report cached tokens (%s).\n", how_to_tell);
+}
+
+/* Where some engines do not report cached tokens, both shares are not of the same requests. */
+static void show_told(const struct comparison *c)
+{
+    double told = c->plain.prompt_tokens / c->policy.prompt_tokens;
+    if (told > 0 && told < 0.98)
+        printf("Of %.0f %% of the prompt tokens, answers report how many were cached: the share as "
+               "it is counts these alone (%s).\n",
+               100 * told, how_to_tell);
+}
+
+static void show_before(const struct comparison *before)
+{
+    char plain[24], policy[24];
+    if (before->plain.requests > 0)
+        printf("Before the switch, shadow mode measured %s from cache and predicted %s.\n",
+               percent(&before->plain, plain), percent(&before->policy, policy));
 }
 
 static void show_on(const struct comparison *c)
 {
     char as_it_is[24], predicted[24];
     if (c->plain.requests == 0) {
-        printf("Shadow mode is on; no request has ended yet.\n");
+        printf("Shadow mode is on; no request has ended in the last hour.\n");
         return;
     }
     printf(
@@ -84,13 +104,15 @@ static void show_on(const struct comparison *c)
            100 * c->moved / c->plain.requests, c->plain.requests);
     show_ttft(c, " (predicted)");
     show_untold(c);
+    show_told(c);
 }
 
 static void show_control(const struct comparison *c, const struct comparison *before)
 {
     char here[24], control[24];
-    if (c->policy.requests == 0) {
-        printf("A control group is running; no request has ended yet.\n");
+    if (c->plain.requests + c->policy.requests == 0) {
+        printf("A control group is running; no request has ended in the last hour.\n");
+        show_before(before);
         return;
     }
     printf("Prompt tokens from cache in the last hour: %s with %s, %s with %s (control group).\n",
@@ -99,9 +121,7 @@ static void show_control(const struct comparison *c, const struct comparison *be
            c->plain.requests, c->plain.requests + c->policy.requests, 100 * c->control_share);
     show_ttft(c, "");
     show_untold(c);
-    if (before->plain.requests > 0)
-        printf("Before the switch, shadow mode measured %s from cache and predicted %s.\n",
-               percent(&before->plain, control), percent(&before->policy, here));
+    show_before(before);
 }
 
 /* Names routers that are not in the mode of the others, or did not answer. */
@@ -145,9 +165,11 @@ int show_shadow(const struct show *how, const json_t *answer)
         show_on(&on);
     else if (control.routers > 0)
         show_control(&control, &before);
-    else
+    else {
         printf("Neither shadow mode nor a control group is on. Set shadow: on, or control-share: "
                "0.05, and reload.\n");
+        show_before(&before);
+    }
     if (on.routers + control.routers > 0)
         show_others(nodes, on.routers > 0 ? "shadow" : "control");
     return 0;

@@ -122,7 +122,9 @@ int node_router_place(struct node_router *r, const struct node_request *request,
     struct node_size size;
     struct node_need need = node_router_need(r, request);
     const struct node_policy *policy = node_router_routed_by(r, request);
-    int err = node_router_evaluate(r, request, &need, excluded, policy->wants_costs, now_ms, &size);
+    /* In shadow mode both policies' times to the first token are estimated alike. */
+    bool costs = policy->wants_costs || r->config.shadow;
+    int err = node_router_evaluate(r, request, &need, excluded, costs, now_ms, &size);
     if (err != ERR_OK)
         return unroutable(r, excluded, err);
     unsigned index = node_router_choose(r, request, policy);

@@ -16,14 +16,17 @@ enum {
 void node_router_renew(struct node_router *r, const struct node_router_config *config)
 {
     const char *name = r->config.name;
+    const struct node_policy *policy = r->policy, *plain = r->plain;
     r->policy = node_policy_find(config->policy);
     r->plain = node_policy_find(config->plain_policy);
     CHECK(r->policy != NULL && r->plain != NULL && !r->plain->wants_costs);
     r->config = *config;
     r->config.shadow &= r->policy->wants_costs;
-    node_shadow_mode_set(&r->shadow, r->config.shadow            ? NODE_SHADOW_ON
-                                     : config->control_share > 0 ? NODE_SHADOW_CONTROL
-                                                                 : NODE_SHADOW_OFF);
+    node_shadow_mode_set(&r->shadow,
+                         r->config.shadow            ? NODE_SHADOW_ON
+                         : config->control_share > 0 ? NODE_SHADOW_CONTROL
+                                                     : NODE_SHADOW_OFF,
+                         r->policy != policy || r->plain != plain);
     if (r->index != NULL)
         node_router_shadow_split(r);
     r->config.name = name;

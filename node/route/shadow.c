@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 #include "crdt/index.h"
 
 static const uint64_t control_salt = 0x9d1c0b5fa5d3e7c1; /* any constant */
@@ -19,9 +20,9 @@ const char *node_shadow_side_text(enum node_shadow_side side)
     return texts[side];
 }
 
-void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode)
+void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode, bool anew)
 {
-    if (mode != s->mode)
+    if (mode != s->mode || anew)
         memset(s->minutes, 0, sizeof s->minutes);
     s->mode = mode;
 }
@@ -47,6 +48,7 @@ static void counts_add(struct node_shadow_counts *to, const struct node_shadow_c
     to->cached_tokens += more->cached_tokens;
     to->first_tokens += more->first_tokens;
     to->ttft_s += more->ttft_s;
+    to->estimated_s += more->estimated_s;
 }
 
 void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more)
@@ -66,6 +68,7 @@ void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_
         to->cached_tokens -= c->cached_tokens;
         to->first_tokens -= c->first_tokens;
         to->ttft_s -= c->ttft_s;
+        to->estimated_s -= c->estimated_s;
     }
     from->moved -= less->moved;
 }
@@ -80,6 +83,7 @@ void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
         .cached_tokens = a->cached_tokens,
         .first_tokens = timed,
         .ttft_s = timed ? a->ttft_s : 0,
+        .estimated_s = timed ? a->estimated_s : 0,
     };
     counts_add(&s->totals[s->mode].sides[side], &one);
     counts_add(&minute_at(s, now_ms)->sides[side], &one);
@@ -104,6 +108,13 @@ struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t n
     return sums;
 }
 
+double node_shadow_predicted_s(const struct node_shadow_sums *sums)
+{
+    const struct node_shadow_counts *plain = &sums->sides[NODE_SHADOW_PLAIN];
+    return sums->sides[NODE_SHADOW_POLICY].ttft_s +
+           number_max(plain->ttft_s - plain->estimated_s, 0);
+}
+
 bool node_shadow_is_control(uint64_t conversation, double share)
 {
     return (double)hash_mix(conversation ^ control_salt) * 0x1p-64 < share;
@@ -117,17 +128,20 @@ void node_shadow_chain(struct chain *out, const struct chain *chain)
         out->points[i].id = crdt_index_id_apart(chain->points[i].id);
 }
 
-static void put_sums(struct json_writer *w, const char *key, const struct node_shadow_sums *sums)
+static void put_sums(struct json_writer *w, const char *key, enum node_shadow_mode mode,
+                     const struct node_shadow_sums *sums)
 {
     json_put_object(w, key);
     for (unsigned i = 0; i < NODE_SHADOW_SIDES; i++) {
         const struct node_shadow_counts *c = &sums->sides[i];
+        bool predicted = mode == NODE_SHADOW_ON && i == NODE_SHADOW_POLICY;
+        double ttft_s = predicted ? node_shadow_predicted_s(sums) : c->ttft_s;
         json_put_object(w, node_shadow_side_text((enum node_shadow_side)i));
         json_put_u64(w, "requests", c->requests);
         json_put_u64(w, "prompt_tokens", c->prompt_tokens);
         json_put_u64(w, "cached_tokens", c->cached_tokens);
         json_put_u64(w, "first_tokens", c->first_tokens);
-        json_put_double(w, "ttft_sum_s", (double)(int64_t)(c->ttft_s * 1e3 + 0.5) / 1e3);
+        json_put_double(w, "ttft_sum_s", (double)(int64_t)(ttft_s * 1e3 + 0.5) / 1e3);
         json_object_end(w);
     }
     json_put_u64(w, "moved", sums->moved);
@@ -143,8 +157,8 @@ void node_shadow_write(const struct node_shadow *s, const char *policy, const ch
     json_put_cstr(w, "policy", policy);
     json_put_cstr(w, "plain_policy", plain);
     json_put_double(w, "control_share", control_share);
-    put_sums(w, "hour", &hour); /* the last hour, in the present mode */
-    put_sums(w, "shadow", &s->totals[NODE_SHADOW_ON]);
-    put_sums(w, "control", &s->totals[NODE_SHADOW_CONTROL]);
+    put_sums(w, "hour", s->mode, &hour); /* the last hour, in the present mode */
+    put_sums(w, "shadow", NODE_SHADOW_ON, &s->totals[NODE_SHADOW_ON]);
+    put_sums(w, "control", NODE_SHADOW_CONTROL, &s->totals[NODE_SHADOW_CONTROL]);
     json_object_end(w);
 }

@@ -28,7 +28,8 @@ struct node_shadow_counts {
                              * estimate */
     uint64_t cached_tokens; /* cached prompt tokens; only answers with both figures count */
     uint64_t first_tokens;  /* streams with a first token and a predicted time of it */
-    double ttft_s;          /* sum of the times to these first tokens */
+    double ttft_s;          /* sum of the times to these first tokens; predicted: estimates */
+    double estimated_s;     /* the same sum for the plain policy in shadow mode, by estimates */
 };
 
 struct node_shadow_sums {
@@ -49,14 +50,15 @@ struct node_shadow {
 struct node_shadow_answer {
     uint64_t prompt_tokens, cached_tokens; /* both 0: not reported */
     double ttft_s;                         /* < 0: none, or not to be compared */
+    double estimated_s;                    /* 0: not needed */
 };
 
 /* "off", "shadow", "control"; "plain", "policy". */
 const char *node_shadow_mode_text(enum node_shadow_mode mode);
 const char *node_shadow_side_text(enum node_shadow_side side);
 
-/* Sets the mode. Another mode begins with an empty hour; totals go on. */
-void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode);
+/* Sets the mode. Another mode, or `anew` (other policies), begins with an empty hour; totals go on. */
+void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode, bool anew);
 /* `side` answered a request of the present mode. */
 void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,
                      const struct node_shadow_answer *a, uint64_t now_ms);
@@ -67,6 +69,9 @@ void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_
 void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_shadow_sums *less);
 /* The sums of the present mode over the last hour. */
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
+/* Sum of the predicted times to the first token in shadow mode: the estimates, and what estimates
+ * have missed at the plain policy's choices, which would wait for the same at others. */
+double node_shadow_predicted_s(const struct node_shadow_sums *sums);
 /* True if the plain policy routes the conversation, at every router alike. `share` is in 0..1. */
 bool node_shadow_is_control(uint64_t conversation, double share);
 

@@ -32,9 +32,11 @@ class Talking:
         self.case, self.router, self.text = case, router, "%d: %s" % (number, TEXT * 80)
         self.session = "session-%d" % number
 
-    def turn(self):
+    def turn(self, stream=True):
         self.text += TEXT * 40
-        body = {"model": "sim", "messages": [message("user", self.text)], "max_tokens": 2, "stream": True}
+        body = {"model": "sim", "messages": [message("user", self.text)], "max_tokens": 2, "stream": stream}
+        if stream:  # the router does not ask for it before it knows all engines
+            body["stream_options"] = {"include_usage": True}
         got = self.case.client(self.router).post(CHAT, body, headers=[("x-session-id", self.session)])
         self.case.assertEqual(got.status, 200, got)
 
@@ -75,6 +77,13 @@ class Shadow(Reloading):
         one = r.admin("GET", "/decisions").json["decisions"][0]
         self.assertEqual((one["why"], one["policy"]), ("plain", "round_robin"))
         self.assertIn(one["shadow_choice"], [s.name for s in sims])
+        self.assertRegex(gvctl("decisions", admin=r.admin_port)[1],
+                         r"routed by plain-policy; policy would choose (127\.0\.0\.1:\d+|the same)\n")
+        body = json.dumps({"model": "sim", "messages": [message("user", talks[0].text)]}).encode()
+        code, out, err = gvctl("explain", "-", admin=r.admin_port, stdin=body)
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"Shadow mode: round_robin routes\. CACHED, QUEUE and the costs are those that the router's own\n"
+                              r"policy would have made\. It would choose (the same|127\.0\.0\.1:\d+ \(\*\))\.")
 
         predicted = self.share(r, "shadow", "policy")
         self.reloaded(r, "control-share: 0.5", "plain-policy: random")
@@ -97,8 +106,24 @@ class Shadow(Reloading):
         self.assertIn("want off with policy", said)
 
     def test_without_either_gvctl_says_how(self):
-        r = self.router([self.sim(*SPEED).url])
+        """Before, what shadow mode had found was gone after the switch."""
+        r = self.started([self.sim(*SPEED).url], lines=["plain-policy: random"])
         self.assertIn("Neither shadow mode nor a control group is on. Set shadow: on", self.said(r))
+        self.reloaded(r, "shadow: on")
+        self.assertEqual(self.said(r), "Shadow mode is on; no request has ended in the last hour.\n")
+        Talking(self, r, 0).turn(stream=False)
+        wait_for(lambda: figures(r, "shadow", "plain")["requests"] == 1, "the answer")
+        self.reloaded(r, "shadow: off")
+        self.assertRegex(self.said(r), r"Neither .*\nBefore the switch, shadow mode measured \d+ % from cache and predicted \d+ %\.\n$")
+
+    def test_engines_that_report_nothing(self):
+        sims = [self.sim(*SPEED), self.sim(*SPEED, "--prompt-tokens-details", "off")]
+        r = self.started([s.url for s in sims], lines=["shadow: on", "plain-policy: round_robin"])
+        talk = Talking(self, r, 0)
+        for _ in range(4):
+            talk.turn(stream=False)
+        wait_for(lambda: figures(r, "shadow", "plain")["requests"] == 4, "all answers")
+        self.assertRegex(self.said(r), r"Of \d\d % of the prompt tokens, answers report how many were cached")
 
 
 class Together(Clustered):

@@ -36,9 +36,9 @@ static double share_of(const struct node_shadow_counts *c)
     return c->prompt_tokens > 0 ? (double)c->cached_tokens / (double)c->prompt_tokens : 0;
 }
 
-static double ttft_of(const struct node_shadow_counts *c)
+static double mean_of(double sum_s, const struct node_shadow_counts *c)
 {
-    return c->first_tokens > 0 ? c->ttft_s / (double)c->first_tokens : 0;
+    return c->first_tokens > 0 ? sum_s / (double)c->first_tokens : 0;
 }
 
 static int by_time(const void *a, const void *b)
@@ -70,8 +70,10 @@ static struct compared compare(const struct quality_case *setup, const char *pla
     const struct node_shadow_counts *sides = o.shadow.sides;
     out.plain = share_of(&sides[NODE_SHADOW_PLAIN]);
     out.predicted = share_of(&sides[NODE_SHADOW_POLICY]);
-    out.plain_s = ttft_of(&sides[NODE_SHADOW_PLAIN]) * c.speed;
-    out.predicted_s = ttft_of(&sides[NODE_SHADOW_POLICY]) * c.speed;
+    const struct node_shadow_counts *plain_side = &sides[NODE_SHADOW_PLAIN];
+    out.plain_s = mean_of(plain_side->ttft_s, plain_side) * c.speed;
+    out.predicted_s =
+        mean_of(node_shadow_predicted_s(&o.shadow), &sides[NODE_SHADOW_POLICY]) * c.speed;
     out.told = sides[NODE_SHADOW_PLAIN].prompt_tokens > 0;
     out.moved = (double)o.shadow.moved / (double)(sides[0].requests > 0 ? sides[0].requests : 1);
     outcome_free(&o);
