@@ -21,7 +21,7 @@ int node_options_tls_check(const struct node_options *o, struct node_options_err
     char want[128];
     (void)snprintf(
         want, sizeof want,
-        "want one key for each tls-cert, in the same order; there are %u keys and %u certificates",
+        "want one key for each tls-cert, in the same order; %u found, for %u of tls-cert",
         o->tls_key.count, o->tls_cert.count);
     if (o->tls_key.count > 0 && o->tls_cert.count != o->tls_key.count)
         return refuse(error, "tls-key", want);
