@@ -71,7 +71,7 @@ static void show_untold(const struct comparison *c)
         printf("The engines' answers do not report cached tokens (%s).\n", how_to_tell);
 }
 
-/* Where some engines do not report cached tokens, both shares are not of the same requests. */
+/* If some engines do not report cached tokens, the two shares are not of the same requests. */
 static void show_told(const struct comparison *c)
 {
     double told = c->plain.prompt_tokens / c->policy.prompt_tokens;

@@ -57,7 +57,8 @@ struct node_shadow_answer {
 const char *node_shadow_mode_text(enum node_shadow_mode mode);
 const char *node_shadow_side_text(enum node_shadow_side side);
 
-/* Sets the mode. Another mode, or `anew` (other policies), begins with an empty hour; totals go on. */
+/* Sets the mode. Another mode, or `anew` (other policies), begins with an empty hour. Totals go
+ * on. */
 void node_shadow_mode_set(struct node_shadow *s, enum node_shadow_mode mode, bool anew);
 /* `side` answered a request of the present mode. */
 void node_shadow_add(struct node_shadow *s, enum node_shadow_side side,

@@ -3,7 +3,8 @@
 #include "tests/lib/test.h"
 
 #define LEFT_OUT                                                                                   \
-    "{\"replica\":\"127.0.0.1:8000@r9\",\"left_out\":\"only router r9 can reach it: ask there\"}"
+    "{\"replica\":\"127.0.0.1:8000@r9\",\"left_out\":\"only router r9 can reach it: send this "    \
+    "call to that router\"}"
 
 static struct proxy_world world;
 

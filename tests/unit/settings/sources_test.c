@@ -103,7 +103,7 @@ static void sources_of_replicas(void **state)
     assert_true(finish_with("--replica-file", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q") < 0);
     assert_string_equal(
         error.text,
-        "bad setting replica-file = \"q\" (flag --replica-file): want at most 16 of them");
+        "bad setting replica-file = \"q\" (flag --replica-file): want at most 16 entries");
     assert_true(set("--dns-server", "ns.internal") < 0);
     assert_string_equal(error.text,
                         "bad setting dns-server = \"ns.internal\" (flag --dns-server): want the IP "
