@@ -66,10 +66,11 @@ static void on_random(void *context, void *out, size_t len)
     memset(out, 1, len);
 }
 
-static void life(bool may_fail, const char *policy)
+static void life(bool may_fail, const char *policy, bool in_shadow)
 {
     failmalloc_spare(true);
     struct node_config config = config_of(policy);
+    config.router.shadow = in_shadow;
     failmalloc_spare(false);
     config.state.index_bytes = 16 << 20;
     struct node_replication_io io = {.random = on_random};
@@ -95,12 +96,17 @@ static void life(bool may_fail, const char *policy)
 
 static void cache_aware(bool may_fail)
 {
-    life(may_fail, "cache_aware");
+    life(may_fail, "cache_aware", false);
 }
 
 static void session(bool may_fail)
 {
-    life(may_fail, "session");
+    life(may_fail, "session", false);
+}
+
+static void shadow(bool may_fail)
+{
+    life(may_fail, "cache_aware", true);
 }
 
 static void test_cache_aware(void **state)
@@ -115,11 +121,18 @@ static void test_session(void **state)
     print_message("%u allocations\n", failmalloc_each(session));
 }
 
+static void test_shadow(void **state)
+{
+    (void)state;
+    print_message("%u allocations\n", failmalloc_each(shadow));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cache_aware),
         cmocka_unit_test(test_session),
+        cmocka_unit_test(test_shadow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
