@@ -282,8 +282,9 @@ static const struct node_option rows[] = {
      .fallback = "auto",
      .wrong = node_allowed_header_names_not,
      .help = "headers with a session key",
-     .more = "Only for policy `session`. `auto`: those of known agents. The first present header "
-             "counts. Without such a header, a field of the body counts. [Which agent sends "
+     .more = "For policy `session`, `control-share` and splits of `model-alias`. `auto`: those of "
+             "known agents. The first present header counts. Without such a header, a field of the "
+             "body counts. [Which agent sends "
              "which](policies.md#sessions)."},
     {.name = "index-bytes",
      SIZE(index_bytes, RESTART),
