@@ -82,6 +82,13 @@ int crdt_counts_split(struct crdt_counts *c)
     return complete ? 0 : ERR_NOMEM;
 }
 
+uint64_t crdt_counts_split_bytes(const struct crdt_counts *c)
+{
+    const struct crdt_counts_part *p = &c->parts[0];
+    uint64_t each = ((uint64_t)c->mask + 1) * sizeof *p->blocks + sizeof *p->blocks_total;
+    return p->blocks != NULL ? ARRAY_LEN(c->parts) * c->replicas * each : 0;
+}
+
 void crdt_counts_part_add(struct crdt_counts *c, unsigned replica, uint32_t generation,
                           uint32_t weight, bool apart)
 {

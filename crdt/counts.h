@@ -41,6 +41,8 @@ void crdt_counts_free(struct crdt_counts *c);
 /* From now on also counts ids apart and other ids separately, starting at 0. The caller adds the
  * existing entries with crdt_counts_part_add(). ERR_NOMEM. */
 MUST_USE int crdt_counts_split(struct crdt_counts *c);
+/* Bytes that crdt_counts_split() allocated; 0: not split. */
+uint64_t crdt_counts_split_bytes(const struct crdt_counts *c);
 void crdt_counts_part_add(struct crdt_counts *c, unsigned replica, uint32_t generation,
                           uint32_t weight, bool apart);
 

@@ -251,7 +251,8 @@ uint32_t crdt_index_sweep(struct crdt_index *x, uint32_t buckets);
 
 struct crdt_index_stats {
     uint64_t bytes_max;   /* the budget */
-    uint64_t bytes;       /* allocated in all, at most bytes_max */
+    uint64_t bytes;       /* allocated in all, at most bytes_max, without split_bytes */
+    uint64_t split_bytes; /* counters that crdt_index_split() allocated; 0: not split */
     uint64_t bytes_used;  /* part of `bytes`: fixed parts, slots and sets in use */
     uint64_t buckets;     /* buckets of the table */
     uint64_t slots;       /* places for entries, 7 per bucket */

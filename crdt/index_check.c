@@ -11,6 +11,7 @@ void crdt_index_stats(const struct crdt_index *x, struct crdt_index_stats *out)
     *out = x->stats;
     out->bytes = fixed + ((uint64_t)t->buckets + 1) * CRDT_BUCKET_BYTES +
                  crdt_arena_bytes(x->holders.arena.units);
+    out->split_bytes = crdt_counts_split_bytes(&x->counts);
     out->bytes_used = fixed + t->used * CRDT_BUCKET_BYTES / CRDT_SLOTS +
                       (uint64_t)x->holders.arena.used * (CRDT_UNIT_BYTES + 1);
     out->buckets = t->buckets;

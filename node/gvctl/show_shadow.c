@@ -1,5 +1,6 @@
 /* Shows how the routers' policy compares with a plain one: in shadow mode, or by a control. */
 #include "node/gvctl/show_internal.h"
+#include "node/route/shadow.h"
 
 /* Sums over the routers in one mode. */
 struct side {
@@ -10,6 +11,7 @@ struct comparison {
     unsigned routers;
     struct side plain, policy;
     double moved, control_share;
+    double minutes; /* that the sums cover, at most 60 */
     const char *plain_name, *policy_name;
 };
 
@@ -30,6 +32,8 @@ static void comparison_add(struct comparison *c, const json_t *shadow, const cha
     c->plain_name = fields_text(shadow, "plain_policy");
     c->policy_name = fields_text(shadow, "policy");
     c->control_share = fields_number(shadow, "control_share");
+    double minutes = fields_number(shadow, "minutes");
+    c->minutes = minutes > c->minutes ? minutes : c->minutes;
     side_add(&c->plain, json_object_get(sums, "plain"));
     side_add(&c->policy, json_object_get(sums, "policy"));
     c->moved += fields_number(sums, "moved");
@@ -51,6 +55,16 @@ static const char *mean_ttft(const struct side *s, char out[24])
         (void)snprintf(out, 24, "%.0f ms", 1000 * seconds);
     else
         (void)snprintf(out, 24, "%.2f s", seconds);
+    return out;
+}
+
+/* Returns "in the last hour", or the time since the mode began. */
+static const char *period(const struct comparison *c, char out[40])
+{
+    if (c->minutes >= NODE_SHADOW_MINUTES || c->minutes <= 0)
+        (void)snprintf(out, 40, "in the last hour");
+    else
+        (void)snprintf(out, 40, "in the last %.0f minute%s", c->minutes, fields_plural(c->minutes));
     return out;
 }
 
@@ -91,32 +105,35 @@ static void show_before(const struct comparison *before)
 
 static void show_on(const struct comparison *c)
 {
-    char as_it_is[24], predicted[24];
+    char as_it_is[24], predicted[24], when[40];
     if (c->plain.requests == 0) {
         printf("Shadow mode is on; no request has ended in the last hour.\n");
         return;
     }
-    printf(
-        "Prompt tokens from cache in the last hour: %s with %s (in use), %s with %s (predicted).\n",
-        percent(&c->plain, as_it_is), c->plain_name, percent(&c->policy, predicted),
-        c->policy_name);
+    printf("Prompt tokens from cache %s: %s with %s (in use), %s with %s (predicted).\n",
+           period(c, when), percent(&c->plain, as_it_is), c->plain_name,
+           percent(&c->policy, predicted), c->policy_name);
     printf("%s would have sent %.0f %% of %.0f requests to another replica.\n", c->policy_name,
            100 * c->moved / c->plain.requests, c->plain.requests);
     show_ttft(c, " (predicted)");
     show_untold(c);
     show_told(c);
+    if (c->minutes > 0 && c->minutes < NODE_SHADOW_MINUTES)
+        printf(
+            "The prediction starts with empty caches and rises as they fill: wait for an hour.\n");
 }
 
 static void show_control(const struct comparison *c, const struct comparison *before)
 {
-    char here[24], control[24];
+    char here[24], control[24], when[40];
     if (c->plain.requests + c->policy.requests == 0) {
         printf("A control group is running; no request has ended in the last hour.\n");
         show_before(before);
         return;
     }
-    printf("Prompt tokens from cache in the last hour: %s with %s, %s with %s (control group).\n",
-           percent(&c->policy, here), c->policy_name, percent(&c->plain, control), c->plain_name);
+    printf("Prompt tokens from cache %s: %s with %s, %s with %s (control group).\n",
+           period(c, when), percent(&c->policy, here), c->policy_name, percent(&c->plain, control),
+           c->plain_name);
     printf("The control group has %.0f of %.0f requests (control-share: %g %% of conversations).\n",
            c->plain.requests, c->plain.requests + c->policy.requests, 100 * c->control_share);
     show_ttft(c, "");

@@ -378,13 +378,19 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->admin.metrics_context = shell;
 }
 
-static void start_loop(struct shell *shell)
+/* Before any port opens: a supervisor that has seen a port may send SIGTERM. on_signal() runs as soon
+ * as the loop does. */
+static void catch_signals(struct shell *shell)
 {
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         CHECK(uv_signal_init(shell->loop, &shell->signals[i]) == 0);
         shell->signals[i].data = shell;
         CHECK(uv_signal_start(&shell->signals[i], on_signal, signals[i]) == 0);
     }
+}
+
+static void start_loop(struct shell *shell)
+{
     CHECK(uv_timer_init(shell->loop, &shell->tick) == 0);
     shell->tick.data = shell;
     shell->ticked_ms = uv_now(shell->loop);
@@ -413,6 +419,7 @@ int shell_start(struct shell *shell, struct node *node)
     shell->proxy = node->proxy;
     shell->admin = node->admin;
     shell->started_ms = shell_now_ms(shell);
+    catch_signals(shell);
     tls_start(shell->tls, shell);
     int err = dns_open(&shell->dns, shell->loop, &(struct node_strings){0});
     if (err != 0) {

@@ -244,6 +244,8 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
         {"index_entries", "Observations in the prefix index.", (double)s.entries},
         {"index_bytes", "Memory allocated for the prefix index.", (double)s.bytes},
         {"index_bytes_used", "Memory that the prefix index uses.", (double)s.bytes_used},
+        {"index_split_bytes", "Memory for counters of shadow mode, beyond the limit.",
+         (double)s.split_bytes},
         {"index_bytes_max", "Memory limit of the prefix index.", (double)s.bytes_max},
         {"index_inserted_total", "Observations added.", (double)s.inserted},
         {"index_refreshed_total", "Observations refreshed.", (double)s.refreshed},

@@ -95,17 +95,29 @@ void node_shadow_moved(struct node_shadow *s, uint64_t now_ms)
     minute_at(s, now_ms)->moved++;
 }
 
+static bool is_recent(const struct node_shadow_minute *m, uint64_t now_ms)
+{
+    return m->number > 0 && m->number + NODE_SHADOW_MINUTES > minute_of(now_ms);
+}
+
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms)
 {
     struct node_shadow_sums sums = {0};
-    uint64_t now = minute_of(now_ms);
     for (unsigned i = 0; i < NODE_SHADOW_MINUTES; i++) {
-        const struct node_shadow_minute *m = &s->minutes[i];
-        if (m->number == 0 || m->number + NODE_SHADOW_MINUTES <= now)
-            continue;
-        node_shadow_sums_add(&sums, &m->sums);
+        if (is_recent(&s->minutes[i], now_ms))
+            node_shadow_sums_add(&sums, &s->minutes[i].sums);
     }
     return sums;
+}
+
+unsigned node_shadow_minutes(const struct node_shadow *s, uint64_t now_ms)
+{
+    uint64_t first = minute_of(now_ms) + 1;
+    for (unsigned i = 0; i < NODE_SHADOW_MINUTES; i++) {
+        if (is_recent(&s->minutes[i], now_ms) && s->minutes[i].number < first)
+            first = s->minutes[i].number;
+    }
+    return (unsigned)(minute_of(now_ms) + 1 - first);
 }
 
 double node_shadow_predicted_s(const struct node_shadow_sums *sums)
@@ -157,6 +169,7 @@ void node_shadow_write(const struct node_shadow *s, const char *policy, const ch
     json_put_cstr(w, "policy", policy);
     json_put_cstr(w, "plain_policy", plain);
     json_put_double(w, "control_share", control_share);
+    json_put_u64(w, "minutes", node_shadow_minutes(s, now_ms)); /* that `hour` covers */
     put_sums(w, "hour", s->mode, &hour); /* the last hour, in the present mode */
     put_sums(w, "shadow", NODE_SHADOW_ON, &s->totals[NODE_SHADOW_ON]);
     put_sums(w, "control", NODE_SHADOW_CONTROL, &s->totals[NODE_SHADOW_CONTROL]);

@@ -68,6 +68,8 @@ void node_shadow_moved(struct node_shadow *s, uint64_t now_ms);
 /* Adds `more` to sums, or subtracts `less` from them. */
 void node_shadow_sums_add(struct node_shadow_sums *to, const struct node_shadow_sums *more);
 void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_shadow_sums *less);
+/* Minutes of the last hour since the first counted request of the present mode; 0: none. */
+unsigned node_shadow_minutes(const struct node_shadow *s, uint64_t now_ms);
 /* The sums of the present mode over the last hour. */
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
 /* Sum of the predicted times to the first token in shadow mode: the estimates, and what estimates

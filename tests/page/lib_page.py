@@ -48,7 +48,7 @@ class Load:
                 c.post(CHAT, body)
             except Exception:  # its router was killed
                 c = None
-                time.sleep(0.2)
+                self.stopping.wait(0.2)
 
     def stop(self):
         self.stopping.set()
@@ -110,7 +110,9 @@ class PageCase(Clustered):
                                {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
         self.d.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        time.sleep(0.7)
+        self.d.set_script_timeout(10)
+        self.d.execute_async_script("const done = arguments[0]; let left = 4;"
+                                    "(function frame() { left-- > 0 ? requestAnimationFrame(frame) : done(); })()")
         # Nothing is cut off sideways, be it a phone or a wall.
         self.assertLessEqual(self.d.execute_script("return document.documentElement.scrollWidth"), width)
         if SHOTS:

@@ -195,9 +195,10 @@ test('figures of all routers are sums of what each counted meanwhile', () => {
 test('shadow mode has a tile with both shares from cache', () => {
   const side = (requests, cached_tokens) => ({ requests, prompt_tokens: 1000, cached_tokens, first_tokens: 0, ttft_sum_s: 0 });
   const node = (mode, plain, policy) => ({ since_ms: 1, time_ms: 1000, requests: 0, failed: { cut: 0, status_5xx: 0, queue_full: 0 }, client_errors: 0, in_flight: 0, queued: 0, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [0, 0, 0],
-    shadow: mode && { mode, policy: 'cache_aware', plain_policy: 'least_request', hour: { plain: side(10, plain), policy: side(10, policy), moved: 8 } } });
+    shadow: mode && { mode, policy: 'cache_aware', plain_policy: 'least_request', minutes, hour: { plain: side(10, plain), policy: side(10, policy), moved: 8 } } });
   const show = (nodes) => cluster.figures(snapshot(['r1', 'r2'], undefined, { now_ms: 1000, cluster: { ttft_bounds_s: [0.1, 1], nodes } }));
   const text = (id) => document.getElementById(id).textContent;
+  let minutes = 60;
   cluster.forget();
   show({ r1: node(null), r2: node('off', 0, 0) });
   assert.equal(document.getElementById('c-shadow-tile').hidden, true);
@@ -205,9 +206,10 @@ test('shadow mode has a tile with both shares from cache', () => {
   assert.equal(document.getElementById('c-shadow-tile').hidden, false);
   assert.deepEqual([text('h-shadow'), text('c-shadow')], ['Shadow mode: from cache', '31\u00a0% \u2192 78\u00a0%']);
   assert.equal(text('c-shadow-foot'), 'in an hour: as it is (least_request), predicted (cache_aware); 80\u00a0% of 20 requests would move');
+  minutes = 7;
   show({ r1: node('control', 250, 780) });
   assert.deepEqual([text('h-shadow'), text('c-shadow')], ['Control group: from cache', '25\u00a0% : 78\u00a0%']);
-  assert.equal(text('c-shadow-foot'), 'in an hour: least_request (10 requests), cache_aware (10 requests)');
+  assert.equal(text('c-shadow-foot'), 'in 7 min: least_request (10 requests), cache_aware (10 requests)');
 });
 
 test('how bad it is follows from what needs attention', () => {

@@ -50,19 +50,20 @@ export function compared(nodes) {
   if (!of.length) return null;
   const sum = (get) => of.reduce((a, s) => a + get(s.hour), 0);
   const side = (name) => ({ requests: sum((h) => h[name].requests), prompt: sum((h) => h[name].prompt_tokens), cached: sum((h) => h[name].cached_tokens) });
-  return { mode, routers: of.length, policy: of[0].policy, plain: of[0].plain_policy, sides: { plain: side('plain'), policy: side('policy') }, moved: sum((h) => h.moved) };
+  return { mode, routers: of.length, policy: of[0].policy, plain: of[0].plain_policy, minutes: Math.max(...of.map((s) => s.minutes)), sides: { plain: side('plain'), policy: side('policy') }, moved: sum((h) => h.moved) };
 }
 
 function shadow(nodes) {
   const c = compared(nodes), is = c && c.mode === 'shadow';
   mark($('c-shadow-tile'), 'hidden', c ? null : '');
   if (!c) return;
+  const when = c.minutes < 60 ? `in ${c.minutes} min` : 'in an hour';
   const share = (s) => (s.prompt > 0 ? percent(s.cached, s.prompt) : '?');
   say($('h-shadow'), is ? 'Shadow mode: from cache' : 'Control group: from cache');
   say($('c-shadow'), is ? `${share(c.sides.plain)} \u2192 ${share(c.sides.policy)}` : `${share(c.sides.plain)} : ${share(c.sides.policy)}`);
   say($('c-shadow-foot'), is
-    ? `in an hour: as it is (${c.plain}), predicted (${c.policy}); ${percent(c.moved, c.sides.plain.requests)} of ${count(c.sides.plain.requests, 'request')} would move`
-    : `in an hour: ${c.plain} (${count(c.sides.plain.requests, 'request')}), ${c.policy} (${count(c.sides.policy.requests, 'request')})`);
+    ? `${when}: as it is (${c.plain}), predicted (${c.policy}); ${percent(c.moved, c.sides.plain.requests)} of ${count(c.sides.plain.requests, 'request')} would move`
+    : `${when}: ${c.plain} (${count(c.sides.plain.requests, 'request')}), ${c.policy} (${count(c.sides.policy.requests, 'request')})`);
 }
 
 export function figures(snap) {

@@ -50,6 +50,7 @@ static void both_parts_are_counted(void **state)
     for (uint64_t n = 0; n < IDS; n++)
         observe_both(x, n);
     assert_int_equal(total(x, false), total(x, true)); /* not split: both are all */
+    assert_int_equal(stats_of(x).split_bytes, 0);
     struct crdt_index_stats stats;
     crdt_index_stats(x, &stats);
     assert_int_equal(stats.inserted, 2 * IDS);
@@ -62,6 +63,7 @@ static void both_parts_are_counted(void **state)
     for (unsigned k = 0; k < REPLICAS; k++)
         all += crdt_index_blocks_total(x, k);
     assert_int_equal(total(x, false) + total(x, true), all);
+    assert_int_equal(stats_of(x).split_bytes, 2 * REPLICAS * (4 * 32 + 8)); /* rings of 32 */
     assert_int_equal(crdt_index_split(x), ERR_OK); /* once more changes nothing */
     assert_int_equal(total(x, false) + total(x, true), all);
     crdt_index_destroy(x);

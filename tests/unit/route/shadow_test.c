@@ -392,10 +392,15 @@ static void the_last_hour(void **state)
     const struct node_shadow_answer one = {.prompt_tokens = 10, .cached_tokens = 5, .ttft_s = -1};
     const uint64_t minute_ms = 60000;
     node_shadow_mode_set(&s, NODE_SHADOW_ON, false);
+    assert_int_equal(node_shadow_minutes(&s, 0), 0);
+    node_shadow_add(&s, NODE_SHADOW_POLICY, &one, 0);
+    assert_int_equal(node_shadow_minutes(&s, 6 * minute_ms), 7);
     for (unsigned i = 0; i < 90; i++)
         node_shadow_add(&s, NODE_SHADOW_PLAIN, &one, i * minute_ms);
     assert_int_equal(node_shadow_hour(&s, 89 * minute_ms).sides[NODE_SHADOW_PLAIN].requests, 60);
     assert_int_equal(node_shadow_hour(&s, 119 * minute_ms).sides[NODE_SHADOW_PLAIN].requests, 30);
+    assert_int_equal(node_shadow_minutes(&s, 89 * minute_ms), 60);
+    assert_int_equal(node_shadow_minutes(&s, 119 * minute_ms), 60);
     assert_int_equal(s.totals[NODE_SHADOW_ON].sides[NODE_SHADOW_PLAIN].cached_tokens, 450);
     assert_int_equal(s.totals[NODE_SHADOW_ON].sides[NODE_SHADOW_PLAIN].first_tokens, 0);
     node_shadow_mode_set(&s, NODE_SHADOW_CONTROL, false);
