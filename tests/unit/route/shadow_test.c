@@ -101,6 +101,32 @@ static void its_loads_are_its_own(void **state)
     alone_destroy(r);
 }
 
+/* No engine computes what is booked in shadow: prompts leave the line after their estimated time,
+ * though the plain policy's answers are late. */
+static void its_lines_move_by_time(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 4, START_MS);
+    struct node_decision first = choose(r, prompt(1, 5 * TURN_TOKENS), now_ms);
+    struct node_decision second = choose(r, prompt(1, 6 * TURN_TOKENS), now_ms + 1);
+    struct node_request request = request_of(NULL);
+    uint64_t early = 0, late = 0;
+    assert_true(node_router_shadow_enter(r, &request));
+    for (unsigned k = 0; k < REPLICAS; k++) {
+        early += r->replicas[k].load.prefill_tokens;
+        node_load_advance(r->bookings, &r->replicas[k].load, 1000, now_ms + 60000);
+        late += r->replicas[k].load.prefill_tokens;
+    }
+    node_router_shadow_leave(r);
+    assert_true(early > TURN_TOKENS);
+    assert_int_equal(late, 0);
+    answered(r, first, 0, now_ms + 61000);
+    answered(r, second, 0, now_ms + 61001);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
 /* The size of real caches is learned from real prompts, whatever shadow prompts are recorded. */
 static void believed_caches_are_apart(void **state)
 {
@@ -126,6 +152,86 @@ static void believed_caches_are_apart(void **state)
 
 /* Started with shadow: off after the switch, or before the others: what these recorded in shadow
  * mode was taken for contents of caches, and pushed all else out of them. */
+static bool is_held(struct node_router *r, const struct node_request *request)
+{
+    bool any = false;
+    node_router_match(r, request);
+    for (unsigned k = 0; k < REPLICAS; k++)
+        any |= r->held_blocks[k] > 0;
+    return any;
+}
+
+/* Round robin puts later conversations into every cache, and all lose an idle one. The policy would
+ * have left it alone in its cache. */
+static void each_world_has_its_own_evictions(void **state)
+{
+    (void)state;
+    enum { TALKS = 4, TURNS = 16, PAUSE_MS = 20000 };
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 8, START_MS) + PAUSE_MS;
+    struct node_decision d;
+    for (unsigned turn = 1; turn <= TURNS; turn++) {
+        for (uint64_t talk = 2; talk <= TALKS; talk++, now_ms += PAUSE_MS) {
+            d = choose(r, prompt(talk, turn * TURN_TOKENS), now_ms);
+            answered(r, d, 0.1, now_ms + 4000);
+        }
+    }
+    struct node_request request = request_of(prompt(1, 8 * TURN_TOKENS));
+    assert_false(is_held(r, &request));
+    assert_true(node_router_shadow_enter(r, &request));
+    assert_true(is_held(r, &request));
+    node_router_shadow_leave(r);
+    node_router_check(r);
+    alone_destroy(r);
+}
+
+/* The plain policy spreads two prompts with the same beginning, and the policy keeps them together. */
+static void each_world_has_its_own_room(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    uint64_t now_ms = converse(r, 1, 4, START_MS);
+    struct node_decision first = choose(r, prompt(1, 4 * TURN_TOKENS), now_ms);
+    struct node_decision second = choose(r, prompt(1, 4 * TURN_TOKENS), now_ms + 1);
+    assert_true(first.replica != second.replica);
+    node_router_first_byte(r, first.booking, now_ms + 500);
+    node_router_first_byte(r, second.booking, now_ms + 501);
+    double real = 0, shadow = 0;
+    struct node_request request = request_of(NULL);
+    for (unsigned k = 0; k < REPLICAS; k++)
+        real = fmax(real, r->replicas[k].room.ran.requests);
+    assert_true(node_router_shadow_enter(r, &request));
+    for (unsigned k = 0; k < REPLICAS; k++)
+        shadow = fmax(shadow, r->replicas[k].room.ran.requests);
+    node_router_shadow_leave(r);
+    assert_near(real, 1, 1e-9);
+    assert_near(shadow, 2, 1e-9);
+    node_router_finish(r, first.booking, NODE_OUTCOME_OK, &no_usage, now_ms + 900);
+    node_router_finish(r, second.booking, NODE_OUTCOME_OK, &no_usage, now_ms + 901);
+    alone_destroy(r);
+}
+
+/* A long answer's blocks were in use until its end, in both worlds. */
+static void the_last_use_is_the_end_of_the_answer(void **state)
+{
+    (void)state;
+    struct node_router *r = make_with(true, 0);
+    const struct chain *chain = prompt(1, TURN_TOKENS);
+    struct node_decision d = choose(r, chain, START_MS);
+    node_router_first_byte(r, d.booking, START_MS + 500);
+    node_router_used(r, d.booking, chain, START_MS + 30000);
+    for (unsigned apart = 0; apart < 2; apart++) {
+        uint32_t late = 0;
+        for (unsigned k = 0; k < REPLICAS; k++) {
+            struct crdt_index_ring ring = crdt_index_ring_part(r->index, k, apart);
+            late += crdt_index_ring_at(&ring, crdt_index_now(r->index));
+        }
+        assert_true(late > 0);
+    }
+    node_router_finish(r, d.booking, NODE_OUTCOME_OK, &no_usage, START_MS + 30001);
+    alone_destroy(r);
+}
+
 static void records_of_others_in_shadow_mode(void **state)
 {
     (void)state;
@@ -222,7 +328,10 @@ static void retries_and_failures(void **state)
     unsigned voids = 0;
     for (unsigned k = 0; k < REPLICAS; k++)
         voids += r->replicas[k].belief.void_count;
-    assert_int_equal(voids, 1); /* of the real belief alone */
+    assert_int_equal(voids, 1);
+    for (unsigned k = 0; k < REPLICAS; k++)
+        voids += r->shade->beliefs[k].void_count;
+    assert_int_equal(voids, 2); /* one of the shadow's belief */
     assert_int_equal(node_router_place(r, &request, &excluded, START_MS + 20, &d), ERR_OK);
     answered(r, d, 0, START_MS + 8000);
     const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
@@ -413,7 +522,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_policy_is_only_counted),
         cmocka_unit_test(its_loads_are_its_own),
+        cmocka_unit_test(its_lines_move_by_time),
         cmocka_unit_test(believed_caches_are_apart),
+        cmocka_unit_test(each_world_has_its_own_evictions),
+        cmocka_unit_test(each_world_has_its_own_room),
+        cmocka_unit_test(the_last_use_is_the_end_of_the_answer),
         cmocka_unit_test(records_of_others_in_shadow_mode),
         cmocka_unit_test(the_switch_finds_what_is_cached),
         cmocka_unit_test(a_switch_under_way),
