@@ -378,8 +378,8 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->admin.metrics_context = shell;
 }
 
-/* Before any port opens: a supervisor that has seen a port may send SIGTERM. on_signal() runs as soon
- * as the loop does. */
+/* Before any port opens: a supervisor that has seen a port may send SIGTERM. on_signal() runs as
+ * soon as the loop does. */
 static void catch_signals(struct shell *shell)
 {
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {

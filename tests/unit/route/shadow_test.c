@@ -185,7 +185,7 @@ static void each_world_has_its_own_evictions(void **state)
     alone_destroy(r);
 }
 
-/* The plain policy spreads two prompts with the same beginning, and the policy keeps them together. */
+/* The plain policy spreads two prompts with the same beginning; the policy keeps them together. */
 static void each_world_has_its_own_room(void **state)
 {
     (void)state;
