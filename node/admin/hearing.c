@@ -3,6 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_alive(const struct node_member_look *m)
+{
+    return m->self || m->state == GOSSIP_ALIVE || m->state == GOSSIP_SUSPECT;
+}
+
+bool admin_hearing_is_judged(const struct node_member_look *m)
+{
+    return is_alive(m) && !m->draining && m->up_ms >= HEARING_YOUNG_MS;
+}
+
 static void judge(struct admin_hearing_view *view, const struct node_replication *n,
                   uint64_t now_us)
 {
@@ -11,11 +21,10 @@ static void judge(struct admin_hearing_view *view, const struct node_replication
     for (unsigned i = 0; i < node_replication_look_count(n); i++) {
         struct node_member_look m;
         node_replication_look(n, i, now_us, &m);
-        bool alive = m.self || m.state == GOSSIP_ALIVE || m.state == GOSSIP_SUSPECT;
-        lives += alive;
+        lives += is_alive(&m);
         for (unsigned k = 0; k < view->hears.count; k++) {
             if (strcmp(view->hears.names[k], m.name) == 0)
-                view->judged[k] |= alive && !m.draining && m.up_ms >= HEARING_YOUNG_MS;
+                view->judged[k] |= admin_hearing_is_judged(&m);
         }
     }
     view->heard_ms =

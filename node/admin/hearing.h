@@ -20,8 +20,8 @@ enum {
 
 struct admin_hearing_view {
     struct node_hears hears;
-    bool judged[NODE_HEARS_MAX]; /* it lives, has been up for some time and does not go */
-    uint32_t heard_ms;           /* an older word is none */
+    bool judged[NODE_HEARS_MAX]; /* by router: admin_hearing_is_judged() */
+    uint32_t heard_ms;           /* a router last heard longer ago counts as not heard */
 };
 
 struct admin_hearing_line {
@@ -36,10 +36,13 @@ struct admin_hearing {
     struct admin_hearing_line lines[2 * HEARING_NAMED_MAX];
 };
 
-/* `nodes`: the digests of all routers (node/cluster/digests.h). */
+/* True if silence of this router would be a problem: it lives, has been up long enough to have met
+ * all others, and does not drain. */
+bool admin_hearing_is_judged(const struct node_member_look *m);
+/* Finds cuts in `nodes`, the answers of all routers with their digests (node/cluster/digests.h). */
 void admin_hearing_take(struct admin_hearing *h, const struct node_replication *n,
                         struct slice nodes, uint64_t now_us, uint64_t now_ms);
-/* The second part of that. */
+/* Finds cuts in a view; the part of admin_hearing_take() that tests call. */
 void admin_hearing_find(struct admin_hearing *h, const struct admin_hearing_view *view);
 /* Adds what was found to a list, while it is known. */
 void admin_hearing_add(const struct admin_hearing *h, uint64_t now_ms,

@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "node/admin/admin_internal.h"
 #include "node/admin/figures.h"
+#include "node/admin/live.h"
 #include "node/replica/model.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/proxy_world.h"
@@ -183,6 +184,27 @@ static void a_model_without_a_usable_replica_is_red(void **state)
     proxy_world_close(&world);
 }
 
+/* A burst that passes within a second is no problem. */
+static void requests_that_wait(void **state)
+{
+    (void)state;
+    begin();
+    proxy_world_wait(&world, 5000);
+    struct admin_figures *f = (struct admin_figures *)admin_live_figures(world.node->admin->live);
+    struct admin_figures_second *last =
+        &f->seconds[(f->at + FIGURES_SECONDS - 1) % FIGURES_SECONDS];
+    struct admin_figures_second *before =
+        &f->seconds[(f->at + FIGURES_SECONDS - 2) % FIGURES_SECONDS];
+    last->queued = 7;
+    assert_int_equal(admin_figures_waited(f, 2), 0);
+    before->queued = 4;
+    assert_int_equal(admin_figures_waited(f, 2), 4);
+    assert_true(has(ATTENTION_CLIENTS_WAIT, ""));
+    proxy_world_wait(&world, 3000);
+    assert_false(has(ATTENTION_CLIENTS_WAIT, ""));
+    proxy_world_close(&world);
+}
+
 static void engines_that_are_all_full(void **state)
 {
     (void)state;
@@ -257,6 +279,7 @@ int main(void)
         cmocka_unit_test(clients_that_fail_or_are_refused_are_red),
         cmocka_unit_test(a_replica_that_is_out_is_amber_while_others_serve),
         cmocka_unit_test(a_model_without_a_usable_replica_is_red),
+        cmocka_unit_test(requests_that_wait),
         cmocka_unit_test(engines_that_are_all_full),
         cmocka_unit_test(a_queue_that_is_never_empty),
         cmocka_unit_test(a_rolling_restart_shows_nothing_red),

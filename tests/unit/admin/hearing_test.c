@@ -175,6 +175,26 @@ static void an_old_answer_says_nothing(void **state)
     assert_int_equal(list.count, 1);
 }
 
+/* A rolling restart is no problem. */
+static void routers_that_start_or_go_are_not_judged(void **state)
+{
+    (void)state;
+    struct node_member_look m = {.state = GOSSIP_ALIVE, .up_ms = HEARING_YOUNG_MS};
+    assert_true(admin_hearing_is_judged(&m));
+    m.up_ms = HEARING_YOUNG_MS - 1;
+    assert_false(admin_hearing_is_judged(&m));
+    m.up_ms = HEARING_YOUNG_MS;
+    m.draining = true;
+    assert_false(admin_hearing_is_judged(&m));
+    m.draining = false;
+    m.state = GOSSIP_DEAD;
+    assert_false(admin_hearing_is_judged(&m));
+    m.state = GOSSIP_LEFT;
+    assert_false(admin_hearing_is_judged(&m));
+    m.self = true;
+    assert_true(admin_hearing_is_judged(&m));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +205,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_judged_is_no_problem),
         cmocka_unit_test(of_many_pairs_some_are_named),
         cmocka_unit_test(an_old_answer_says_nothing),
+        cmocka_unit_test(routers_that_start_or_go_are_not_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
