@@ -94,6 +94,9 @@ static void test_errors_name_the_line(void **state)
                                                     "http://10.0.0.1:8000"},
         {"replica:\n- url: http://a\n  weight: [2]\n",
          "bad file g.yaml:3: want one plain value (here: weight)"},
+        {"replica:\n- url: &x http://a\n", "bad file g.yaml:2: want one plain value (here: url)"},
+        {"replica:\n- url: \"http://a\\0\"\n",
+         "bad file g.yaml:2: want one plain value (here: url)"},
         {"replica:\n- url: http://a\n  model: x#y\n",
          "bad file g.yaml:2: want no # and no comma in a replica's values, or the replica in a "
          "replica-file"},
