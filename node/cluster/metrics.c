@@ -150,7 +150,8 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
          (double)s.tidings_dropped},
         {"state_refused_future_total", "Observations from the future.", (double)s.future},
         {"state_refused_stale_total", "Observations that came too late.", (double)s.stale},
-        {"state_refused_full_total", "Data of other routers without room.", (double)s.full},
+        {"state_refused_full_total",
+         "Data of other routers refused because this router has no room.", (double)s.full},
         {"state_malformed_total", "Invalid deltas and messages.", (double)s.malformed},
     };
     prometheus_figures(p, rows, ARRAY_LEN(rows));

@@ -202,8 +202,8 @@ static const struct node_option rows[] = {
      .wrong = node_allowed_advertise_not,
      .help = "address at which others reach this router",
      .more = "Needed only behind NAT or port mappings that block incoming traffic. The default is "
-             "the address in `gossip-listen`, or, on "
-             "all addresses, the one at which others see the router. Loopback and link-local "
+             "the address in `gossip-listen`. If that is 0.0.0.0 or [::], it is the address from "
+             "which the other routers see this router's packets come. Loopback and link-local "
              "addresses are never given to other machines."},
     {.name = "cluster-name",
      TEXT(cluster_name, "NAME"),

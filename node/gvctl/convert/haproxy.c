@@ -190,8 +190,8 @@ static const struct convert_row directives[] = {
     NEARLY("timeout server", "upstream-idle-timeout",
            "within an answer; before its first token, upstream-first-token-timeout"),
     NEARLY("timeout client", "client-body-timeout client-write-timeout",
-           "client-head-timeout limits the head; without timeout http-keep-alive it also sets "
-           "client-idle-timeout"),
+           "client-head-timeout limits the head; if timeout http-keep-alive and timeout "
+           "http-request are missing, client-idle-timeout is set too"),
     SAME("timeout http-request", "client-head-timeout"),
     SAME("timeout http-keep-alive", "client-idle-timeout"),
     SAME("timeout queue", "queue-timeout"),
@@ -335,7 +335,7 @@ static const struct convert_row servers[] = {
     MISSING("no-check", "health is always checked"),
     SAME("inter=", "health-interval"),
     SAME("fall=", "health-failures"),
-    NEEDLESS("maxconn 0", "no limit: the default applies"),
+    NEEDLESS("maxconn 0", "HAProxy then has no limit; here the default applies"),
     SAME("maxconn=", "replica-requests-max"),
     SAME("ca-file=", "replica-ca-file"),
     SAME("crt=", "replica-cert replica-key"),

@@ -194,7 +194,7 @@ static bool set_value(struct convert_state *c, const char *setting, const char *
         return set_urls(c, setting, value, label);
     if (value[0] != '-' || (type != NODE_TYPE_INTEGER && type != NODE_TYPE_BYTES))
         return convert_set(c, setting, value, label);
-    convert_note(c, CONVERT_NOT_NEEDED, label, "no limit: the default applies");
+    convert_note(c, CONVERT_NOT_NEEDED, label, "0 means no limit there; here the default applies");
     return false;
 }
 

@@ -485,7 +485,9 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
         s = kv_readers_stats(f->readers);
     const struct prometheus_figure figures[] = {
         {"events_feeds", "Open feeds of KV-cache events.", s.feeds},
-        {"events_feeds_refused_total", "Feeds not opened: no room or no files.", (double)s.refused},
+        {"events_feeds_refused_total",
+         "Feeds not opened for lack of memory or file descriptors, or beyond the limit.",
+         (double)s.refused},
         {"events_bytes", "Memory for contents of caches.", (double)s.blocks * KV_TREE_BLOCK_BYTES},
         {"events_checkpoints", "Prompt checkpoints with a tracked place in caches.",
          s.paths.points},

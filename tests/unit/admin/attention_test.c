@@ -173,7 +173,7 @@ static void a_model_without_a_usable_replica_is_red(void **state)
     assert_false(has(ATTENTION_MODEL_OUT, "llama"));
     assert_int_equal(admin_attention_worst(look()), ATTENTION_RED);
     assert_string_equal(look()->items[1].hurts,
-                        "clients: no other replica can serve them"); /* not "nobody yet" */
+                        "clients of models that no other replica can serve"); /* not "nobody yet" */
     out(0, true);
     assert_true(has(ATTENTION_REPLICA_OUT, "10.0.0.1:8000"));
     out(1, true);
