@@ -91,7 +91,8 @@ static void put_skipped(const struct node_replication *n, const struct gossip_st
                 {"section", s->sections_skipped},
                 {"message", n->messages_skipped},
                 {"part", n->parts_skipped}};
-    prometheus_family(p, "cluster_skipped_total", "Unknown data of newer routers, by kind.");
+    prometheus_family(p, "cluster_skipped_total",
+                      "Data of newer routers that this version does not know, by kind.");
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
         prometheus_label(p, "what", slice_of_cstr(rows[i].what));
         prometheus_value(p, (double)rows[i].count);
@@ -128,14 +129,15 @@ void node_replication_metrics(const struct node_replication *n, uint64_t now_us,
         {"gossip_gaps_total", "Gaps in an author's deltas.", (double)g.gaps},
         {"gossip_gaps_lost_total", "Missed deltas left to anti-entropy.", (double)g.gaps_lost},
         {"gossip_deaths_total", "Members found dead.", (double)g.died},
-        {"gossip_name_conflicts_total", "Signs of another router with this name.",
+        {"gossip_name_conflicts_total", "Packets that show another router with this name.",
          (double)g.name_conflicts},
         {"gossip_quarantines_total", "Members ignored for invalid frames.", (double)g.quarantines},
         {"gossip_routers_refused_total", "Routers over the limit of routers.",
          (double)g.routers_refused},
-        {"gossip_refusals_doubted_total", "Refusals that most members do not share.",
+        {"gossip_refusals_doubted_total",
+         "Refusals of this router, ignored because most members accept it.",
          (double)g.refusals_doubted},
-        {"gossip_no_room_total", "Members or messages over a limit.", (double)g.no_room},
+        {"gossip_no_room_total", "Members or messages refused over a limit.", (double)g.no_room},
         {"gossip_ring_bytes", "Own updates kept for repair.", (double)g.ring_bytes},
         {"gossip_rate_held_total", "Packets delayed by the bandwidth limit.", (double)g.rate_held},
         {"state_observations_in_total", "Observations received from other routers.",

@@ -20,9 +20,9 @@ static void write_clients(const struct proxy *proxy, struct prometheus *p)
          (double)s->client_connections_refused},
         {"connections_evicted_total", "Idle or slow connections closed for new ones, all ports.",
          (double)s->connections_evicted},
-        {"proxy_headers_refused_total", "Connections closed for a wrong PROXY header.",
+        {"proxy_headers_refused_total", "Connections closed for a missing or invalid PROXY header.",
          (double)s->proxy_headers_refused},
-        {"accept_pauses_total", "Times that a port stopped accepting: no files or memory.",
+        {"accept_pauses_total", "Times that a port stopped accepting for lack of files or memory.",
          (double)s->accept_pauses},
         {"accept_failures_total", "Connections that could not be accepted.",
          (double)s->accept_failures},
@@ -45,7 +45,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
     const struct proxy_stats *s = &proxy->stats;
     const struct prometheus_figure figures[] = {
         {"retry_budget", "Retries available now (retry-budget).", proxy->admission.budget.level},
-        {"retry_budget_exhausted_total", "Retries not made: no budget.",
+        {"retry_budget_exhausted_total", "Retries not made because retry-budget was used up.",
          (double)s->retry_budget_exhausted},
         {"poison_suspects_total", "Requests without a token at a replica that died.",
          (double)s->suspects},
@@ -55,7 +55,7 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
          (double)s->upstream_connects},
         {"upstream_reused_total", "Requests sent on a kept-alive connection.",
          (double)s->upstream_reused},
-        {"upstream_stale_total", "Requests repeated: the idle connection closed.",
+        {"upstream_stale_total", "Requests repeated because the idle connection closed.",
          (double)s->upstream_stale},
         {"upstream_connect_failures_total", "Connections to replicas that failed.",
          (double)s->upstream_connect_failures},
@@ -84,7 +84,8 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
          (double)proxy->segments.refused},
         {"probes_too_large_total", "Metrics or model lists over the size limit.",
          (double)s->probes_too_large},
-        {"probes_vetoed_total", "Unanswered health checks that did not count: other bytes came.",
+        {"probes_vetoed_total",
+         "Unanswered health checks that did not count, because other bytes came.",
          (double)s->probes_vetoed},
         {"engine_control_total", "Control requests, one per replica.", (double)s->controls},
         {"engine_cache_resets_total", "Replicas that confirmed a cache reset.",
@@ -218,7 +219,7 @@ void proxy_metrics(const struct proxy *proxy, struct prometheus *p)
     publishers_metrics(proxy, p);
     proxy_timing_metrics(&proxy->timing, p);
     prometheus_histograms(p, "queue_wait_seconds",
-                          "Time in the queue, of requests that found room.");
+                          "Time in the queue of requests that were then served.");
     prometheus_histogram(p, NULL, slice_of("", 0),
                          &proxy->admission.queue.lines[QUEUE_ROOM].waited);
 }

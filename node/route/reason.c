@@ -11,7 +11,8 @@
 static const struct {
     const char *name, *phrase;
 } texts[NODE_REASONS] = {
-    [NODE_REASON_LOAD] = {"load", "no prompt was read, so the load decided"},
+    [NODE_REASON_LOAD] = {"load",
+                          "the router read no prompt: this replica had the fewest requests"},
     [NODE_REASON_MAKER] = {"maker", "made the stored response that the request continues"},
     [NODE_REASON_ONLY] = {"only", "no other replica could be chosen"},
     [NODE_REASON_COLD] = {"cold", NULL},
@@ -90,7 +91,7 @@ static void put_dearer(struct words *w, const struct node_reason_facts *f,
         "more of the prompt would be computed there",
         "the prompt would evict there what others need",
         "the adapter would be loaded there",
-        "more answers are under way there", /* the rest of the difference */
+        "more answers are running there", /* the rest of the difference */
     };
     double rest = x->total_s - y->total_s;
     unsigned most = 0;

@@ -142,7 +142,8 @@ static const struct node_option rows[] = {
     {.name = "tls-ticket-key-file",
      PATH(tls_ticket_key_file),
      .help = "keys of session tickets, shared by routers",
-     .more = "80 random bytes in base64 per line. The first seals, all open. By default each "
+     .more = "80 random bytes in base64 per line. The first key encrypts new tickets; all decrypt. "
+             "By default each "
              "router makes its own keys. [How to make and rotate keys](tls.md#session-tickets)."},
     {.name = "tls-handshake-timeout",
      TIME(tls_handshake_timeout_ms, RESTART),
@@ -254,7 +255,7 @@ static const struct node_option rows[] = {
     {.name = "shadow",
      SWITCH(shadow, LIVE),
      .fallback = "off",
-     .help = "predict policy, but route by plain-policy",
+     .help = "route by plain-policy, predict policy's result",
      .more = "`gvctl shadow` compares both. [Shadow "
              "mode](how-to/shadow.md)."},
     {.name = "plain-policy",

@@ -123,7 +123,7 @@ const struct node_option node_option_requests[] = {
      FIELD(client_half_close, CHOICE, "gone|answer", LIVE),
      .fallback = "gone",
      .choices = CHOICES("gone", "answer"),
-     .help = "client half-closes after its request",
+     .help = "if a client half-closes after its request",
      .more = "`gone`: free the engine. `answer`: answer all that it sent. For clients such as `nc "
              "-N`. [Half-closed clients](http.md#half-closed-clients)."},
     {.name = "client-body-rate-min",
@@ -227,7 +227,7 @@ const struct node_option node_option_requests[] = {
      .fallback = "65536",
      .min = 1,
      .max = 65536,
-     .help = "requests in flight in all; more wait",
+     .help = "total requests in flight; more wait",
      .more = "At all replicas together."},
     {.name = "queue-max",
      NUMBER(queue_max, LIVE),
@@ -353,7 +353,7 @@ const struct node_option node_option_requests[] = {
      FIELD(kv_ask, FLOAT, "PERCENT", LIVE),
      .fallback = "2",
      .max = 100,
-     .help = "share of prompts to ask vLLM's tokens for",
+     .help = "share of prompts whose tokens vLLM returns",
      .more = "Percent of prompt bytes. Needs `ask-usage`. 0: none. For vLLM replicas with live "
              "KV-cache events. The router removes the tokens from answers. [Asking for "
              "tokens](engines.md#asking-for-tokens)."},

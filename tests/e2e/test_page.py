@@ -242,7 +242,7 @@ class Asking(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         said = json.loads(p.stdout)
         self.assertEqual(said["told"], [["explain", ""], ["explain", "wrong"], ["explain", "sesame"]])
-        self.assertEqual(said["seen"], [["It needs the admin token.", False], ["This token is not taken.", False],
+        self.assertEqual(said["seen"], [["It needs the admin token.", False], ["This token is not accepted.", False],
                                         ["Nowhere: no replica.", True]])
         self.assertEqual(said["left"], "", "the field forgets it")
 

@@ -121,7 +121,7 @@ class Page(PageCase):
         ports = "{ %d, %d }" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)
         with self.dropped("udp sport %s udp dport %s drop" % (ports, ports)):
             took = self.said(lambda t: "Routers r2 and r3 do not hear each other" in t, "a partition between two others", "attention")
-            self.assertIn("The others hand on what each says", self.text("why-differ"))
+            self.assertIn("Other routers relay the messages of both", self.text("why-differ"))
             self.assert_status("amber", "routers r2 and r3 do not hear each other", "open the gossip ports of both: gvctl members")
             self.shot("partition", 1440, 1100)
         self.assertLess(took, SOON_S * SLOW)
@@ -133,8 +133,8 @@ class Page(PageCase):
         self.well()
         with self.dropped("udp sport %d udp dport %d drop" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)):
             took = self.said(lambda t: "Router r3 does not hear r2" in t, "loss one way, between two others", "attention")
-            self.assertIn("Router r3 does not hear r2, and is heard there", self.text("why-differ"))
-            self.assert_status("amber", "router r3 does not hear r2, and is heard there", "open the gossip port of r3: gvctl members")
+            self.assertIn("Router r3 does not hear r2, but is heard there", self.text("why-differ"))
+            self.assert_status("amber", "router r3 does not hear r2, but is heard there", "open the gossip port of r3: gvctl members")
         self.assertLess(took, SOON_S * SLOW)
         self.well()
 
@@ -172,7 +172,7 @@ class Page(PageCase):
         field = self.d.find_element(By.ID, "token")
         wait_for(field.is_displayed, "it asks for a token", limit=20)
         field.send_keys("wrong", Keys.ENTER)
-        self.said(lambda t: t == "This token is not taken.", "a wrong token")
+        self.said(lambda t: t == "This token is not accepted.", "a wrong token")
         field.send_keys("sesame", Keys.ENTER)
         self.well()
         self.assertFalse(field.is_displayed())

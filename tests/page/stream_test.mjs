@@ -23,7 +23,7 @@ test('it comes back over a way that is slow to begin', async () => {
   assert.match(world.text('headline'), /^All 2 routers agree/);
   answer = () => {};
   await world.pass(30000); // nothing more comes
-  assert.match(world.text('headline'), /^r1 does not answer, for \d+\s/);
+  assert.match(world.text('headline'), /^r1 has not answered for \d+\s/);
   assert.equal(world.live()[0].aborted, true);
   answer = (call) => world.later(700, call, () => {
     call.respond();

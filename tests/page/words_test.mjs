@@ -16,10 +16,10 @@ test('all is well', () => {
 
 test('routers that do not hear each other', () => {
   const cut = problem('amber', 'routers_cut', 'r2 and r3', { what: 'routers r2 and r3 do not hear each other' });
-  const deaf = problem('amber', 'router_deaf', 'r3', { what: 'router r3 does not hear r2, and is heard there' });
+  const deaf = problem('amber', 'router_deaf', 'r3', { what: 'router r3 does not hear r2, but is heard there' });
   const snap = snapshot(three, (a, b) => (a !== 'r1' && b !== 'r1' ? null : 50), { attention: attention(cut, deaf) });
   assert.equal(words.headline(snap).text, 'Clients are served; 2 problems. All 3 routers agree; the only replica takes requests.');
-  assert.deepEqual(words.disagreement(snap).map((x) => x.split('. ')[0]), ['Routers r2 and r3 do not hear each other', 'Router r3 does not hear r2, and is heard there']);
+  assert.deepEqual(words.disagreement(snap).map((x) => x.split('. ')[0]), ['Routers r2 and r3 do not hear each other', 'Router r3 does not hear r2, but is heard there']);
   assert.deepEqual([words.hears(snap, 'r2', 'r3'), words.hears(snap, 'r1', 'r3'), words.hears(snap, 'r3', 'r1')], [false, true, true]);
   // This router itself, by its own figures.
   assert.equal(words.hears(snapshot(three, (a, b) => (a === 'r1' && b === 'r2' ? 60000 : 50)), 'r1', 'r2'), false);
@@ -56,12 +56,12 @@ test('routers that cannot be compared', () => {
   assert.equal(words.disagreement(snap).length, 1);
 });
 
-test('who does not tell whom it hears is not taken for deaf', () => {
+test('routers that do not report which others they hear are not taken for deaf', () => {
   const many = names(65);
   const snap = snapshot(many, (a) => (a === many[0] ? 50 : undefined));
   snap.agreement.nodes[many[0]].hears = {};
   assert.match(words.headline(snap).text, /^All 65 routers agree/);
-  assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* In a cluster this large, routers do not report whom they hear/);
+  assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* In a cluster this large, routers do not report which others they hear/);
 });
 
 test('digests that were too many to send', () => {
@@ -261,8 +261,8 @@ test('where knowledge of a cache comes from', () => {
   assert.equal(words.eventsText(null), '');
   assert.equal(words.eventsText({ state: 'off', state_text: 'are not read, because the label kv-events is off' }), 'Events are not read, because the label kv-events is off.');
   const e = { state: 'live', state_text: 'are read', speaks: true, from: 'tcp://e:1', blocks: 1200, whole: true, messages: 9, missed: 0, answers: 7, tied: 5, unmatched: 1, unclear: 1, agreed: 4, contradicted: 0, believed_in_ms: null };
-  assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. 7 answers: for 5 the blocks are known, for 1 none were found, 1 is unclear; 4 confirmed the events, 0 contradicted them.');
-  assert.match(words.eventsText({ ...e, speaks: false, whole: false, missed: 2 }), /are read, in case the router that speaks of them goes: .*, perhaps more, 9 messages, messages lost 2 times/);
+  assert.equal(words.eventsText(e), 'Events from tcp://e:1 are read: 1,200 blocks in its cache, 9 messages. 7 answers: 5 with known blocks, 1 without blocks, 1 with ambiguous blocks; 4 confirmed the events, 0 contradicted them.');
+  assert.match(words.eventsText({ ...e, speaks: false, whole: false, missed: 2 }), /are read, on standby for the router that reports them: .*, perhaps more, 9 messages, messages lost 2 times/);
   assert.match(words.eventsText({ ...e, state: 'block_size', state_text: 'are unusable', speaks: false }), /^Events from tcp:\/\/e:1 are unusable: /);
   assert.match(words.eventsText({ ...e, state: 'contradicts', state_text: 'are ignored', believed_in_ms: 240000 }), /^Events from tcp:\/\/e:1 are ignored, for 4\u00a0min more:/);
 });

@@ -174,8 +174,8 @@ function askForToken() {
 function gone() {
   const name = (snap && snap.router.name) || 'This router';
   const since = ago(performance.now() - heard);
-  state('lost', 'no word');
-  say($('headline'), refused ? 'This router refuses to show its page here.' : snap ? `${name} does not answer, for ${since}: it died, was stopped, or the way there is cut.` : 'This router does not answer yet.');
+  state('lost', 'no answer');
+  say($('headline'), refused ? 'This router refuses to show its page here.' : snap ? `${name} has not answered for ${since}: it died, was stopped, or the network in between is cut.` : 'This router does not answer yet.');
   mark($('headline'), 'data-state', 'bad');
   document.title = '▲ ' + name;
   const others = ((snap && snap.members) || []).filter((m) => !m.self && m.admin && m.state === 'alive');

@@ -12,10 +12,10 @@ function whyOf(e) {
 
 function one(e, caption) {
   const left = (e.left_out || []).map((x) => h('li', {}, `${x.replica}: ${x.why}`));
-  const leftOut = left.length ? [h('p', { class: 'hint' }, 'Not weighed:'), h('ul', { class: 'hint' }, ...left)] : [];
+  const leftOut = left.length ? [h('p', { class: 'hint' }, 'Not considered:'), h('ul', { class: 'hint' }, ...left)] : [];
   if (e.error || !e.replicas) return [h('p', { class: 'sentence' }, `Nowhere: ${e.error || 'no answer'}.`), ...leftOut];
   const d = whyOf(e);
-  const last = e.last_resort ? [h('p', { class: 'sentence bad' }, `It is the last resort, as all are down: ${e.last_resort}.`)] : [];
+  const last = e.last_resort ? [h('p', { class: 'sentence bad' }, `All replicas are down, so this is the last resort: ${e.last_resort}.`)] : [];
   return [h('p', { class: 'sentence' }, `It would go to ${d.choice}. ${explained(d)}`), ...last, table(d, caption), legend(d), ...leftOut];
 }
 
@@ -27,13 +27,13 @@ function all(nodes) {
     choices.set(where, [...(choices.get(where) || []), name]);
   }
   const words = choices.size === 1 ? `All ${names.length} routers would choose ${[...choices.keys()][0]}.`
-    : [...choices].map(([where, who]) => `${list(who)} would choose ${where}`).join('; ') + '. Near equals are drawn, so this need not mean that they believe differently: compare what they think it costs.';
+    : [...choices].map(([where, who]) => `${list(who)} would choose ${where}`).join('; ') + '. Nearly equal costs are decided at random, so routers with the same beliefs may differ: compare the costs.';
   const rows = names.map((name) => {
     const e = nodes[name], r = (e.replicas || []).find((x) => x.replica === e.choice);
     return h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, e.choice || e.error || '–'), h('td', { class: 'n' }, r ? seconds(r.cost_s) : '–'), h('td', { class: 'n' }, r ? `${whole(r.cached_tokens)} of ${whole(Math.round(e.prompt_tokens))}` : '–'));
   });
   const head = ['Router', 'Would choose', 'Cost', 'Holds'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : null }, t));
-  const each = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `As ${name} sees it`), ...one(nodes[name], `What each replica would cost, as ${name} sees it`)));
+  const each = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `The view of ${name}`), ...one(nodes[name], `What each replica would cost, in the view of ${name}`)));
   return [h('p', { class: 'sentence' }, words),
     h('div', { class: 'scroll', role: 'region', 'aria-label': 'The choice of each router', tabindex: '0' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows))), ...each];
 }
@@ -44,7 +44,7 @@ export function begin(call, use) {
 
   function wantToken(json) {
     mark($('ask-token-form'), 'hidden', null);
-    $('ask-answer').replaceChildren(h('p', { class: 'sentence bad' }, shown ? 'This token is not taken.' : (json.error && json.error.message) || 'Asking needs a token.'));
+    $('ask-answer').replaceChildren(h('p', { class: 'sentence bad' }, shown ? 'This token is not accepted.' : (json.error && json.error.message) || 'Asking needs a token.'));
     $('ask-token').focus();
   }
 

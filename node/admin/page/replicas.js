@@ -41,7 +41,7 @@ function fillCard(node, r, most) {
   width(bars.firstChild.children[1], r.requests_of_others / most);
   say(barsWords, `${r.requests} from here, ${r.requests_of_others} from other routers${r.queue_s > 0.0005 ? `, ${seconds(r.queue_s)} of prompts wait` : ''}`);
   width(cache.firstChild.children[0], r.held_tokens / r.cache_tokens);
-  say(cacheWords, `${number(r.held_tokens)} of ${number(r.cache_tokens)} tokens believed held${knownBy(r)}${r.cache_size_told ? '' : ' (size is a guess)'}${r.usage !== null && r.usage >= 0 ? `, ${Math.round(100 * r.usage)}\u00a0% in use` : ''}`);
+  say(cacheWords, `${number(r.held_tokens)} of ${number(r.cache_tokens)} tokens believed cached${knownBy(r)}${r.cache_size_told ? '' : ' (size is a guess)'}${r.usage !== null && r.usage >= 0 ? `, ${Math.round(100 * r.usage)}\u00a0% in use` : ''}`);
   width(hits.firstChild.children[0], r.prompt_tokens > 0 ? r.cached_tokens / r.prompt_tokens : 0);
   say(hitsWords, r.prompt_tokens > 0 ? `${percent(r.cached_tokens, r.prompt_tokens)} of ${number(r.prompt_tokens)} prompt tokens came from its cache` : 'no answer has reported it yet');
   say(foot, `${r.engine === 'auto' ? 'engine unknown' : r.engine} · computes ${number(r.prefill_tokens_per_s)} tokens/s · a step takes ${seconds((r.decode_step_ms || 0) / 1000)} · chosen ${number(r.chosen)} times`);

@@ -4,10 +4,10 @@ import { ago, clock, count, list, seconds, whole } from './dom.js';
 export const upper = (text) => text[0].toUpperCase() + text.slice(1);
 
 const CLASSES = {
-  registry: 'which replicas there are',
-  reports: 'how loaded and how well replicas are',
-  poison: 'which requests killed engines',
-  index: 'which beginnings of prompts were sent where',
+  registry: 'the list of replicas',
+  reports: 'the load and speed of replicas',
+  poison: 'the requests that killed engines',
+  index: 'which replica holds which prefix',
 };
 
 export const lives = (m) => m.state === 'alive' || m.state === 'suspect';
@@ -38,7 +38,7 @@ function of(snap) {
 
 export const hears = (snap, a, b) => look(snap, of(snap), a, b);
 
-// In a large cluster routers do not report whom they hear: nothing is known of pairs of other routers then.
+// Returns true in a large cluster, where routers do not report which others they hear.
 function untold(snap) {
   const told = Object.values(snap.agreement.nodes).some((n) => n.hears && Object.keys(n.hears).length > 0);
   return !told && snap.agreement.state !== 'unknown' && snap.members.filter(lives).length > 2;
@@ -59,8 +59,8 @@ function silent(snap) {
 }
 
 export function agreement(snap) {
-  if (!snap.members) return 'This router runs alone: there is nobody to agree with.';
-  return agreed(snap) + (untold(snap) ? ' In a cluster this large, routers do not report whom they hear, so this page cannot show whether two other routers hear each other.' : '');
+  if (!snap.members) return 'This router runs alone: there is no other router to compare with.';
+  return agreed(snap) + (untold(snap) ? ' In a cluster this large, routers do not report which others they hear. So this page cannot show whether two other routers hear each other.' : '');
 }
 
 function agreed(snap) {
@@ -72,17 +72,17 @@ function agreed(snap) {
     case 'equal':
       return (n > 1 ? `All ${n} living routers hold the same state: their digests are equal.` : 'No other living router is there to compare with.') + (n > 1 ? since : '');
     case 'moving':
-      return `All ${n} living routers agree, but for what is on its way between them just now.${since}`;
+      return `All ${n} living routers agree, except for updates still on their way.${since}`;
     case 'joining':
-      return 'A router joins: it has not taken over the state yet.';
+      return 'A router is joining and has not copied the state yet.';
     case 'silent':
       return `${list(silent(snap))} did not answer: it died, is cut off, or is very busy.`;
     case 'incomparable':
-      return 'The routers keep no time slice in common: their clocks or settings differ by far.';
+      return 'The routers\u2019 states cannot be compared: their clocks or settings differ too much.';
     case 'differ':
       return `The routers differ in ${list(a.differ.map((c) => CLASSES[c] || c))}.${since}`;
     default:
-      return 'The routers are being asked.';
+      return 'The routers have not answered yet.';
   }
 }
 
@@ -93,42 +93,42 @@ export function disagreement(snap) {
   const a = snap.agreement;
   const self = snap.members.find((m) => m.self);
   for (const m of snap.members) {
-    if (m.state === 'dead') out.push(`${m.name} is not heard any more, since ${ago(m.heard_ms)}: it died, or the network in between is cut. Its load no longer counts, and requests go on without it.`);
-    else if (m.state === 'suspect') out.push(`${m.name} is silent for ${ago(m.heard_ms)}: it is suspected, and asked through others.`);
-    else if (m.state === 'left') out.push(`${m.name} said that it leaves.`);
-    else if (m.draining) out.push(`${m.name} drains: it takes no new requests, and leaves when those that it has are done.`);
-    else if (m.tcp_filtered) out.push(`TCP to ${m.name} at ${m.tcp_filtered} is filtered and UDP is not: open its gossip port for both. What fits into datagrams goes both ways meanwhile.`);
-    else if (!m.self && !m.session) out.push(`${m.name} is known but was not met yet: there is no session with it.`);
-    if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest for ${seconds(m.lag_ms / 1000)}. It asks for them again.`);
+    if (m.state === 'dead') out.push(`Nothing was heard of ${m.name} for ${ago(m.heard_ms)}: it died, or the network in between is cut. Its load no longer counts.`);
+    else if (m.state === 'suspect') out.push(`${m.name} has been silent for ${ago(m.heard_ms)}: other routers are asked to reach it.`);
+    else if (m.state === 'left') out.push(`${m.name} left in order.`);
+    else if (m.draining) out.push(`${m.name} drains: it takes no new requests, and leaves when its last request has ended.`);
+    else if (m.tcp_filtered) out.push(`TCP to ${m.name} at ${m.tcp_filtered} is filtered and UDP is not: open its gossip port for both. Until then, only messages that fit into datagrams arrive.`);
+    else if (!m.self && !m.session) out.push(`This router knows of ${m.name}, but has no session with it yet.`);
+    if (lives(m) && m.lag_deltas > 0 && m.lag_ms > 500) out.push(`This router lacks ${count(m.lag_deltas, 'message')} of ${m.name}, the oldest since ${seconds(m.lag_ms / 1000)} ago, and asks for them again.`);
   }
-  for (const x of snap.attention.items) if (x.kind === 'routers_cut' || x.kind === 'router_deaf') out.push(`${upper(x.what)}. The others hand on what each says, so all still learn of all.`);
-  if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It goes on by what it knows.');
-  if (a.state === 'incomparable') out.push('No part of the index is kept by both routers. gvctl members shows settings that differ; compare the clocks of their machines, too.');
+  for (const x of snap.attention.items) if (x.kind === 'routers_cut' || x.kind === 'router_deaf') out.push(`${upper(x.what)}. Other routers relay the messages of both, so no router misses any.`);
+  if (self && snap.members.length > 1 && !snap.members.some((m) => !m.self && lives(m))) out.push('This router hears no other: it is cut off, or the others are gone. It routes by the state that it has.');
+  if (a.state === 'incomparable') out.push('gvctl members shows settings that differ. Compare the machines\u2019 clocks, too.');
   if (a.state === 'differ') {
     const groups = new Map();
     for (const [name, node] of Object.entries(a.nodes)) {
       const code = digestCode(node);
       if (code) groups.set(code, [...(groups.get(code) || []), name]);
     }
-    if (groups.size > 1) out.push([...groups.values()].map((g) => list(g)).join(' | ') + ': each of these groups holds the same, and another than the others. Each second two routers compare and bring each other what is missing.');
+    if (groups.size > 1) out.push([...groups.values()].map((g) => list(g)).join(' | ') + ': within a group all routers hold the same state; the groups differ. Every second, two routers compare states and exchange what is missing.');
   }
-  for (const name of silent(snap)) if (snap.members.some((m) => m.name === name && lives(m))) out.push(`${name} did not answer when it was asked for its digests (${a.nodes[name].error}).`);
+  for (const name of silent(snap)) if (snap.members.some((m) => m.name === name && lives(m))) out.push(`${name} did not answer the request for its digests (${a.nodes[name].error}).`);
   return out;
 }
 
 export const takes = (r) => (r.health === 'up' || r.health === 'unknown') && !r.avoided && r.why !== 'asleep';
 
-// Returns the source of knowledge about a replica's cache, appended to "believed held".
-export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', its size by its answers', inferred: ', inferred from what it was sent' })[r.cache_from] || '';
+// Returns the source of knowledge about a replica's cache, appended to "believed cached".
+export const knownBy = (r) => ({ events: ', by its KV-cache events', answers: ', with a size corrected by its answers', inferred: ', inferred from routed requests' })[r.cache_from] || '';
 
 // Describes this router's reader of the replica's KV-cache events; empty: not read here.
 export function eventsText(e) {
   if (!e) return '';
   if (e.state === 'off') return `Events ${e.state_text}.`;
   const until = e.believed_in_ms ? `, for ${ago(e.believed_in_ms)} more` : '';
-  const reads = e.state === 'live' && !e.speaks ? ', in case the router that speaks of them goes' : '';
+  const reads = e.state === 'live' && !e.speaks ? ', on standby for the router that reports them' : '';
   return `Events from ${e.from} ${e.state_text}${until}${reads}: ${count(e.blocks, 'block')} in its cache${e.whole ? '' : ', perhaps more'}, ${count(e.messages, 'message')}${e.missed > 0 ? `, messages lost ${count(e.missed, 'time')}` : ''}. `
-    + `${count(e.answers, 'answer')}: for ${whole(e.tied)} the blocks are known, for ${whole(e.unmatched)} none were found, ${whole(e.unclear)} ${e.unclear === 1 ? 'is' : 'are'} unclear; ${whole(e.agreed)} confirmed the events, ${whole(e.contradicted)} contradicted them.`;
+    + `${count(e.answers, 'answer')}: ${whole(e.tied)} with known blocks, ${whole(e.unmatched)} without blocks, ${whole(e.unclear)} with ambiguous blocks; ${whole(e.agreed)} confirmed the events, ${whole(e.contradicted)} contradicted them.`;
 }
 
 // Counts how requests ended in some seconds of figures: the only definition (docs/glossary.md).
@@ -179,17 +179,17 @@ export function headline(snap) {
 
 export function readers(snap) {
   const r = snap.router;
-  const where = r.loopback_only ? 'from the machine of this router alone: its admin port listens on loopback' : `from wherever the admin port (${r.admin_host}) is reached`;
-  return `This page can be seen ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab looks', 'tabs look')} at ${r.name || 'this router'} now. It changes nothing.${r.loopback_only || r.reading_token ? '' : ' To ask where a request would go, other machines than the router\'s own need a token.'}`;
+  const where = r.loopback_only ? 'only from this router\u2019s machine, because its admin port listens on loopback' : `from wherever the admin port (${r.admin_host}) can be reached`;
+  return `This page is visible ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab shows', 'tabs show')} ${r.name || 'this router'} now. The page changes nothing.${r.loopback_only || r.reading_token ? '' : ' From another machine, asking where a request would go needs a token.'}`;
 }
 
 // Terms of the cost: name in the table, meaning, and value in a row.
 export const TERMS = [
-  { key: 'queue', name: 'Waits', about: 'prompts that are before it there', of: (r) => r.queue_s },
-  { key: 'uncached', name: 'Computes', about: 'the part of the prompt that is not in its cache', of: (r) => r.uncached_s },
-  { key: 'displaced', name: 'Pushes out', about: 'what others still want and this prompt would evict', of: (r, d) => d.displaced_weight * r.displaced_s },
-  { key: 'adapter', name: 'Loads', about: 'an adapter that is not there', of: (r) => r.adapter_s },
-  { key: 'decode', name: 'Slows', about: 'tokens of this answer and of the others there', of: null },
+  { key: 'queue', name: 'Waits', about: 'prompts ahead of this one at the replica', of: (r) => r.queue_s },
+  { key: 'uncached', name: 'Computes', about: 'the part of the prompt that is not in the replica\u2019s cache', of: (r) => r.uncached_s },
+  { key: 'displaced', name: 'Pushes out', about: 'cached tokens that this prompt would evict and other requests still need', of: (r, d) => d.displaced_weight * r.displaced_s },
+  { key: 'adapter', name: 'Loads', about: 'a LoRA adapter that the replica has not loaded', of: (r) => r.adapter_s },
+  { key: 'decode', name: 'Slows', about: 'output tokens of this answer and of those running there', of: null },
 ];
 
 // Returns the part of each term in the cost. The last part is the rest; its weight depends on the load everywhere.
@@ -212,8 +212,8 @@ function dearest(a, b, d) {
 }
 
 const SAID = {
-  queue: 'more prompts wait there', uncached: 'it would have to compute more', displaced: 'it would push out what others still want',
-  adapter: 'it would have to load the adapter', decode: 'more answers are under way there',
+  queue: 'more prompts wait there', uncached: 'it would have to compute more', displaced: 'it would evict there what others need',
+  adapter: 'it would have to load the adapter', decode: 'more answers are running there',
 };
 
 // Returns the reason for the choice, short enough for a line.
@@ -223,22 +223,22 @@ export function because(d) {
   const again = d.attempt > 1 ? `Attempt ${d.attempt}. ` : '';
   switch (d.why) {
     case 'cached':
-      return `${again}It holds ${whole(d.cached_tokens)} of ${n} prompt tokens, and none holds more.`;
+      return `${again}It holds ${whole(d.cached_tokens)} of ${n} prompt tokens; no other holds more.`;
     case 'cheaper': {
       const most = (d.replicas || []).reduce((a, r) => (r.cached_tokens > a.cached_tokens ? r : a), { cached_tokens: 0 });
       const why = rowOf(d, d.choice) && most.replica ? dearest(most, rowOf(d, d.choice), d) : null;
       return `${again}${most.replica || 'Another'} holds more of the prompt (${whole(most.cached_tokens)} of ${n} tokens), but ${why ? SAID[why.term.key] : 'costs about the same'}.`;
     }
     case 'cold':
-      return `${again}None holds any of its ${n} prompt tokens.`;
+      return `${again}No replica holds any of the ${n} prompt tokens.`;
     case 'due':
       return `${again}It is slow, but nothing waits there, and it got less work than its speed allows.`;
     case 'only':
       return `${again}No other replica could take it.`;
     case 'maker':
-      return `${again}It made the stored response that this one is about.`;
+      return `${again}It made the stored response that the request refers to.`;
     case 'load':
-      return `${again}No prompt was read: it had the fewest requests.`;
+      return `${again}The router read no prompt: this replica had the fewest requests.`;
     default:
       return again;
   }
@@ -258,18 +258,18 @@ export function explained(d) {
       const near = Math.abs(next.cost_s - chosen.cost_s) < Math.max(0.001, 0.05 * chosen.cost_s);
       const why = dearest(next, chosen, d);
       out.push(`It costs ${seconds(chosen.cost_s)} there, ${near ? 'about as much as' : 'against'} ${near ? '' : seconds(next.cost_s) + ' '}at ${next.replica}${near ? ': nearly equal costs are decided at random, so that routers do not all choose the same' : why ? `: ${SAID[why.term.key]} (${seconds(why.more)})` : ''}.`);
-      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'Another replica was cheaper, but this one was due a request.' : 'Another replica was cheaper: the policy does not choose by cost alone.');
+      if (next.cost_s < chosen.cost_s && !near) out.push(chosen.due ? 'Another replica was cheaper, but this slow one was idle.' : 'Another replica was cheaper: the policy does not choose by cost alone.');
     }
   } else if (chosen) {
-    out.push(`The policy ${d.policy} weighs no costs.`);
+    out.push(`The policy ${d.policy} compares no costs.`);
   }
   return out.join(' ');
 }
 
 const ENDS = {
-  ok: 'It was answered', client_gone: 'The client left', engine_busy: 'The replica said that it is full', engine_error: 'The replica failed',
-  connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'It failed, maybe because of the request',
-  slow: 'A time limit passed', stalled: 'The replica stalled', not_sent: 'It was not sent',
+  ok: 'It was answered', client_gone: 'The client left', engine_busy: 'The replica reported that it is full', engine_error: 'The replica failed',
+  connect_failed: 'The replica could not be reached', broken: 'The connection broke', in_doubt: 'The replica failed, maybe because of the request',
+  slow: 'It reached a time limit', stalled: 'The replica stalled', not_sent: 'It was not sent',
   rejected: 'The replica rejected it',
 };
 

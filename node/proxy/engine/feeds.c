@@ -444,11 +444,11 @@ struct row {
     X(events_blocks, "Blocks in the replica's cache, by its events.", r->stats.tree.held)          \
     X(events_messages_total, "Event messages read.", r->stats.feed.messages)                       \
     X(events_gaps_total, "Gaps in the numbers of event messages.", r->stats.feed.gaps)             \
-    X(events_replays_total, "Replays of event messages requested.", r->stats.feed.replays)         \
+    X(events_replays_total, "Requests to replay event messages.", r->stats.feed.replays)           \
     X(events_missed_total, "Losses of event messages.", r->stats.feed.missed)                      \
     X(events_connects_total, "Feeds opened.", r->connects)                                         \
     X(events_malformed_total, "Unreadable event messages.", r->malformed + r->stats.feed.unread)   \
-    X(events_shed_total, "Pauses of a feed that cost too much.", r->stats.shed)                    \
+    X(events_shed_total, "Pauses of a feed that took too much CPU time.", r->stats.shed)           \
     X(events_answers_total, "Answers reported to the reader of the events.", r->stats.told)        \
     X(events_tied_total, "Reported answers with blocks found in the cache.", r->stats.tied)        \
     X(events_unmatched_total, "Reported answers without blocks found in the cache.",               \
@@ -456,7 +456,7 @@ struct row {
     X(events_unclear_total, "Reported answers with ambiguous blocks.", r->stats.unclear)           \
     X(events_asked_total, "Reported answers with the prompt's tokens from the engine.",            \
       r->stats.asked)                                                                              \
-    X(events_asked_wrong_total, "Reported answers that tokens saved from a wrong match.",          \
+    X(events_asked_wrong_total, "Reported answers whose tokens prevented a wrong match.",          \
       r->stats.asked_wrong)                                                                        \
     X(events_agreed_total, "Reported answers that confirm the events.", r->stats.agreed)           \
     X(events_contradicted_total, "Reported answers that contradict the events.",                   \
@@ -493,13 +493,13 @@ void feeds_metrics(const struct proxy *p, struct prometheus *out)
          s.paths.points},
         {"events_checkpoints_dropped_total", "Tracked prompt checkpoints dropped for others.",
          (double)s.paths.dropped},
-        {"events_orphans_total", "Parts of prompts with an unknown beginning, ignored.",
+        {"events_orphans_total", "Ignored parts of prompts whose beginning is unknown.",
          (double)s.paths.orphans},
         {"events_asked_total", "Prompts sent with a request for their tokens (kv-ask).",
          (double)p->stats.ids_asked},
         {"events_asked_bytes_total", "Bytes of prompts sent with a request for their tokens.",
          (double)p->stats.ids_asked_bytes},
-        {"events_foreign_blocks_total", "Answers of engines with a block size that has no room.",
+        {"events_foreign_blocks_total", "Answers of engines with a block size that found no room.",
          (double)s.odd},
     };
     prometheus_figures(out, figures, ARRAY_LEN(figures));

@@ -91,11 +91,11 @@ static void packets_that_are_lost_one_way(void **state)
     set(rows, 2, 1, 60000);
     look(rows);
     assert_int_equal(found.count, 1);
-    assert_line(0, ATTENTION_ROUTER_DEAF, "router c does not hear b, and is heard there");
+    assert_line(0, ATTENTION_ROUTER_DEAF, "router c does not hear b, but is heard there");
     set(rows, 2, 0, 60000);
     look(rows);
     assert_int_equal(found.count, 1);
-    assert_line(0, ATTENTION_ROUTER_DEAF, "router c does not hear a, b, and is heard there");
+    assert_line(0, ATTENTION_ROUTER_DEAF, "router c does not hear a, b, but is heard there");
 }
 
 static void a_killed_router_is_not_cut_off(void **state)

@@ -58,7 +58,7 @@ static void test_words(void **state)
              "there what others need (+0.200 s)");
     f.attempt = 1;
     b.cost = (struct node_cost){.queue_s = 0.01, .total_s = 0.12};
-    says(&f, "holds 0 of 5210 prompt tokens; b:2 holds 4900, but more answers are under way there "
+    says(&f, "holds 0 of 5210 prompt tokens; b:2 holds 4900, but more answers are running there "
              "(+0.100 s)");
     b.cost = a.cost;
     says(&f, "holds 0 of 5210 prompt tokens; b:2 holds 4900, but costs about the same");
