@@ -31,8 +31,7 @@ struct node_cost_input {
     double queue_s;
     double prompt_tokens;
     double cached_tokens;   /* expected cached tokens, at most prompt_tokens */
-    double restored_tokens; /* tokens that could be computed while a tier loads the cached tokens it
-                             * has */
+    double restored_tokens; /* tokens that could be computed while a tier loads cached tokens */
     double output_tokens;
     double displaced_tokens;
     double requests;         /* n */
