@@ -160,7 +160,7 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
-/* True if the engine must have stored a block: it computed at least two. A prompt's last block is
+/* True if the engine must have stored a block: it computed more than two. A prompt's last block is
  * computed again even if cached, and a partial block is not stored. */
 static bool stored_a_block(const struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
