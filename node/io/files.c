@@ -8,7 +8,8 @@
 
 enum {
     RESERVE = 256, /* files not for clients, but at most half of the limit */
-    SURPLUS = 16,  /* a 16th more than connections-max get an answer that there are too many */
+    SURPLUS = 16,  /* a 16th more connections than connections-max: these are answered with "too
+                    * many" */
 };
 
 static uint64_t limit_raised(void)
