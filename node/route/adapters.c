@@ -82,7 +82,7 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* Loading another copy of an adapter evicts an adapter here. This counts as one more load. */
+/* Loading another copy of an adapter evicts an adapter here. This counts as another load. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {

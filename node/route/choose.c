@@ -35,7 +35,7 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* The cheapest replica that would not exceed its record of requests running at once; NULL: none. */
+/* The cheapest replica where no more requests would run at once than ever before; NULL: none. */
 static const struct node_candidate *cheapest_with_room(const struct node_router *r)
 {
     const struct node_candidate *least = NULL;
@@ -107,7 +107,7 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
     for (unsigned i = 0; r->has_costs && i < count; i++)
         r->candidates[i].cost = cost_of(&r->candidates[i].meets);
 
-    /* 2. A replica without certain room is charged with the longer steps of a replica with room. */
+    /* 2. A replica that may have no room is charged with the steps of a replica with room. */
     if (r->has_costs)
         pace_forget(r);
 

@@ -39,7 +39,7 @@ struct node_cost_input {
     double context_tokens;   /* K */
     double tokens_per_s;     /* prefill rate, > 0 */
     double copied_tokens;    /* uncached tokens that some replica is known to have */
-    double followers;        /* f: requests expected to need these tokens during their computation
+    double followers;        /* f: requests expected to need these tokens while they are computed
                               * (docs/adr/0043) */
     double step_context_s;   /* b */
     double step_more_s;      /* time by which a step is clearly longer than at the fastest

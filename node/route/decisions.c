@@ -440,7 +440,7 @@ static const struct entry *next(const struct node_decisions *d, const struct nod
     return found;
 }
 
-/* The place beyond which at most q->count entries match: the last ones. */
+/* The place beyond which the last q->count matching entries are, or all if fewer match. */
 static uint64_t last_beyond(const struct node_decisions *d, const struct node_router *r,
                             const struct node_decisions_query *q, uint64_t now_ms)
 {

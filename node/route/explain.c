@@ -109,7 +109,7 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return why_not_asked(r, replica, request, room);
 }
 
-/* Replicas without a cost, and why. */
+/* Replicas left out of the choice, and why. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r,
                              const struct node_request *request, uint64_t now_ms)
 {
@@ -379,8 +379,7 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     json_object_begin(v->w);
     json_put_cstr(v->w, "router", name ? name : id);
     if (sight) {
-        /* a replica known under another router's name is "unknown", for builds without such
-         * names */
+        /* routers report such a replica as down, for older builds (share.c) */
         json_put_cstr(v->w, "health",
                       v->elsewhere ? "unknown"
                       : sight->health <= NODE_HEALTH_DRAINING

@@ -1,7 +1,7 @@
 /* KV-cache events at the router (docs/adr/0074). One router *reads* an engine's feed (node/kv) and
- * reports news for the index: a checkpoint is gone at the replica, or present against expectation.
- * All routers use these reports while the replica's events are *live*: a living router reports
- * reading them, and that they count.
+ * reports news for the index: a checkpoint is gone at the replica, or present although believed
+ * gone. All routers use these reports while the replica's events are *live*: a living router
+ * reports that it reads the events and that they count.
  *
  * All routers, including the reader's own, send the reader the placed prompts and their outcomes
  * (node/kv/told.h), so that the reader can locate checkpoints in the engine's cache. Nothing is

@@ -99,9 +99,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     return !node_room_waited(took_s, takes_s, step_s) && node_room_ran(&replica->room, there);
 }
 
-/* Lowest believable rate of other prompts' prefill during a stream. In a test, a replica was
- * believed five times too fast, and a queue of prompts passed for steps of 0.7 s; the steps took
- * 0.075 s. */
+/* Lowest believable rate of other prompts' prefill during a stream. Once, at a replica believed
+ * five times too fast, a queue of prompts passed for steps of 0.7 s; the steps took 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
     bool shown = replica->shown.rate.samples > RULE(FEW);

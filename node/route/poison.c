@@ -6,10 +6,8 @@
 #include "base/json_write.h"
 #include "node/route/router_internal.h"
 
-enum {
-    SAME_DEATH_S = 30
-}; /* a replica's breaks within this time, with requests of the same hash,
-    * are a single death */
+/* Requests of a hash that break at a replica within this time count as a single death. */
+enum { SAME_DEATH_S = 30 };
 
 static const struct crdt_poison *table(const struct node_router *r)
 {

@@ -32,8 +32,8 @@ struct node_candidate {
     /* Set only if costs are needed, down to times_slower. The conditions at the replica: */
     struct node_cost_input meets;
     double ttft_s;       /* predicted time to the first token */
-    double beyond_s;     /* the part of the queue time because more requests would run than ever ran
-                          * at the replica */
+    double beyond_s;     /* part of the queue time: the wait if more requests would run than ever
+                          * ran at the replica */
     double times_slower; /* factor by which the replica seems slower than its own samples, because
                           * answers are overdue */
     /* Set by the rule (choose.c): */

@@ -67,7 +67,7 @@ static void draining_follow(struct node_replica *k, const struct crdt_replica *r
     node_replica_drain(k, vanishing, row && row->draining, row && row->wish == CRDT_WISH_ADDED);
 }
 
-/* Applies the sources' labels and drain for a name that came to this slot later. */
+/* Applies labels and drain from this router's sources, for a name that had another slot or none. */
 static void told_take(struct node_router *r, unsigned slot)
 {
     struct node_replica *k = &r->replicas[slot];

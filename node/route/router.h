@@ -85,8 +85,8 @@ struct node_request {
     uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
     uint32_t output_tokens_max; /* 0: not given by the client */
     int replica_wanted;         /* >= 0: only this replica (stored responses); -1: any */
-    bool sent;                  /* was sent to a replica before. If all replicas are down, the
-                                 * request is not sent again */
+    bool sent;                  /* was sent before, so the request is not sent again if all replicas
+                                 * are down */
     bool model_likely; /* a replica denied the model for this request. Leave out all that denied the
                         * model lately, even if no replica remains */
     bool continues;    /* continues a stored response: the engine puts the conversation before the
@@ -107,8 +107,8 @@ struct node_request {
     bool again;            /* can be sent again if a replica rejects it */
     bool rejected;         /* a replica rejected the request, and the router asks another replica */
     enum node_company company;
-    int kept_for_it; /* the replica kept for this request (node_router_keep), or -1 */
-    bool may_wait;   /* if only replicas kept for other requests remain, return ERR_EXISTS */
+    int kept_for_it;               /* the replica kept for this request (node_router_keep), or -1 */
+    bool may_wait;                 /* if only replicas kept for other requests remain: ERR_EXISTS */
     struct node_rendered rendered; /* the rendering of `chain` */
     struct slice id;               /* request id for operators, for display only (decisions.h);
                                     * empty: none */
@@ -244,10 +244,10 @@ void node_router_replica_full(struct node_router *r, unsigned server, bool full)
 /* A health check ended. */
 void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* The replica's health check failed. The router avoids the replica until a check succeeds. */
+/* The replica's health check says no. The router avoids the replica until a check says yes. */
 void node_router_health_no(struct node_router *r, unsigned replica);
-/* An answer said that the engine is dead. The router avoids the replica until a health check
- * succeeds, and reports this to the other routers. */
+/* An answer said that the engine is dead. The router avoids the replica until a health check says
+ * yes, and reports this to the other routers. */
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* The number of other routers that use replicas of this router, as far as known. */
 unsigned node_router_others(const struct node_router *r);
@@ -458,9 +458,8 @@ bool node_router_reject_contradicted(struct node_router *r, const struct node_re
 /* Another replica, `by`, rejected the same bytes. */
 void node_router_reject_confirmed(struct node_router *r, const struct node_rejection *x,
                                   unsigned by);
-/* An accepted answer began to a request sent at `sent_ms`. The request's model matters only if
- * there is evidence against the replica. Returns true if nothing counts against the replica any
- * more. */
+/* A good answer began to a request sent at `sent_ms`. The request's model matters only if there is
+ * evidence against the replica. Returns true if nothing counts against the replica any more. */
 bool node_router_accepted(struct node_router *r, unsigned replica,
                           const struct node_request *request, struct node_reject_from from,
                           uint64_t sent_ms);

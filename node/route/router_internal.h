@@ -67,34 +67,30 @@ struct node_events_bucket {
 struct node_events {
     struct node_events_user user;    /* the reader's callbacks; zeroes: no reader here */
     bool any;                        /* some replica's events are live */
-    bool others;                     /* other routers read live events, so this router sends them
-                                      * tidings */
+    bool others;                     /* other routers read live events and get tidings */
     bool can_ask;                    /* some vLLM replica's events are live */
-    struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL until some replica's events
-                                      * are live */
+    struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL: not needed yet */
     uint64_t passed_over;            /* other routers' tidings that were invalid or about an unknown
                                       * replica */
 };
 
-/* This router's state of a slot, in addition to the engine's (struct node_replica). Zeroed for each
- * new name in the slot. */
+/* This router's state of a slot, besides the engine's (struct node_replica). Zeroed for new
+ * names. */
 struct node_slot {
     struct node_naming naming; /* evidence from other routers: share.c */
-    bool adopted; /* named by this router because the configured sources have not answered yet:
-                   * share.c */
+    bool adopted; /* named by this router while the configured sources have not answered: share.c */
     unsigned ranks_read; /* ranks in the metrics that this router read; 0: none. ranks.c */
 
     /* Restarts: restarts.c, share.c */
-    uint32_t rkey_scraped, rkey_probed; /* rkey of the cache at the last scrape, and at the last
-                                         * successful probe */
+    uint32_t rkey_scraped, rkey_probed; /* rkey of the cache at the last scrape; at the last good
+                                         * probe */
     uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
 
     struct node_fading placed_tokens; /* prompt tokens placed by this router lately (due.c) */
     struct {                          /* KV-cache events: kv_events.c, share.c */
         bool live;                    /* this router reads the replica's events, and they count */
         enum node_reads reads;
-        uint64_t stored;      /* answers of this router after which the engine must have stored
-                               * blocks */
+        uint64_t stored;      /* answers that must have made the engine store blocks */
         uint32_t rkey_heard;  /* rkey of the cache with events live at another router; 0: none */
         uint32_t floor_heard; /* oldest generation evicted lately, as reported by the router that
                                * reads the events; 0: none */
@@ -116,8 +112,7 @@ struct node_slot {
                             * requests there; 0: never */
     uint64_t guessed_ms;   /* time when the replica was last chosen on a guess; 0: never */
     uint32_t adapter_last; /* adapter that this router used last at the replica; 0: none */
-    uint32_t adapter_uses; /* uses of adapters by this router; restarts from 0 at
-                            * CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses; /* uses of adapters by this router, modulo CRDT_LOAD_USES_MAX */
     uint32_t adapter_uses_heard; /* sum of adapter_uses that the other routers report */
 
     /* Counts since the slot got the name, in use or not: book.c, learning.c */
@@ -178,16 +173,14 @@ struct node_router {
     struct node_replica_set touched;     /* replicas with a load or health that may differ from the
                                           * last report */
     struct node_replica_set lined;       /* replicas that may have prefill under way */
-    struct node_replica_set backing_off; /* replicas with reports that change with time, without any
-                                          * event */
+    struct node_replica_set backing_off; /* replicas with reports that change with time alone */
 
     /* Living routers: the number, and this router's place in their order. */
     unsigned routers, place;
     uint16_t places[NODE_REPLICAS_MAX]; /* each used replica's place in the order of hashes */
     unsigned placed;                    /* number of replicas in the order of `places` */
     struct node_fading placed_s;        /* work that this router placed, until others hear of it */
-    double unseen_ms;                   /* approximate age of the knowledge about other routers'
-                                         * work */
+    double unseen_ms;                   /* approximate age of the news of other routers' work */
 
     unsigned kept; /* number of replicas kept for requests that may be poison, with repetitions */
     unsigned replica_count;
@@ -206,8 +199,7 @@ struct node_router {
     struct node_followers followers;
     struct node_events events;
     struct node_ruler *ruler;
-    struct node_recalled { /* a replica's figures from an earlier life, until the replica is in
-                            * use */
+    struct node_recalled { /* a replica's figures from an earlier life, until used */
         bool any;
         struct crdt_learned learned;
     } * recalled; /* rows by slot; NULL: none */
@@ -225,14 +217,12 @@ struct node_router {
     bool has_costs;                   /* the inputs of costs are known */
     struct node_servers servers;      /* the replicas that serve the request's model */
     struct node_replica_set guesses;  /* candidates that would be a guess */
-    bool rejected_any;                /* some replica is avoided for this request because of
-                                       * rejections */
+    bool rejected_any;                /* some replica is avoided because of rejections */
     struct node_replica_set rejected; /* the replicas that are avoided for rejections */
     uint32_t floors[NODE_REPLICAS_MAX];
     uint16_t lengths[NODE_REPLICAS_MAX];     /* matching points of the prompt's start; 0 for
                                               * chunks */
-    uint32_t held_blocks[NODE_REPLICAS_MAX]; /* matching blocks of the prompt's start, or of the
-                                              * prompt's chunks */
+    uint32_t held_blocks[NODE_REPLICAS_MAX]; /* matching blocks, at the start or of the chunks */
     uint32_t generations[NODE_REPLICAS_MAX];
     struct node_vote votes[NODE_REPLICAS_MAX + 1];
     struct chain shadow_chain;
@@ -303,20 +293,16 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 void node_router_saw(struct node_router *r, unsigned replica);
 /* Calls node_load_advance(), and marks a changed load for the next report. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
-/* Take in the load that other routers report. The first: at this replica. The second: at all, if
- * any report changed. */
+/* Take in the load that other routers report, at a replica, or at all if any report changed. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
-/* Takes in the replica's figures from an earlier life, if any. Called when the replica comes into
- * use. */
+/* Takes in the figures of an earlier life, if any. Called when the replica comes into use. */
 void node_router_recalled_take(struct node_router *r, unsigned replica);
-/* Takes in the other routers' reports about the replica's cache, which correct this router's
- * belief. */
+/* Takes in other routers' reports about the replica's cache, which correct the belief here. */
 void node_router_others_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* Finds the parts of the shared state, at the start and after a replacement of the state. */
 void node_router_state_take(struct node_router *r);
-/* True if the replica's address means the same server to this router as to the routers that name
- * it. */
+/* True if the replica's address means the same server here as at the routers that name it. */
 bool node_router_may_use(const struct node_router *r, unsigned slot);
 /* The registry's row of a replica; NULL: the name is forgotten, or missing. */
 const struct crdt_replica *node_router_row(const struct node_router *r, unsigned replica);
@@ -332,7 +318,7 @@ void node_router_registry_take(struct node_router *r);
 void node_router_presence_update(struct node_router *r);
 void node_router_presence_check(const struct node_router *r);
 /* Checks if routers have been met on other machines. If so, replicas at a loopback or link-local
- * address get the router's name in their names (rows.c). */
+ * address get their router's name added (rows.c). */
 void node_router_apart_follow(struct node_router *r);
 /* Frees the slots of forgotten names to which nothing refers any more. */
 void node_router_slots_leave(struct node_router *r);
@@ -397,8 +383,7 @@ uint32_t node_router_belief_floor(struct node_router *r, unsigned k);
 
 /* --- kv_events.c --- */
 
-/* True if the replica's events are live and describe the caches in question. There are no events of
- * shadow mode's caches. */
+/* True if the replica's events are live and are about the present caches, not shadow mode's. */
 static inline bool node_router_has_events(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
@@ -434,8 +419,8 @@ void node_router_events_hear(struct node_router *r);
 /* Adopts the other routers' renderings for watched kinds of clients, even without requests, to
  * record prompts the way other routers read them. Called once a second. */
 void node_router_renderings_tick(struct node_router *r, uint64_t now_ms);
-/* Notes, for all routers, the prompt's late system messages sent to the replica, and whether they
- * are new to it. */
+/* Notes, for all routers, that the replica gets the prompt's late system messages, and whether
+ * these are new to the replica. */
 void node_router_late_sent(struct node_router *r, struct node_rendered *what, unsigned k);
 /* Learns the rendering of a prompt from the answer. */
 void node_router_rendering_learn(struct node_router *r, const struct node_work *work,
@@ -472,7 +457,7 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
 
 /* Sets the order of replicas and routers, from which the shares follow. Called once a second. */
 void node_router_shares_find(struct node_router *r);
-/* The place of the router that now has the replica in its share; the number of routers if no router
+/* The place of the router with the replica in its share now; the number of routers: no router
  * has. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
 /* Adds to the work that this router placed lately. */
@@ -512,9 +497,9 @@ void node_router_starts_take(struct node_router *r);
 /* --- serving.c --- */
 
 /* Sets r->servers, for the calls below. The router asks the replicas with the model, and those that
- * have neither listed their models nor denied this model. Without any, the router asks SGLang,
- * which accepts any name. Without SGLang, the router asks the replicas that denied the model, in
- * case of a change. */
+ * have neither listed their models nor denied this model. If there are none, the router asks
+ * SGLang, which accepts any name. If there is no SGLang either, the router asks the replicas that
+ * denied the model, because this may have changed. */
 void node_router_servers_find(struct node_router *r, const struct node_request *request,
                               uint64_t now_ms);
 /* Call if no replica of the set can be chosen: adds replicas that list the model but lately denied
@@ -561,8 +546,7 @@ void node_router_contexts_follow(struct node_router *r);
 MUST_USE int node_router_candidates_find(struct node_router *r, const struct node_request *request,
                                          const struct node_need *need,
                                          const struct node_replica_set *excluded, uint64_t now_ms);
-/* Keeps the candidates that meet request->company. ERR_EXISTS: none now. ERR_LIMIT: none soon
- * either. */
+/* Keeps the candidates that meet request->company. ERR_EXISTS: none now. ERR_LIMIT: none soon. */
 MUST_USE int node_router_candidates_by_company(struct node_router *r,
                                                const struct node_request *request, uint64_t now_ms);
 

@@ -60,12 +60,8 @@ static bool shade_create(struct node_router *r)
 
 void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats)
 {
-    enum {
-        CHANCE = 256,
-        CLEARLY = CHANCE / 4,
-        ENOUGH = 64
-    }; /* of unrelated ids, 1 in 256 looks
-        * separate by chance */
+    /* 1 of CHANCE unrelated ids looks separate. */
+    enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 };
     struct node_apart_seen now = {stats->inserted, stats->apart}, *seen = &r->apart_seen;
     if (now.inserted < seen->inserted) /* the state was replaced */
         *seen = (struct node_apart_seen){0};

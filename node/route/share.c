@@ -14,8 +14,8 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 /* --- telling -------------------------------------------------------------------------------- */
 
 /* The health to report. An address at which a router answers is reported as down; the other routers
- * find out themselves. A rank has the health of the address. A name with '@' is reported as down,
- * for older builds without ranks or without replicas of a single router. */
+ * find out themselves. A rank has the health of the address. A replica with '@' in the name is
+ * reported as down, because older builds without ranks or local names must not use such names. */
 static enum node_health health_told(const struct node_replica *k)
 {
     bool other_kind = slice_find(node_replica_name(k), '@') < k->name_len && !k->absent;
@@ -289,7 +289,8 @@ static void names_adopt(struct node_router *r)
         const struct node_replica *k = &r->replicas[slot];
         struct node_slot *s = &r->slots[slot];
         struct slice name = node_replica_name(k);
-        bool serves = k->health == NODE_HEALTH_UP; /* not the leftovers of a router that lied */
+        bool serves = k->health == NODE_HEALTH_UP; /* false for the leftovers of a router that
+                                                    * lied */
         if (pending && node_naming_held(&s->naming) && serves && !node_router_is_ours(r, slot)) {
             s->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || s->adopted;
