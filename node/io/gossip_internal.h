@@ -14,8 +14,8 @@ enum {
                                        * direction */
     IO_UDP_DATAGRAMS = 20,            /* datagrams received at once: libuv's limit */
     IO_UDP_QUEUE_BYTES = 4 << 20,     /* bytes queued if the kernel's buffer is full */
-    IO_CALLS_SERVED_MAX = 64,         /* calls served at once; beyond, a call without a proven key
-                                       * is closed */
+    IO_CALLS_SERVED_MAX = 64,         /* calls served at once; if more come, a call without a proven
+                                       * key is closed */
     IO_CALL_CONNECT_MS = 3000,        /* caller: longest time to connect */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: longest time until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* longest time without a byte */

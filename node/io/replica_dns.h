@@ -17,7 +17,8 @@
 
 enum {
     REPLICA_DNS_AT_ONCE = 16,     /* SRV hosts looked up at the same time */
-    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in a name's SRV records; beyond, the source fails */
+    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in a name's SRV records; if there are more, the source
+                                   * fails */
     REPLICA_DNS_RETRY_MS = 1000,  /* longest interval between look-ups before the first list */
 };
 
