@@ -1,4 +1,4 @@
-/* grapevine: one router node. */
+/* grapevine: a router node. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +30,10 @@
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
 
-/* The index is read and written at random, so huge pages halve the cost of a look-up. Memory that
- * is populated before the first request keeps the first requests fast. Both are hints: a kernel
- * without them (populating requires Linux 5.14) changes nothing but speed. An index of over
- * POPULATE_BYTES_MAX is populated as it is used. */
+/* The index is read and written at random, so huge pages halve the cost of a look-up. Populating
+ * the memory in advance keeps the first requests fast. Both are hints: a kernel without them
+ * (populating requires Linux 5.14) only costs speed. An index of over POPULATE_BYTES_MAX is
+ * populated as it is used. */
 static void prepare_memory(const struct node *node)
 {
     enum { HUGE_PAGE = 2 << 20 };
@@ -50,7 +50,7 @@ static void prepare_memory(const struct node *node)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
-/* A core dump would hold prompts and keys. So does the memory that a debugger, or /proc, shows to
+/* A core dump would hold prompts and keys. So does the memory shown by a debugger, or /proc, to
  * other processes of the same user. RLIMIT_CORE alone has no effect if cores go to a program
  * (core_pattern). Called before the settings are read, too, because these may hold secrets. */
 static void allow_core_dumps(bool allow)
@@ -69,7 +69,7 @@ static void on_random(void *context, void *out, size_t len)
     io_random_bytes(out, len);
 }
 
-/* Returns 0, or the exit status after it has printed the reason. */
+/* Returns 0, or the exit status after printing the reason. */
 static int create_node(struct shell *shell, struct node **out)
 {
     const struct node_options *options = shell->options;
@@ -126,14 +126,14 @@ static void free_secrets(struct shell *s)
     tls_free(s->tls);
 }
 
-/* Opens the file that a setting names, if it names one. */
+/* Opens the file named by a setting, if any. */
 static bool open_key(struct key_file **out, const struct key_file_kind *kind, const char *path,
                      struct io_watches *all, char *message)
 {
     return path[0] == '\0' || key_file_open(out, kind, path, all, message) == 0;
 }
 
-/* Returns 0, or the exit status after it has printed the reason. */
+/* Returns 0, or the exit status after printing the reason. */
 static int read_secrets(struct process *p)
 {
     const struct node_options *o = &p->options;
@@ -159,7 +159,7 @@ static int read_secrets(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* Returns 0, or the exit status after it has printed the reason. */
+/* Returns 0, or the exit status after printing the reason. */
 static int open_state(struct process *p)
 {
     char message[IO_FILE_MESSAGE];
@@ -171,7 +171,7 @@ static int open_state(struct process *p)
 }
 
 /* The default folder exists only in a pod, and settings may be checked elsewhere. So only a folder
- * that the operator set must exist. */
+ * set by the operator must exist. */
 static bool account_good(const struct node_options *options)
 {
     char message[REPLICA_KUBERNETES_MESSAGE];
@@ -200,7 +200,7 @@ static bool files_good(const struct node_options *options)
     return account_good(options);
 }
 
-/* --check-config: the files that settings name must exist, too. */
+/* --check-config: files named in settings must exist, too. */
 static int check_config(struct process *p)
 {
     int status = read_secrets(p);
@@ -272,7 +272,7 @@ static int run(struct process *p, int argc, char *const *argv)
     return status;
 }
 
-/* Prints each mistake on a line of its own. */
+/* Prints each mistake on a separate line. */
 static void print_mistakes(const struct node_options_notes *notes)
 {
     struct slice rest = buf_slice(&notes->text);
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
         return EXIT_CONFIG;
     }
 #endif
-    static struct process p; /* a thread that hangs in a write uses it until the process ends */
+    static struct process p; /* used until the process ends, by a thread hanging in a write */
     struct node_options_notes notes = {0};
     int status;
     if (io_config_load_all(&p.options, argc, argv, environ, &notes) != 0) {

@@ -7,7 +7,7 @@ struct client_keys {
     struct access *access;
     struct io_watch watch;
     struct access_table *table; /* made, but not taken yet */
-    unsigned keys, names;       /* numbers of keys in force, and of their names */
+    unsigned keys, names;       /* numbers of keys in force, and of names */
 };
 
 static int make(void *context)

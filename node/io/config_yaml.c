@@ -57,7 +57,7 @@ static int next(struct reading *r, yaml_event_t *event)
     return yaml_parser_parse(&r->parser, event) == 1 ? 0 : fail_syntax(r);
 }
 
-/* Reads a mapping of url and labels under `replica`, as if it were the text URL#LABEL=VALUE... */
+/* Reads a mapping of url and labels under `replica`, like the text URL#LABEL=VALUE... */
 static int read_replica(struct reading *r, unsigned line)
 {
     struct replica_map map;
@@ -111,7 +111,7 @@ static int read_sequence(struct reading *r, struct slice name, unsigned line)
     }
 }
 
-/* Reads an entry NAME: MODEL under model-alias, as if it were the text NAME=MODEL. */
+/* Reads an entry NAME: MODEL under model-alias, like the text NAME=MODEL. */
 static int set_named(struct reading *r, struct slice setting, const yaml_event_t *key,
                      const yaml_event_t *value)
 {
@@ -227,7 +227,7 @@ static int read_mapping(struct reading *r)
     }
 }
 
-/* Reads the document. A file that is empty, or has only comments, sets nothing. */
+/* Reads the document. A file without content, or with only comments, sets nothing. */
 static int read_stream(struct reading *r)
 {
     for (unsigned documents = 0;;) {

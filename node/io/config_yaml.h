@@ -1,5 +1,5 @@
 /* Reads settings from YAML: a flat mapping of setting names to scalars or sequences of scalars. A
- * replica may be a mapping (node/io/replica_map.h), and model-alias must be one.
+ * replica may be a mapping (node/io/replica_map.h), and model-alias must be a mapping.
  *
  *   listen: 0.0.0.0:8080
  *   replica: [http://10.0.0.1:8000, {url: http://10.0.0.2:8000}]

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* A socket that libcurl uses. */
+/* A socket of libcurl. */
 struct watched {
     uv_poll_t poll;
     struct curl_loop *owner;
@@ -17,7 +17,7 @@ static void take_ended(struct curl_loop *c)
     CURLMsg *m;
     while ((m = curl_multi_info_read(c->multi, &left)) != NULL) {
         CURL *request = m->easy_handle;
-        CURLcode result = m->data.result; /* `m` does not outlive the request */
+        CURLcode result = m->data.result; /* `m` ends with the request */
         if (m->msg == CURLMSG_DONE)
             c->ended(c->context, request, result);
     }

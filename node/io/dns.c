@@ -14,16 +14,16 @@
 
 static const char resolv_conf[] = "/etc/resolv.conf";
 
-/* A socket that c-ares uses. Freed when its handle is closed. */
+/* A socket of c-ares. Freed when the handle is closed. */
 struct watched {
     uv_poll_t poll; /* first */
     struct channel *channel;
-    struct watched *next; /* of channel->watched */
+    struct watched *next; /* next in channel->watched */
     ares_socket_t fd;
 };
 
-/* An instance of c-ares with the servers of one version of resolv.conf. An outdated channel is
- * closed when its last question has ended, and freed when its timer is closed. */
+/* An instance of c-ares, with the servers of a version of resolv.conf. An outdated channel is
+ * closed after its last question, and freed when `timer` is closed. */
 struct channel {
     struct dns *dns;
     ares_channel ares;
@@ -41,7 +41,7 @@ struct dns_question {
     void *context; /* both NULL: abandoned */
     bool v6;
     /* The answer. */
-    struct dns_question *next; /* of dns->answered */
+    struct dns_question *next; /* next in dns->answered */
     enum dns_status status;
     const char *why;
     char *full;  /* owned */
@@ -109,7 +109,7 @@ static void watch_end(struct watched **link)
 }
 
 /* Called when c-ares opened a socket, waits for other events, or (neither) is about to close the
- * socket. A socket that cannot be watched is left to the timer. */
+ * socket. If a socket cannot be watched, the timer must do. */
 static void on_socket(void *context, ares_socket_t fd, int readable, int writable)
 {
     struct channel *c = context;
@@ -195,8 +195,8 @@ static void channel_close(struct channel **link)
     uv_close((uv_handle_t *)&c->timer, on_channel_closed);
 }
 
-/* Closes outdated channels without questions. Opens a new one if resolv.conf has changed; if that
- * fails, the latest channel stays in use. */
+/* Closes outdated channels without questions. If resolv.conf has changed, opens a new channel; if
+ * this fails, the latest channel stays in use. */
 static void channel_renew(struct dns *dns)
 {
     struct stat now;
@@ -428,7 +428,7 @@ static void on_hosts(void *context, int status, int timeouts, struct ares_addrin
         ares_freeaddrinfo(found);
 }
 
-/* Returns true if the hosts file has the name; then the question is answered. c-ares calls back at
+/* Returns true if the hosts file has the name, which answers the question. c-ares calls back at
  * once. Both kinds are requested together, because a request for IPv6 alone leaks memory (1.18).
  * Moreover, DNS is not asked for a name with any address in the hosts file. */
 static bool is_in_hosts(struct dns_question *q, const char *name)
@@ -463,7 +463,7 @@ struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
     struct ares_addrinfo_hints hints = {
         .ai_family = v6 ? AF_INET6 : AF_INET,
         .ai_socktype = SOCK_STREAM,
-        .ai_flags = ARES_AI_NOSORT, /* sorting would open a socket for each */
+        .ai_flags = ARES_AI_NOSORT, /* sorting would open a socket for each address */
     };
     ares_getaddrinfo(c->ares, name, NULL, &hints, on_addresses, q);
     plan(c);

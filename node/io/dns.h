@@ -2,11 +2,11 @@
  * each with its own timeouts: none waits for another, and a shutdown waits for none.
  *
  * /etc/hosts comes first. A name found there, with whatever kind of address, is not looked up
- * elsewhere: the system behaves in the same way. Otherwise /etc/resolv.conf gives the servers and
+ * elsewhere, which is also the system's behaviour. Otherwise /etc/resolv.conf gives the servers and
  * search domains, unless servers are configured. A changed resolv.conf applies from the next
- * question on; questions under way end with their old servers.
+ * question on; questions under way end with the old servers.
  *
- * Only dns.c uses c-ares. No answer arrives before its question's call has returned. */
+ * Only dns.c uses c-ares. No answer arrives before the call for the question has returned. */
 #ifndef NODE_IO_DNS_H
 #define NODE_IO_DNS_H
 
@@ -16,7 +16,7 @@
 #include "node/settings/options.h"
 
 enum {
-    DNS_TIMEOUT_MS = 2000, /* timeout of the first try at a server; the second has twice as long */
+    DNS_TIMEOUT_MS = 2000, /* timeout of the first try at a server; doubled for the second try */
     DNS_TRIES = 2,         /* tries at each server */
     DNS_TEXT_BYTES = 48,   /* bytes of an IP address as text, with the NUL */
 };
@@ -42,9 +42,8 @@ struct dns_service {
 };
 
 /* Receives the answer to a question. `why` is the error in words, and `found` has `count` elements,
- * borrowed for the call. `full` is the name that has the addresses, with any added search domain;
- * NULL: there are none, or they are from the hosts file. Never called after dns_stop() has
- * begun. */
+ * borrowed for the call. `full` is the name of the addresses, with any added search domain; NULL:
+ * no addresses, or addresses from the hosts file. Never called after dns_stop() has begun. */
 typedef void (*dns_addresses_done)(void *context, enum dns_status status, const char *why,
                                    const char *full, const struct dns_address *found,
                                    unsigned count);
@@ -52,21 +51,21 @@ typedef void (*dns_services_done)(void *context, enum dns_status status, const c
                                   const struct dns_service *found, unsigned count);
 
 struct dns;
-/* A question under way. Ends when `done` is called, and by dns_forget() or dns_stop(). */
+/* A question under way. Ends with the call of `done`, dns_forget() or dns_stop(). */
 struct dns_question;
 
 /* `servers`: DNS servers as IP[:PORT]; if there are none, the system's servers. ERR_NOMEM;
  * ERR_SYNTAX: c-ares does not accept these servers. */
 MUST_USE int dns_open(struct dns **out, uv_loop_t *loop, const struct node_strings *servers);
-/* Asks for the IPv4 addresses of a name, or the IPv6 addresses if `v6`. No search domain is added
- * to a name that ends in a dot. Returns NULL if there is no memory; then `done` is not called. */
+/* Asks for the IPv4 addresses of a name, or the IPv6 addresses if `v6`. A name with a dot at the
+ * end gets no search domain. Returns NULL, and does not call `done`, if there is no memory. */
 MUST_USE struct dns_question *dns_addresses(struct dns *dns, const char *name, bool v6,
                                             dns_addresses_done done, void *context);
 /* Writes the name to use in the IPv6 question after the IPv4 addresses of `name` were found under
  * `full`, because the same short name may exist in several search domains. */
 void dns_other_kind(char out[NODE_HOST_BYTES + 1], const char *name, const char *full);
-/* Asks for SRV records. Ignores priorities, weights, and targets of "." (RFC 2782). Returns NULL if
- * there is no memory; then `done` is not called. */
+/* Asks for SRV records. Ignores priorities, weights, and targets of "." (RFC 2782). Returns NULL,
+ * and does not call `done`, if there is no memory. */
 MUST_USE struct dns_question *dns_services(struct dns *dns, const char *name,
                                            dns_services_done done, void *context);
 /* Abandons the question: `done` is not called. */

@@ -8,7 +8,7 @@
 
 enum {
     RESERVE = 256, /* files not for clients, but at most half of the limit */
-    SURPLUS = 16,  /* a 16th more than connections-max get an answer that there are too many */
+    SURPLUS = 16,  /* 1/16 of connections-max: surplus connections that get the answer "too many" */
 };
 
 static uint64_t limit_raised(void)

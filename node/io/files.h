@@ -1,4 +1,4 @@
-/* The limit on open files. A request needs up to two, for the client's and the replica's
+/* The limit on open files. A request needs up to two files, for the client's and the replica's
  * connection. At the start the router adapts connections-max to the limit, because it could not
  * serve well at the limit. */
 #ifndef NODE_IO_FILES_H
@@ -12,13 +12,13 @@
 struct io_files {
     uint64_t max;               /* the limit of this process */
     uint64_t client_max;        /* clients' connections have lower descriptors than this */
-    uint64_t connections_asked; /* connections-max as configured */
+    uint64_t connections_asked; /* connections-max from the settings */
     unsigned admin_max;         /* connections on the admin port and the probe port */
     bool is_short;              /* connections-max was lowered to fit the limit */
 };
 
-/* Raises the soft limit to the hard one. Lowers connections-max to the number that leaves a reserve
- * for the admin port, probes, gossip, and connections to refuse. */
+/* Raises the soft limit to the hard limit. Lowers connections-max to leave a reserve for the admin
+ * port, probes, gossip, and connections to refuse. */
 void io_files_fit(struct node_options *o, struct io_files *out);
 
 #endif

@@ -14,8 +14,8 @@ enum { PORT_TRIES = 32 };
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-/* Notes if the loop was late (a stopped process, a busy machine), so that the others do not count
- * as silent for that time. */
+/* Notes a late turn of the loop (after a stopped process, or on a busy machine), so that the others
+ * do not count as silent for this time. */
 static void check_late(struct io_gossip *g, uint64_t now)
 {
     if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
@@ -63,7 +63,8 @@ static void on_prepare(uv_prepare_t *handle)
         (void)uv_timer_stop(&g->wake);
         return;
     }
-    /* libuv's clock is the same in whole milliseconds: round up, to be not too early. */
+    /* libuv's clock is the same in whole milliseconds: rounds up, because the timer must not be
+     * early. */
     uint64_t at_ms = (due + 999) / 1000;
     if (at_ms == g->wake_ms && uv_is_active((uv_handle_t *)&g->wake))
         return;
@@ -186,8 +187,8 @@ static void close_now(struct io_gossip *g, uv_handle_t *handle)
     (void)uv_run(g->loop, UV_RUN_NOWAIT);
 }
 
-/* Binds UDP and TCP to the same port number. A number that the kernel chose for one may be in use
- * for the other. */
+/* Binds UDP and TCP to the same port number. A number chosen by the kernel for one protocol may be
+ * in use for the other. */
 static int bind_both(struct io_gossip *g, struct sockaddr_storage *at)
 {
     uint16_t wanted = port_of(at);
@@ -315,8 +316,8 @@ static int resolve_both(struct io_gossip *g, const struct node_address *address,
     return 0;
 }
 
-/* Finds the addresses at which peers reach this node. Port 0: peers use the source of its
- * packets. */
+/* Finds the addresses at which peers reach this node. Port 0: peers use the source address of the
+ * node's packets. */
 static int own_addresses(struct io_gossip *g, struct gossip_address *out,
                          struct gossip_address *also)
 {

@@ -8,9 +8,9 @@
  *   gossip_keys.c   the key file, watched, and SIGHUP
  *
  * Changes of the shared state are sent once in each turn of the loop, before the loop sleeps. So a
- * change leaves in the turn that made it, and a burst of requests shares packets.
+ * change leaves in the same turn, and a burst of requests shares packets.
  *
- * A router that runs alone has none of this (shell->gossip is NULL). */
+ * Without peers there is no gossip (shell->gossip is NULL). */
 #ifndef NODE_IO_GOSSIP_H
 #define NODE_IO_GOSSIP_H
 
@@ -23,7 +23,7 @@
 struct io_gossip;
 
 /* Reads the key file named in the options, or takes the keys of --insecure-gossip. After an error
- * `message` (IO_FILE_MESSAGE bytes) is the reason. Warns of a file that others may read. */
+ * `message` (IO_FILE_MESSAGE bytes) is the reason. Warns if others may read the file. */
 MUST_USE int io_gossip_keys_load(struct gossip_keyring *out, const struct node_options *options,
                                  struct log *log, char *message);
 
@@ -48,9 +48,9 @@ void io_gossip_tick(struct shell *shell);
 bool io_gossip_waits(const struct shell *shell);
 /* Asks for the key file to be read again. Returns false if there is none. */
 bool io_gossip_ask(struct shell *shell);
-/* Returns true until the reading that io_gossip_ask() requested is done. */
+/* Returns true until the files requested by io_gossip_ask() are read. */
 bool io_gossip_is_asked(const struct shell *shell);
-/* Announces to the other routers that this one drains. */
+/* Announces to the other routers that this router drains. */
 void io_gossip_draining(struct shell *shell);
 /* Announces that this router leaves. Calls `done` when all members know, or after
  * IO_GOSSIP_LEAVE_US; at once if there is nothing to leave. */

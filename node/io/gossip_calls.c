@@ -1,5 +1,5 @@
 /* Calls over TCP (gossip/call.h): bytes in, bytes out, and time limits. The server makes the next
- * part of an answer after the last one is written, so a slow reader costs no memory. */
+ * part of an answer when the last part is written, so a slow reader costs no memory. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -24,7 +24,7 @@ struct io_call {
     bool client;
     bool connected;
     bool writing;
-    bool ended; /* on the server: the last part was made */
+    bool ended; /* on the server: the last part is made */
     bool closing;
 };
 
@@ -130,7 +130,7 @@ static int flush(struct io_call *c)
     return 0;
 }
 
-/* Makes more of the answer while few bytes wait to be sent, then sends. */
+/* Makes more of the answer while few bytes wait, then sends. */
 static int pump(struct io_call *c)
 {
     struct buf *chunk = &c->gossip->call_chunk;
@@ -227,7 +227,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         end(c, err > 0 ? 0 : err);
         return;
     }
-    if (asked || c->serve != NULL) /* before that, the limit of the whole handshake applies */
+    if (asked || c->serve != NULL) /* earlier, the time limit of the whole handshake applies */
         deadline_set(&g->call_idle, &c->deadline, shell_now_ms(g->shell));
 }
 
@@ -238,8 +238,8 @@ static struct gossip_versions speaks(const struct io_gossip *g)
 
 /* --- the two sides -------------------------------------------------------------------------- */
 
-/* Closes the oldest connection that has not proven a key, so that such connections do not keep
- * members out. Returns false if all calls are being answered. */
+/* Closes the oldest connection without a proven key, so that such connections do not keep members
+ * out. Returns false if all calls are being answered. */
 static bool make_room(struct io_gossip *g)
 {
     struct io_call *oldest = NULL;
@@ -262,7 +262,7 @@ static void on_connection(uv_stream_t *stream, int status)
     bool room = g->served < IO_CALLS_SERVED_MAX || make_room(g);
     struct io_call *c = new_call(g, false);
     if (c == NULL)
-        return; /* no memory: the connection waits, and libuv with it */
+        return; /* no memory: the connection waits, and so does libuv */
     uint8_t random[32];
     io_random_bytes(random, sizeof random);
     if (uv_accept(stream, (uv_stream_t *)&c->tcp) != 0 || !room) {

@@ -8,23 +8,24 @@
 #include "node/io/watch_file.h"
 
 enum {
-    IO_GOSSIP_LATE_US = 50000,        /* if the loop is late by this, gossip_late() is called */
+    IO_GOSSIP_LATE_US = 50000,        /* gossip_late() is called if the loop is late by this time */
     IO_GOSSIP_LEAVE_US = 500000,      /* longest time for announcing the leave */
-    IO_UDP_BUFFER_BYTES = 4 << 20,    /* socket buffer asked of the kernel, in each direction */
+    IO_UDP_BUFFER_BYTES = 4 << 20,    /* socket buffer to request from the kernel, in each
+                                       * direction */
     IO_UDP_DATAGRAMS = 20,            /* datagrams received at once: libuv's limit */
     IO_UDP_QUEUE_BYTES = 4 << 20,     /* bytes queued if the kernel's buffer is full */
-    IO_CALLS_SERVED_MAX = 64,         /* calls served at once; for more, one that has not proven a
+    IO_CALLS_SERVED_MAX = 64,         /* calls served at once; if more come, a call without a proven
                                        * key is closed */
     IO_CALL_CONNECT_MS = 3000,        /* caller: longest time to connect */
     IO_CALL_HANDSHAKE_MS = 10000,     /* server: longest time until the request is whole */
     IO_CALL_IDLE_MS = 15000,          /* longest time without a byte */
-    IO_CALL_ROUND_BYTES = 128 * 1024, /* bytes of an answer made in one turn of the loop */
-    IO_CALL_ROUND_CHUNKS = 8,     /* chunks made in one turn: even a small chunk may take long */
-    IO_SEEDS_ALONE_MS = 5000,     /* between two look-ups while no other router is reachable */
-    IO_SEEDS_JOINED_MS = 30000,   /* between two look-ups at other times: addresses may change */
-    IO_SEEDS_COMPLAIN_MS = 60000, /* between two log lines about useless names */
-    IO_SEEDS_ANSWER_MS = 3000,    /* time after the start at which a lack of answers is logged */
-    IO_SEED_ADDRESSES_MAX = 64,   /* addresses used of a name */
+    IO_CALL_ROUND_BYTES = 128 * 1024, /* bytes of an answer made in a turn of the loop */
+    IO_CALL_ROUND_CHUNKS = 8,         /* chunks made in a turn: even a small chunk may take long */
+    IO_SEEDS_ALONE_MS = 5000,         /* interval of look-ups while no other router is reachable */
+    IO_SEEDS_JOINED_MS = 30000,   /* interval of look-ups at other times: addresses may change */
+    IO_SEEDS_COMPLAIN_MS = 60000, /* interval of log lines about useless names */
+    IO_SEEDS_ANSWER_MS = 3000,    /* without an answer for this time after the start, logs a line */
+    IO_SEED_ADDRESSES_MAX = 64,   /* addresses used per name */
 };
 
 struct io_call;
@@ -42,12 +43,12 @@ struct io_seed {
 };
 
 struct io_gossip_stats {
-    uint64_t send_errors;  /* datagrams that the kernel refused: no route, forbidden, ... */
+    uint64_t send_errors;  /* datagrams refused by the kernel: no route, forbidden, ... */
     uint64_t send_queued;  /* datagrams queued, because the kernel's buffer was full */
     uint64_t send_dropped; /* datagrams dropped: the queue was full, or there was no memory */
     uint64_t receive_errors;
     uint64_t calls_made, calls_failed;
-    uint64_t calls_served, calls_refused; /* refused: beyond the limit, or without a valid key */
+    uint64_t calls_served, calls_refused; /* refused: over the limit, or without a valid key */
     uint64_t late;                        /* times the loop was late */
 };
 
@@ -61,7 +62,7 @@ struct io_gossip {
     struct io_watch key_watch;
     struct gossip_keyring fresh_keys; /* parsed, but not in use yet */
     struct io_gossip_stats stats;
-    struct node_address bound; /* with the port that the kernel chose */
+    struct node_address bound; /* with the port chosen by the kernel */
     char name[GOSSIP_NAME_MAX + 1];
 
     uv_prepare_t prepare;
@@ -72,7 +73,8 @@ struct io_gossip {
     uv_udp_t udp;
     bool ipv6;            /* the socket is IPv6, and IPv4 peers have mapped addresses */
     uint64_t queue_bytes; /* bytes of datagrams queued in libuv */
-    char *datagrams;      /* IO_UDP_DATAGRAMS buffers of 64 KiB, mostly touched in one page each */
+    char *datagrams;      /* IO_UDP_DATAGRAMS buffers of 64 KiB; mostly only a page of each is
+                           * touched */
 
     uv_tcp_t tcp;
     struct io_call *calls; /* all calls, made and served */
@@ -82,9 +84,9 @@ struct io_gossip {
 
     struct io_seed *seeds;
     unsigned seed_count;
-    uint64_t unanswered_ms; /* time of the next log line that no router to join answers */
+    uint64_t unanswered_ms; /* next time to log that no router to join answers */
 
-    void (*left)(struct shell *shell); /* called when all members know that this router leaves */
+    void (*left)(struct shell *shell); /* called when all members know of the leave */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;
@@ -100,7 +102,7 @@ static inline uint64_t io_now_us(void)
 /* Converts the kernel's address. An IPv4-mapped IPv6 address becomes IPv4. Returns false for other
  * families. */
 bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
-/* Converts for a socket of that family. Returns false if the socket cannot reach such an
+/* Converts for a socket of this family. Returns false if the socket cannot reach such an
  * address. */
 bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to, bool ipv6);
 

@@ -74,8 +74,7 @@ static bool is_alone(struct io_gossip *g)
     return gossip_peer_random(node_replication_gossip(g->replication), 0) == 0;
 }
 
-/* Logs that no router to join has answered and no other was met, because the cluster may be
- * split. */
+/* Logs a possible split of the cluster: no router to join has answered, and no other was met. */
 static void miss_answers(struct io_gossip *g, uint64_t now_ms)
 {
     if (g->seed_count == 0 || now_ms < g->unanswered_ms)

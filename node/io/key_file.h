@@ -16,7 +16,7 @@ enum {
     KEY_FILE_BYTES_MAX = 4096, /* longest key */
 };
 
-/* A kind of file, by the names that messages and the log use. */
+/* A kind of file, with the names for messages and the log. */
 struct key_file_kind {
     const char *setting, *readable, *refused, *read; /* the last three: events */
 };
@@ -28,12 +28,12 @@ struct key_file;
 const char *key_file_parse(struct slice text, struct slice *key);
 
 /* Reads the file for the first time. ERR_NOT_FOUND (or ERR_NOMEM) with a message of IO_FILE_MESSAGE
- * bytes. Warns of a file that everybody may read. `path` and `all` are borrowed. */
+ * bytes. Warns if everybody may read the file. `path` and `all` are borrowed. */
 MUST_USE int key_file_open(struct key_file **out, const struct key_file_kind *kind,
                            const char *path, struct io_watches *all, char *message);
 /* Returns the key, valid until the next turn of the loop. */
 struct slice key_file_key(const struct key_file *k);
-/* Returns a number that rises with every new key. */
+/* Returns a number, raised with every new key. */
 unsigned key_file_version(const struct key_file *k);
 /* Wipes and frees; called after the loop has ended, or never ran. Accepts NULL. */
 void key_file_free(struct key_file *k);

@@ -1,8 +1,8 @@
 /* Creates a Kubernetes Secret, once, for a Job in a pod: gvctl keygen --kubernetes-secret.
  *
  * The API server is at KUBERNETES_SERVICE_HOST and _PORT. The CA, the token and the namespace are
- * in the folder that Kubernetes mounts into a pod. The only right needed is to create Secrets
- * there: an existing Secret is neither read nor changed. Blocks, for at most
+ * in a folder mounted by Kubernetes into the pod. The only right needed is to create Secrets in
+ * this namespace: an existing Secret is neither read nor changed. Blocks, for at most
  * KUBERNETES_SECRET_TIMEOUT_S. No message contains a secret. */
 #ifndef NODE_IO_KUBERNETES_SECRET_H
 #define NODE_IO_KUBERNETES_SECRET_H
@@ -16,8 +16,8 @@ enum {
 };
 
 /* `folder` is the service account's. The Secret `name` gets an entry `key` with `text`. ERR_EXISTS:
- * a Secret of that name exists. After another error `message` (KUBERNETES_SECRET_MESSAGE bytes) is
- * the reason. */
+ * a Secret with this name exists. After another error `message` (KUBERNETES_SECRET_MESSAGE bytes)
+ * is the reason. */
 MUST_USE int kubernetes_secret_create(const char *folder, const char *name, const char *key,
                                       struct slice text, char *message);
 

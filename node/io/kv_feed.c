@@ -11,15 +11,15 @@
 #include "base/check.h"
 
 enum {
-    PARTS_MAX = 4, /* most parts of a message: a replay's may have a topic */
+    PARTS_MAX = 4, /* most parts of a message; in a replay, a message may have a topic */
     RETRY_MS = 100,
-    RETRY_MAX_MS = 5000,  /* a connection that lasted this long resets the delay */
-    HEARTBEAT_MS = 10000, /* a connection or attempt without an answer for longer ends */
+    RETRY_MAX_MS = 5000,  /* a connection open for this long resets the delay */
+    HEARTBEAT_MS = 10000, /* a connection or attempt ends after this time without an answer */
     ENDED = ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
 };
 
-/* A libzmq socket in the loop. Its descriptor signals changes, not states. So messages are read
+/* A libzmq socket in the loop. The descriptor signals changes, not states. So messages are read
  * until none is left, also after each call that may have changed the state. */
 struct socket {
     struct io_kv_feed *feed;
@@ -36,10 +36,10 @@ struct io_kv_feed {
     uv_idle_t again;                                /* active while messages wait to be read */
     uv_timer_t retry;                               /* opens the next subscription */
     uint64_t retry_ms, connected_ms;                /* present delay; time of the last success */
-    bool ended;                                     /* the subscription has ended, and waits for the
-                                                     * retry */
+    bool ended;                                     /* the subscription has ended, and a retry is
+                                                     * planned */
     bool closed;
-    unsigned open; /* number of handles that libuv still uses */
+    unsigned open; /* number of handles still used by libuv */
     char endpoint[IO_KV_ENDPOINT_MAX], replay_endpoint[IO_KV_ENDPOINT_MAX];
     struct slice topic; /* a slice of topic_bytes */
     char topic_bytes[IO_KV_TOPIC_MAX];
@@ -48,7 +48,7 @@ struct io_kv_feed {
 
 /* --- libzmq's calls --------------------------------------------------------------------------- */
 
-/* Repeats a call that a signal interrupted before any effect. */
+/* Repeats a call interrupted by a signal before any effect. */
 #define AGAIN(rc, call)                                                                            \
     do                                                                                             \
         (rc) = (call);                                                                             \
@@ -141,15 +141,15 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
-/* Sets the timer, because libzmq does not report a name that cannot be resolved. */
+/* Sets the timer, because libzmq does not report an unresolvable name. */
 static void await_answer(struct io_kv_feed *f)
 {
     f->ended = false;
     CHECK(uv_timer_start(&f->retry, on_retry, HEARTBEAT_MS, 0) == 0);
 }
 
-/* Plans to open the sockets again. libzmq reconnects after some failures only: after a message that
- * is too large the subscription stays closed. So libzmq's reconnecting is off. */
+/* Plans to open the sockets again. libzmq reconnects only after some failures: after a message over
+ * the size limit the subscription stays closed. So libzmq's reconnecting is off. */
 static void retry(struct io_kv_feed *f)
 {
     if (f->ended)
@@ -217,8 +217,8 @@ static bool receive(struct socket *s)
 
 static void on_again(uv_idle_t *idle);
 
-/* Reads messages. Returns false if more are waiting. The user may close or replace the socket
- * meanwhile. */
+/* Reads messages. Returns false if more messages are waiting. Meanwhile the user may close or
+ * replace the socket. */
 static bool read_all(struct io_kv_feed *f, struct socket **which)
 {
     uint64_t before = f->stats.bytes;
@@ -229,7 +229,8 @@ static bool read_all(struct io_kv_feed *f, struct socket **which)
     return false;
 }
 
-/* Reads all three sockets: a call to one may consume the signal of another's descriptor. */
+/* Reads all three sockets, because a call to a socket may consume the signal of another socket's
+ * descriptor. */
 static void read_sockets(struct io_kv_feed *f)
 {
     bool all = read_all(f, &f->monitor);
@@ -321,7 +322,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
     unsigned char number[8];
     for (unsigned i = 0; i < sizeof number; i++)
         number[i] = (unsigned char)(from >> (56 - 8 * i));
-    socket_close(&f->replay); /* results of the earlier replay are useless */
+    socket_close(&f->replay); /* results of the earlier replay are now useless */
     int err = socket_open(f, ZMQ_DEALER, on_replay, &f->replay);
     if (err != ERR_OK)
         return err;
@@ -336,7 +337,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
 static int subscribe(struct io_kv_feed *f)
 {
     char inside[64];
-    /* Unique among all monitors, including one that is still closing. */
+    /* Unique among all monitors, including those still closing. */
     (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%" PRIx64, (void *)f, uv_hrtime());
     int err = socket_open(f, ZMQ_SUB, on_live, &f->subscription);
     if (err == ERR_OK)

@@ -1,10 +1,10 @@
 /* The sockets of a KV-event feed, by libzmq: a subscription, and replays on request.
  *
- * The engine binds two endpoints, with a port for each rank: one for the subscription and one for
- * replays (`endpoint` and `replay_endpoint` of vLLM; SGLang has them too). A subscription that ends
- * is opened again, with growing delays. A message has a topic, a number of eight bytes in network
- * order, and a payload. Other messages are counted and dropped. In a replay the last part is the
- * payload, after the number; a topic may come first (vLLM from 0.25) or not (SGLang).
+ * The engine binds two endpoints, with a port for each rank: for the subscription and for replays
+ * (`endpoint` and `replay_endpoint` of vLLM; SGLang has both too). An ended subscription is opened
+ * again, with growing delays. A message has a topic, a number of eight bytes in network order, and
+ * a payload. Other messages are counted and dropped. In a replay the last part is the payload,
+ * after the number; a topic may come first (vLLM from 0.25) or not (SGLang).
  *
  * The sender is not trusted, so there are limits: a message has at most IO_KV_MESSAGE_MAX bytes,
  * and at most IO_KV_QUEUED messages wait in this process; further ones wait at the engine. A turn
@@ -31,8 +31,8 @@ enum {
  * the call. */
 struct io_kv_feed_user {
     void (*connected)(void *context); /* the subscription is open, for the first time or again */
-    void (*lost)(void *context);      /* the subscription ended or could not be opened; it will be
-                                       * tried again */
+    void (*lost)(void *context);      /* the subscription ended or could not be opened; another try
+                                       * follows */
     void (*live)(void *context, uint64_t number, struct slice payload);
     void (*replayed)(void *context, uint64_t number, struct slice payload);
     void (*replay_ended)(void *context);
@@ -48,7 +48,7 @@ struct io_kv_feed;
 /* Creates the context shared by all feeds of a process; pass `zmq` to io_kv_feed_open().
  * ERR_NOMEM. */
 MUST_USE int io_kv_open(void **zmq);
-/* Called when all feeds are closed and the loop has run once more. */
+/* Call when all feeds are closed and the loop has run once more. */
 void io_kv_close(void *zmq);
 
 /* Opens a feed. Endpoints are "tcp://host:port". If `endpoint` is empty, there is no subscription,
@@ -59,7 +59,7 @@ MUST_USE int io_kv_feed_open(struct io_kv_feed **out, uv_loop_t *loop, void *zmq
                              const struct io_kv_feed_user *user);
 /* Stops all callbacks. Memory is freed after the loop has run. */
 void io_kv_feed_close(struct io_kv_feed *f);
-/* Requests messages from that number on, replacing an earlier request. ERR_NOMEM. */
+/* Requests messages from the number `from` on, replacing an earlier request. ERR_NOMEM. */
 MUST_USE int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from);
 
 struct io_kv_feed_stats io_kv_feed_stats(const struct io_kv_feed *f);

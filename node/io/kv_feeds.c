@@ -72,7 +72,7 @@ static void on_replay_ended(void *context)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-/* Returns true if files are left for a feed: libzmq may abort the process if there are none. */
+/* Returns true if files are left for a feed. Without any, libzmq may abort the process. */
 static bool files_left(void)
 {
     int spare[SPARE_FILES], count = 0;

@@ -1,5 +1,5 @@
-/* The sockets of all KV-event feeds of a router: the shell's part for node/kv/readers.h. libzmq,
- * and its threads, start with the first feed. */
+/* The sockets of all KV-event feeds of a router: the shell's part for node/kv/readers.h. libzmq and
+ * its threads start with the first feed. */
 #ifndef NODE_IO_KV_FEEDS_H
 #define NODE_IO_KV_FEEDS_H
 
@@ -8,7 +8,7 @@
 
 /* Borrows `shell`, which must have a node before the first call. Never returns NULL. */
 const struct kv_readers_shell *io_kv_feeds_shell(struct shell *shell);
-/* Closes all feeds. Then the loop has to run before io_kv_feeds_free(). */
+/* Closes all feeds. The loop must run before io_kv_feeds_free(). */
 void io_kv_feeds_stop(struct shell *shell);
 void io_kv_feeds_free(struct shell *shell);
 

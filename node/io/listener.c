@@ -11,11 +11,12 @@
 
 enum {
     BACKLOG = 4096,
-    ACCEPTS_MAX = 64, /* connections accepted in a turn of the loop, so that others are read too */
+    ACCEPTS_MAX = 64, /* connections accepted in a turn of the loop; other events must have time
+                       * too */
     PAUSE_MS = 100,
     PAUSE_MAX_MS = 1000,
     PAUSE_LOG_MS = 60000,
-    HANDSHAKES_MS = 300, /* time for present handshakes to end, after new ones are refused */
+    HANDSHAKES_MS = 300, /* time for present handshakes to end, once new handshakes are refused */
 };
 
 static void on_connections(uv_poll_t *poll, int status, int events);
@@ -56,7 +57,7 @@ static void pause_accepting(struct listener *l, const char *error)
               LOG_CSTR("error", error), LOG_UINT("connections", stats->connections_open));
 }
 
-/* Returns the text of an error of accept() that calls for a pause; NULL: the next accept() may
+/* Returns the text of an error of accept() after which to pause; NULL: the next accept() may
  * succeed. */
 static const char *lasting(int error)
 {
@@ -69,7 +70,7 @@ static const char *lasting(int error)
     case EINVAL:
         return uv_strerror(uv_translate_sys_error(error));
     default:
-        return NULL; /* an error of this connection alone */
+        return NULL; /* an error of only this connection */
     }
 }
 
@@ -110,8 +111,8 @@ static void accept_some(uv_check_t *check)
         i++;
 }
 
-/* Accepts after everything that waits in this turn of the loop was read. After a standstill, a
- * connection with an unread request would otherwise seem idle, and be closed to make room. */
+/* Accepts connections after all reads of this turn of the loop. After a standstill, a connection
+ * with an unread request would otherwise seem idle, and be closed to make room. */
 static void on_connections(uv_poll_t *poll, int status, int events)
 {
     (void)events;
@@ -129,7 +130,7 @@ void listener_tick(struct listener *l, uint64_t now_ms)
         resume(l);
 }
 
-/* Makes the kernel drop connections' first packets to this socket: a client sends its packet again
+/* Makes the kernel drop connections' first packets to this socket: a client sends the packet again
  * after a second, and then reaches another process's socket. */
 static void refuse_handshakes(int fd)
 {
@@ -195,7 +196,7 @@ static int open_socket(const struct addrinfo *at, bool shared)
     return err;
 }
 
-/* Opens the port at its address. Returns 0 or UV_E*. */
+/* Opens the port at l->bound. Returns 0 or UV_E*. */
 static int open_at(struct listener *l)
 {
     char number[8];

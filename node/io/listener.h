@@ -1,7 +1,7 @@
-/* A port that accepts connections. It calls accept() directly instead of uv_listen(). At the limit
- * on open files, libuv silently closes waiting connections, and retries forever if its spare file
- * cannot be reopened (uv__server_io of 1.44). Here, connections that cannot be accepted wait in the
- * kernel. The listener tries again after 100 ms, then after twice as long each time, up to a
+/* A port for connections. Calls accept() directly instead of uv_listen(). At the limit on open
+ * files, libuv silently closes waiting connections, and retries forever if the spare file cannot be
+ * reopened (uv__server_io of 1.44). Here, connections wait in the kernel until they can be
+ * accepted. The listener tries again after 100 ms, then after twice as long each time, up to a
  * second. */
 #ifndef NODE_IO_LISTENER_H
 #define NODE_IO_LISTENER_H
@@ -19,7 +19,7 @@ struct listener {
     struct shell *shell;
     enum proxy_port port;
     int fd;                    /* -1: closed */
-    struct node_address bound; /* with the port that the kernel chose */
+    struct node_address bound; /* with the port chosen by the kernel */
     bool shared;               /* other processes share the port (reuse-port) */
     uint64_t retired_ms;       /* time to close the port; 0: listener_retired() was not called */
     uint64_t resume_ms;        /* end of the present pause; 0: the port accepts */
@@ -30,11 +30,11 @@ struct listener {
 /* Opens the port. Logs an error and returns ERR_UNREACHABLE. */
 MUST_USE int listener_open(struct listener *l, struct shell *shell, enum proxy_port port,
                            const struct node_address *address);
-/* Must be called, before closing the port, until it returns true. From the first call on, a port
- * shared with other processes gets no new connections. Connections that are being set up get time
- * to finish, because closing the port would reset them. */
+/* Call repeatedly before closing the port, until the result is true. From the first call on, a port
+ * shared with other processes gets no new connections. Handshakes under way get time to end,
+ * because closing the port would reset them. */
 MUST_USE bool listener_retired(struct listener *l, uint64_t now_ms);
-/* Accepts all connections that the kernel has set up, because closing the port would reset them. */
+/* Accepts all connections set up by the kernel, because closing the port would reset them. */
 void listener_accept_waiting(struct listener *l);
 /* Closes the port, once; does nothing for a port never opened. */
 void listener_close(struct listener *l);

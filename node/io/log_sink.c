@@ -18,7 +18,7 @@
 
 enum {
     LAST_WAIT_MS = 1000,
-    REST_MS = 1, /* the thread's rest after each turn, which limits how often it is woken */
+    REST_MS = 1, /* rest of the thread after each turn, to limit how often it is woken */
     RECORDS_MAX = IO_LOG_HELD_MAX / 8 * 7,
     STACK_BYTES = 256 << 10, /* a few calls and PIPE_BUF, with room for a sanitizer's marks */
 };
@@ -58,8 +58,8 @@ static ssize_t write_some(const struct io_log_sink *s, struct slice bytes, int l
     return n;
 }
 
-/* Writes whole lines, and counts those not written whole. A full disk may accept half a line; that
- * line is ended before the next one. */
+/* Writes whole lines, and counts lines not written whole. After half a line, as on a full disk, the
+ * next write begins with a line break. */
 static void put(struct io_log_sink *s, struct slice lines, int limit_ms)
 {
     if (s->cut && write_some(s, SLICE("\n"), limit_ms) == 1)
@@ -74,7 +74,7 @@ static void put(struct io_log_sink *s, struct slice lines, int limit_ms)
     atomic_fetch_add(&s->dropped, lines_in(lines));
 }
 
-/* Copies the lines that fit into a write, at least one, out of the ring. */
+/* Copies lines out of the ring: as many as fit into a write, at least 1. */
 static struct slice next_lines(const struct io_log_sink *s, char out[PIPE_BUF])
 {
     uint64_t tail = atomic_load(&s->tail), left = atomic_load(&s->head) - tail;
@@ -89,7 +89,7 @@ static struct slice next_lines(const struct io_log_sink *s, char out[PIPE_BUF])
     return slice_of(out, len);
 }
 
-/* Writes the ring's lines, waiting for each piece up to the limit; -1: no limit. */
+/* Writes the ring's lines, and waits for each piece up to the limit; -1: no limit. */
 static void drain(struct io_log_sink *s, int limit_ms)
 {
     char room[PIPE_BUF];
@@ -102,8 +102,7 @@ static void drain(struct io_log_sink *s, int limit_ms)
 }
 
 /* Writes as much as a pipe or a socket accepts without waiting. Returns false if the rest would
- * wait, or might. No kernel reports that for a file, and kernels before 6.4 report it for
- * nothing. */
+ * wait, or might: for files, and with kernels before 6.4, the kernel does not say. */
 static bool drain_at_once(struct io_log_sink *s)
 {
     char room[PIPE_BUF];
@@ -124,8 +123,8 @@ static bool all_written(const struct io_log_sink *s)
     return atomic_load(&s->tail) == atomic_load(&s->head);
 }
 
-/* Gives the thread its own table of open files, which ends with the log's. While two threads share
- * a table, each read and write of the loop counts the uses of its file: 2 % of a request of 1 KB.
+/* Gives the thread a separate table of open files, with nothing beyond the log's. While two threads
+ * share a table, each read and write of the loop counts uses of the file: 2 % of a request of 1 KB.
  * Kernels before 5.9 refuse, and the table stays shared. */
 static void leave_files(const struct io_log_sink *s)
 {
@@ -172,8 +171,8 @@ static void wake(struct io_log_sink *s)
         (void)sem_post(&s->wake);
 }
 
-/* Has the new lines written: now, or soon by the thread. The thread starts when first needed: with
- * a thread, each blocking call of the loop costs more (docs/adr/0056). */
+/* Has the new lines written, now or soon by the thread. The thread starts when first needed,
+ * because blocking calls of the loop cost more with a thread (docs/adr/0056). */
 static void pass_on(struct io_log_sink *s)
 {
     if (!s->threaded && (s->started || s->ring == NULL || (s->may_thread && drain_at_once(s))))
@@ -266,11 +265,11 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
     s->log.color = terminal && !s->log.json;
 }
 
-/* The sink for which on_fatal() waits; NULL before its start and after its close. */
+/* The sink for which on_fatal() waits; NULL before the sink's start and after the close. */
 static _Atomic(struct io_log_sink *) dying;
 
-/* Handles a fatal signal: waits for the thread to write the last lines, then lets the signal have
- * its default effect. */
+/* Handles a fatal signal: waits for the thread to write the last lines, then lets the default
+ * effect of the signal follow. */
 static void on_fatal(int number)
 {
     (void)number;
@@ -308,7 +307,7 @@ void io_log_sink_start(struct log *log)
     watch_faults();
 }
 
-/* Returns false if the thread hangs in a write. Then it keeps its memory, and ends with the
+/* Returns false if the thread hangs in a write. Then the thread keeps the memory, and ends with the
  * process. The semaphore's own time limit would use the wall clock, which may be set meanwhile. */
 static bool end_thread(struct io_log_sink *s)
 {

@@ -26,7 +26,7 @@ static void forget(struct lookup_kind *k)
     k->count = 0;
 }
 
-/* Replaces the addresses. Returns false if there is no memory; then the old ones stay. */
+/* Replaces the addresses. Returns false, and keeps the old addresses, if there is no memory. */
 static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigned count)
 {
     bool v6 = k == &k->lookup->kinds[LOOKUP_V6];
@@ -45,8 +45,8 @@ static bool keep(struct lookup_kind *k, const struct dns_address *found, unsigne
     return true;
 }
 
-/* Returns the kind of which the failure is reported. A kind without any answer goes before one that
- * was answered without an address. */
+/* Returns the kind with the failure to report. A kind without any answer goes before a kind
+ * answered without an address. */
 static const struct lookup_kind *failed(const struct lookup *l)
 {
     const struct lookup_kind *v4 = &l->kinds[LOOKUP_V4], *v6 = &l->kinds[LOOKUP_V6];

@@ -1,9 +1,9 @@
 /* A look-up of a name: first IPv4 addresses, then IPv6 addresses under the full name of the IPv4
- * answer (node/io/dns.h). Answers are reported one by one: a server that is silent for IPv6 does
- * not delay a name with IPv4.
+ * answer (node/io/dns.h). Answers are reported separately: if a server is silent for IPv6, a name
+ * with IPv4 addresses is not delayed.
  *
- * If there is no answer for a kind (IPv4 or IPv6), its old addresses stay. If no address of either
- * kind was found, all old addresses stay. */
+ * If there is no answer for a kind (IPv4 or IPv6), the old addresses of the kind stay. If no
+ * address of either kind was found, all old addresses stay. */
 #ifndef NODE_IO_LOOKUP_H
 #define NODE_IO_LOOKUP_H
 
@@ -21,14 +21,14 @@ union lookup_address {
 
 struct lookup;
 /* Called when new addresses came (`more`), and at the end. `error`: the reason why no address was
- * found; NULL: some were found. May begin another look-up after the end. */
+ * found; NULL: addresses were found. May begin another look-up after the end. */
 typedef void (*lookup_done)(struct lookup *l, const char *error, bool more);
 
 struct lookup {
     struct lookup_kind {
         struct lookup *lookup;
         struct dns_question *question; /* NULL: no question is under way */
-        enum dns_status status;        /* result of the question, after its end */
+        enum dns_status status;        /* the question's result, once ended */
         const char *why;
         union lookup_address *at; /* owned: the addresses of the last answer */
         unsigned count;
@@ -40,8 +40,8 @@ struct lookup {
 };
 
 void lookup_init(struct lookup *l, uint16_t port, lookup_done done);
-/* Begins a look-up unless one is under way. `host` is borrowed until the end. Returns false if
- * there is no memory. */
+/* Begins a look-up, unless a look-up is under way. `host` is borrowed until the end. Returns false
+ * if there is no memory. */
 MUST_USE bool lookup_begin(struct lookup *l, struct dns *dns, const char *host);
 /* Returns the error of a look-up without addresses: ERR_NOT_FOUND (the name has no address),
  * ERR_TIMEOUT (no server answered), ERR_UNREACHABLE (another failure). */

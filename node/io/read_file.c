@@ -35,8 +35,8 @@ static int make_room(struct buf *out, size_t start, size_t bytes)
 
 static int read_all(const struct io_file *f, int fd, size_t size, struct buf *out, char *message)
 {
-    size_t start = out->len, most = f->bytes_max + 1; /* an extra byte shows that the file is too
-                                                       * long */
+    size_t start = out->len, most = f->bytes_max + 1; /* an extra byte, to notice a file over the
+                                                       * limit */
     size_t room = 0, wanted = size < ROOM_BYTES ? ROOM_BYTES : size + 1;
     for (;;) {
         if (out->len - start == room) { /* at the start; or the file grew, or is not regular */

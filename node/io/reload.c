@@ -24,10 +24,10 @@ struct reload {
     struct node_options wanted; /* the last loaded; all zero: none since the start */
     struct shell *shell;
     bool began;       /* the first reading is over */
-    unsigned waiting; /* number of changed settings that require a restart */
+    unsigned waiting; /* number of changed settings not in force before a restart */
 };
 
-/* Runs in the thread. Loads the file's present text: if that differs from the text read, the next
+/* Runs in the thread. Loads the file's present text. If this is not the text read before, the next
  * reading finds a change. */
 static int make(void *context)
 {
@@ -87,7 +87,8 @@ static int follow(struct reload *r, struct node_options_changes *changes)
     return 0;
 }
 
-/* Keeps the loaded settings, so that the admin port can show those that require a restart. */
+/* Keeps the loaded settings, so that the admin port can show settings not in force before a
+ * restart. */
 static void keep_wanted(struct reload *r)
 {
     node_options_free(&r->wanted);

@@ -3,8 +3,8 @@
  *
  * After a change of the file all settings are loaded as at the start, with the same flags and
  * environment, so flags still override the file. After any error nothing changes, and the log has
- * the reason, with file and line. Otherwise settings that can change live take effect
- * (node/settings/change.h), and the log names changed settings that require a restart.
+ * the reason, with file and line. Otherwise live settings take effect (node/settings/change.h), and
+ * the log names the other changed settings, which require a restart.
  *
  * A pipe (--config /dev/stdin) is read only at the start. */
 #ifndef NODE_IO_RELOAD_H
@@ -25,7 +25,7 @@ MUST_USE int reload_open(struct shell *shell, struct node_options *in_force, int
                          char *const *argv, char *const *environment);
 /* Handles SIGHUP. Returns false if there is no file to read. Accepts NULL. */
 bool reload_ask(struct reload *r);
-/* Returns true until the reading that reload_ask() requested is done. */
+/* Returns true until the reading requested by reload_ask() is done. */
 bool reload_is_asked(const struct reload *r);
 /* Returns true if the file's last text was unusable, so that earlier settings stay in force. `r` is
  * NULL if there is no file. */

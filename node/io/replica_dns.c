@@ -38,10 +38,10 @@ struct name {
     bool busy;   /* questions of a round are under way */
     bool asking; /* ask_more() is running */
     bool listed;
-    unsigned next, open;              /* next host to ask; hosts being asked */
+    unsigned next, open;              /* next host to ask; number of hosts being asked */
     char why[DISCOVER_WHY_MAX];       /* this round's last failure or empty answer, in words */
     char lacks[DISCOVER_WHY_MAX];     /* the first thing missing in this round's list */
-    struct hosts hosts, hosts_before; /* hosts of this round and of the one before */
+    struct hosts hosts, hosts_before; /* hosts of this round and of the round before */
 };
 
 struct replica_dns {
@@ -231,8 +231,8 @@ static void on_v6(void *context, enum dns_status status, const char *why, const 
     ask_more(h->name);
 }
 
-/* Asks for IPv6 addresses under the name found. If the IPv4 question failed, IPv6 is still asked
- * for, because some servers fail if a name has no address of the kind. */
+/* Asks for IPv6 addresses under the name found. This follows even a failed IPv4 question, because
+ * some servers fail if a name has no address of the kind. */
 static void on_v4(void *context, enum dns_status status, const char *why, const char *full,
                   const struct dns_address *found, unsigned count)
 {
@@ -247,8 +247,8 @@ static void on_v4(void *context, enum dns_status status, const char *why, const 
         on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
-/* Asks for the next hosts. Answers may come before the call returns, and are handled by its
- * loop. */
+/* Asks for the next hosts. Answers may come before the call returns; the loop in that call handles
+ * them. */
 static void ask_more(struct name *n)
 {
     if (n->asking)

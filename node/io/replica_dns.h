@@ -2,10 +2,10 @@
  *
  * A records are queried first, then AAAA records of the same name. Each kind has a separate
  * question, because c-ares reports success for a question about both if only one is answered. If a
- * question fails, the addresses of its kind stay. If all fail, the source fails
- * (node/discover/discover.h). A name that does not exist counts as an empty list, because some DNS
- * servers answer so for a service without instances. SRV records have hosts and ports. These hosts
- * are looked up in the same way, REPLICA_DNS_AT_ONCE at a time. */
+ * question fails, the addresses of the kind stay. If all fail, the source fails
+ * (node/discover/discover.h). A non-existent name counts as an empty list, because some DNS servers
+ * answer so for a service without instances. SRV records have hosts and ports. These hosts are
+ * looked up in the same way, REPLICA_DNS_AT_ONCE at a time. */
 #ifndef NODE_IO_REPLICA_DNS_H
 #define NODE_IO_REPLICA_DNS_H
 
@@ -17,7 +17,8 @@
 
 enum {
     REPLICA_DNS_AT_ONCE = 16,     /* SRV hosts looked up at the same time */
-    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in a name's SRV records; with more the source fails */
+    REPLICA_DNS_HOSTS_MAX = 1024, /* hosts in a name's SRV records; if there are more, the source
+                                   * fails */
     REPLICA_DNS_RETRY_MS = 1000,  /* longest interval between look-ups before the first list */
 };
 
@@ -27,9 +28,9 @@ struct replica_dns;
  * replica_dns_free(). ERR_FULL, ERR_NOMEM, ERR_SYNTAX. */
 MUST_USE int replica_dns_open(struct replica_dns **out, uv_loop_t *loop,
                               const struct node_options *options, struct discover *d);
-/* Begins look-ups that are due. */
+/* Begins due look-ups. */
 void replica_dns_tick(struct replica_dns *r, uint64_t now_ms);
-/* Returns the time of the next look-up; UINT64_MAX: it depends on the end of a present one. */
+/* Returns the time of the next look-up; UINT64_MAX: not known before a present look-up ends. */
 uint64_t replica_dns_due_ms(const struct replica_dns *r);
 /* Begins no more look-ups. */
 void replica_dns_stop(struct replica_dns *r);

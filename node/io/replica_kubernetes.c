@@ -172,7 +172,7 @@ static int set_up(struct source *s, const char *url, const char *ca)
     SET(CURLOPT_CAPATH, NULL);
     SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* otherwise a new CA takes effect after a day */
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L);               /* an exit would wait for its look-up threads */
+    SET(CURLOPT_QUICK_EXIT, 1L);               /* otherwise an exit waits for threads of look-ups */
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* from a proxy */
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_TCP_KEEPIDLE, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
@@ -301,7 +301,7 @@ static void on_driven(void *context)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* Refuses a service listed with its namespace and without. */
+/* Refuses a service listed both with the namespace and without. */
 static int refuse_twice(const struct replica_kubernetes *r, const char *text)
 {
     log_event(r->log, LOG_ERROR, "kubernetes_refused", LOG_CSTR("service", text),

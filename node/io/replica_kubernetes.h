@@ -1,10 +1,10 @@
 /* The services of --replica-kubernetes. Sends the requests of node/discover/kubernetes.h by
- * libcurl's multi interface in the loop. Each service has one request under way, mostly a watch.
+ * libcurl's multi interface in the loop. Each service has a request under way, mostly a watch.
  *
  * Requests are sent as by any client in a pod. The API server is at KUBERNETES_SERVICE_HOST and
- * KUBERNETES_SERVICE_PORT. The CA, the token and the router's own namespace are in the folder that
- * Kubernetes mounts. Token and CA change while the router runs, so both are read for each request.
- * libcurl handles proxies (HTTPS_PROXY, NO_PROXY). No message and no log contains the token. */
+ * KUBERNETES_SERVICE_PORT. The CA, the token and the router's namespace are in a folder mounted by
+ * Kubernetes. Token and CA change while the router runs, so both are read for each request. libcurl
+ * handles proxies (HTTPS_PROXY, NO_PROXY). No message and no log contains the token. */
 #ifndef NODE_IO_REPLICA_KUBERNETES_H
 #define NODE_IO_REPLICA_KUBERNETES_H
 

@@ -1,11 +1,11 @@
-/* Parses a --replica-file, a list of replicas. Plain text has one replica in each line, written as
- * in --replica. Comments are YAML's: a '#' at the beginning of a line or after white space.
+/* Parses a --replica-file, a list of replicas. Plain text has a replica per line, written as in
+ * --replica. Comments are YAML's: a '#' at the beginning of a line or after white space.
  *
  *   # engines of the first rack
  *   http://10.0.0.1:8000
  *   http://10.0.0.2:8000#weight=2#engine=vllm    # the new one
  *
- * A YAML file has a sequence of such texts, of maps, or of both. A file counts as YAML if its first
+ * A YAML file has a sequence of such texts, of maps, or of both. A file counts as YAML if the first
  * character outside comments is '-' or '['. JSON is YAML too.
  *
  *   - http://10.0.0.1:8000
@@ -26,7 +26,7 @@ enum {
     REPLICA_LIST_MESSAGE = 320,
 };
 
-/* Texts that an entry borrows. */
+/* Texts borrowed by an entry. */
 struct replica_list_text {
     char name[NODE_REPLICA_NAME_BYTES];
     char model[NODE_MODEL_ID_MAX + 1];
@@ -36,7 +36,7 @@ struct replica_list_text {
 
 struct replica_list {
     struct discover_entry *entries;  /* owned, until replica_list_free() */
-    struct replica_list_text *texts; /* owned: the texts that the entries borrow */
+    struct replica_list_text *texts; /* owned: the texts borrowed by the entries */
     unsigned count;
     unsigned room; /* entries for which there is memory */
 };
@@ -52,7 +52,7 @@ MUST_USE int replica_list_add(struct replica_list *list, struct slice url,
                               const struct node_labels *more, unsigned line, char *message);
 /* Writes "LINE: WHAT" and returns ERR_SYNTAX. */
 MUST_USE int replica_list_fail(char *message, unsigned line, const char *what);
-/* As replica_list_fail(), and quotes the wrong text: shortened, made printable, and without any
+/* Like replica_list_fail(), and quotes the wrong text: shortened, made printable, and without any
  * part before an @. */
 MUST_USE int replica_list_fail_at(char *message, unsigned line, const char *what,
                                   struct slice text);

@@ -84,7 +84,7 @@ static int read_value(yaml_parser_t *parser, struct replica_map *map, struct sli
     unsigned line = yaml_line_of(value.start_mark);
     if (*bad)
         told = ignored;
-    if (!is_plain(&value, &text)) { /* whatever is nested in it would be read as keys */
+    if (!is_plain(&value, &text)) { /* otherwise nested values would be read as keys */
         if (!*bad)
             err = replica_list_fail_at(message, line, "want one plain value", key);
         yaml_event_delete(&value);

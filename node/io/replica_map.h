@@ -1,4 +1,4 @@
-/* Reads a replica written as a YAML mapping of its url and labels. Such mappings may be in a
+/* Reads a replica written as a YAML mapping of url and labels. Such mappings may be in a
  * --replica-file, and in the setting `replica`. */
 #ifndef NODE_IO_REPLICA_MAP_H
 #define NODE_IO_REPLICA_MAP_H
@@ -13,12 +13,13 @@ struct replica_map {
     char url[NODE_VALUE_BYTES]; /* not checked yet */
     unsigned url_line;
     char text[NODE_VALUE_BYTES]; /* the labels as they follow a URL: "#engine=vllm#weight=2" */
-    bool has_text;               /* false: a value has a '#' or a comma, or they are too long */
+    bool has_text;               /* false: a value has a '#' or a comma, or the labels are too
+                                  * long */
     char model[NODE_MODEL_ID_MAX + 1];
     char health[NODE_HEALTH_PATH_MAX + 1];
     char kv_events[KV_NAMED_MAX + 1];
     char seen[128]; /* keys seen, each followed by a space */
-    bool ended;     /* the mapping was read to its end, maybe with a mistake */
+    bool ended;     /* the mapping was read to the end, maybe with a mistake */
 };
 
 /* Reads the rest of a mapping that began at `line`. ERR_SYNTAX with the first mistake as

@@ -11,7 +11,7 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-/* Parses the socket's address. "@name" is an abstract socket: its name begins with a zero byte, and
+/* Parses the socket's address. "@name" is an abstract socket: the name begins with a zero byte, and
  * has none at the end. */
 static bool read_address(struct service *s, const char *path)
 {
@@ -105,7 +105,7 @@ static bool send_message(struct shell *shell, const char *message)
     return false;
 }
 
-/* Sends RELOADING=1 and READY=1 as two messages, because the manager reads each as a whole. */
+/* Sends RELOADING=1 and READY=1 as separate messages, because the manager reads each as a whole. */
 static void tell_reload(struct shell *shell)
 {
     struct service *s = &shell->service;

@@ -56,7 +56,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Returns true if a part of the shell waits for a time that only ticks check. */
+/* Returns true if a part of the shell waits for a time checked only by ticks. */
 static bool waits(const struct shell *shell)
 {
     bool any = shell->draining || shell->reads_again || tls_waits(shell->tls) ||
@@ -66,7 +66,7 @@ static bool waits(const struct shell *shell)
     return any;
 }
 
-/* Sets the timer. The timer only moves forward: with replicas or requests it is set once for each
+/* Sets the timer, which only moves forward. With replicas or requests, the timer is set once per
  * tick. */
 static void arm_tick(struct shell *shell)
 {
@@ -113,7 +113,8 @@ static void on_tick(uv_timer_t *timer)
     arm_tick(shell);
 }
 
-/* Runs once in each turn of the loop, before it sleeps; after the gossip's, which started later. */
+/* Runs once in each turn of the loop, before the loop sleeps, and after the gossip's handle, which
+ * started later. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct shell *shell = handle->data;
@@ -126,8 +127,8 @@ static void on_prepare(uv_prepare_t *handle)
 
 /* --- listening ------------------------------------------------------------------------------ */
 
-/* Logs what others may do on the admin port without a token. Logs nothing if they cannot reach the
- * port. */
+/* Logs what others may do on the admin port without a token. Logs nothing if others cannot reach
+ * the port. */
 static void judge_admin_port(struct shell *shell)
 {
     const struct listener *l = &shell->listeners[PROXY_PORT_ADMIN];
@@ -171,7 +172,7 @@ static void on_left(struct shell *shell)
     trace_export_flush(shell->trace_export, on_flushed, shell);
 }
 
-/* Leaves the cluster after the last request, because until then its load counts at other
+/* Leaves the cluster after the last request. Until then this router's load must count at other
  * routers. */
 static void leave_if_drained(struct shell *shell)
 {
@@ -221,7 +222,7 @@ void shell_drain(struct shell *shell, bool delayed)
     }
     uint64_t now = shell_now_ms(shell);
     uint64_t delay_ms = delayed && !shell->draining ? shell->options->drain_delay_ms : 0;
-    shell->drain_delay_at_ms = now + delay_ms; /* second call: no delay */
+    shell->drain_delay_at_ms = now + delay_ms; /* after a second call: no delay */
     if (!shell->draining) {
         shell->draining = true;
         proxy_drain(shell->proxy, false, now);
@@ -258,7 +259,7 @@ static void on_signal(uv_signal_t *handle, int number)
         read_again(shell);
         return;
     }
-    shell_drain(shell, number == SIGTERM); /* Ctrl-C means to end at once */
+    shell_drain(shell, number == SIGTERM); /* after Ctrl-C the delay is left out */
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -270,7 +271,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 
 void shell_close(struct shell *shell)
 {
-    /* Without the handler a late second SIGTERM would kill the process in its last steps. */
+    /* Without the handler a late second SIGTERM would kill the process in the last steps. */
     sigset_t late;
     (void)sigemptyset(&late);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
@@ -286,7 +287,7 @@ void shell_close(struct shell *shell)
         proxy_stop(shell->proxy, shell_now_ms(shell));
     io_kv_feeds_stop(shell);
     trace_export_stop(shell->trace_export);
-    if (shell->dns != NULL) /* after all its users */
+    if (shell->dns != NULL) /* after the users of DNS */
         dns_stop(shell->dns);
     for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
         listener_close(&shell->listeners[i]);
@@ -378,8 +379,8 @@ void shell_config(struct shell *shell, struct node_config *config)
     config->admin.metrics_context = shell;
 }
 
-/* Before any port opens: a supervisor that has seen a port may send SIGTERM. on_signal() runs as
- * soon as the loop does. */
+/* Must be called before any port opens: a supervisor may send SIGTERM as soon as a port answers.
+ * on_signal() runs as soon as the loop does. */
 static void catch_signals(struct shell *shell)
 {
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {

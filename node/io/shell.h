@@ -1,20 +1,20 @@
-/* A node's libuv shell: one process with one loop and no locks (and a thread for the log). The
- * shell does all that needs the kernel: sockets, names, files, timers, signals. The folders with
- * pure code make all decisions.
+/* A node's libuv shell: a process with a single loop and no locks (and a thread for the log). The
+ * shell does the kernel work: sockets, names, files, timers, signals. The folders with pure code
+ * make all decisions.
  *
  *   shell.c      the loop: ports, tick, signals, the end
  *   listener.c   the ports: incoming connections, and pauses if resources are short
  *   files.c      the limit on open files, to which settings are adapted
  *   tcp.c        streams of clients and replicas, for the proxy (node/proxy/net.h)
- *   tls.c        TLS on streams (tls.h lists its files)
+ *   tls.c        TLS on streams (tls.h lists the files)
  *   names.c      addresses of replicas' names, for the proxy
- *   gossip.c     the other routers (gossip.h lists its files)
+ *   gossip.c     the other routers (gossip.h lists the files)
  *   kv_feeds.c   sockets for engines' KV events; kv_feed.c is a single feed
  *   watch_file.c  files read repeatedly; read_file.c reads a file
- *   key_file.c   the API key that probes send to replicas
+ *   key_file.c   the replicas' API key, and the admin port's tokens
  *   client_keys.c  the clients' keys
  *   state_dir.c  state kept over a restart
- *   trace_export.c  sends traces to their collector; curl_loop.c drives libcurl
+ *   trace_export.c  sends traces to the collector; curl_loop.c drives libcurl
  *   metrics.c    the text of /metrics
  *   config.c     the YAML file and the environment; config_yaml.c reads the file
  *   reload.c     changes of settings while the router runs
@@ -59,7 +59,7 @@ struct shell {
     const struct io_files *files; /* limits on open files */
     struct node *node;
     struct log *log;
-    struct io_watches watches;  /* the watched files; its log is set */
+    struct io_watches watches;  /* the watched files; `log` in it is set */
     struct node_router *router; /* owned by `node`, as are `proxy` and `admin` */
     struct proxy *proxy;
     struct admin *admin;
@@ -73,7 +73,7 @@ struct shell {
     /* The steps of the shutdown; each stays true. */
     bool draining;                /* not ready; answers close their connections */
     bool closed;                  /* drain-delay is over: the client port is closed */
-    bool leaving;                 /* all requests have ended: the router announces its leave */
+    bool leaving;                 /* all requests have ended: the router announces the leave */
     uint64_t drain_delay_at_ms;   /* time at which the client port closes */
     uint64_t drain_timeout_at_ms; /* time at which connections still open are cut */
     uint64_t started_ms;
@@ -115,9 +115,9 @@ void shell_config(struct shell *shell, struct node_config *config);
  * and returns ERR_*. Borrows the node until shell_close() has run, which frees the gossip. */
 MUST_USE int shell_start(struct shell *shell, struct node *node);
 
-/* Begins to stop. From now on the router is not ready and each answer closes its connection. For
- * `drain-delay` the router still accepts requests, so that load balancers have time to notice. Then
- * the client port closes, and open requests are finished. The loop ends after the last request, or
+/* Begins to stop. From now on the router is not ready and each answer closes the connection. For
+ * `drain-delay` the router still accepts requests, to give load balancers time to notice. Then the
+ * client port closes, and open requests are finished. The loop ends after the last request, or
  * after drain-timeout. If `delayed` is false, or on a second call, there is no delay. A further
  * call ends the loop at once. */
 void shell_drain(struct shell *shell, bool delayed);

@@ -11,7 +11,7 @@ void standard_open(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
-        /* The kernel assigns the lowest free number, which is this one. The root folder exists even
+        /* The kernel assigns the lowest free number, which is `fd`. The root folder exists even
          * without /dev, and takes the number just as well. */
         if (open("/dev/null", flags[fd]) < 0)
             (void)open("/", O_RDONLY | O_DIRECTORY);

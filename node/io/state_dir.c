@@ -23,7 +23,7 @@ enum {
     CHUNK_US = 500,        /* longest time of making bytes for a write */
 };
 
-/* A file being written. The pool's thread owns its parts until it is done. */
+/* A file being written. Until the pool's thread is done, the thread owns this struct. */
 struct writing {
     const char *name;
     int folder, fd;

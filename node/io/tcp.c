@@ -44,7 +44,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
         *out = uv_buf_init(s->shell->read_buffer, PROXY_READ_BYTES);
 }
 
-/* For BUG(READ_MIXED): replaces the stream's bytes by those of the last other stream. */
+/* For BUG(READ_MIXED): replaces the stream's bytes by bytes of the last other stream. */
 static void mix(struct tcp_stream *s, char *bytes, ssize_t n)
 {
     static char held[PROXY_READ_BYTES];
@@ -84,7 +84,7 @@ static void on_written(uv_write_t *request, int status)
 
 /* Linux returns EADDRNOTAVAIL if no local port is left, and also if this machine has no source
  * address (IPv6 turned off). Only the first is a shortage. A UDP socket shows the difference: it
- * needs a source address too, but has its own ports. */
+ * needs a source address too, but UDP has separate ports. */
 static bool has_source(const struct sockaddr *to)
 {
     socklen_t len =
@@ -107,7 +107,7 @@ static int error_of(int err, const struct sockaddr *to)
         return ERR_CLOSED;
     case UV_EADDRNOTAVAIL:
         return to == NULL || has_source(to) ? ERR_FULL : ERR_UNREACHABLE;
-    case UV_EAGAIN: /* of ports, according to connect(2) */
+    case UV_EAGAIN: /* lack of ports, according to connect(2) */
         return ERR_FULL;
     case UV_EMFILE:
     case UV_ENFILE:
@@ -146,8 +146,8 @@ static struct tcp_stream *new_stream(struct shell *shell)
     return s;
 }
 
-/* Detects machines that vanish. The kernel counts a peer that reads nothing as silent too, however
- * well it answers. `silent_ms` (0: no limit) must therefore be at least the proxy's limit. */
+/* Detects vanished machines. The kernel counts a peer that reads nothing as silent too, even if the
+ * peer answers. So `silent_ms` (0: no limit) must be at least the proxy's limit. */
 static void watch_peer(int fd, uint64_t silent_ms)
 {
     int on = 1, idle_s = NET_KEEPALIVE_S;
@@ -189,7 +189,7 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
     (void)uv_tcp_nodelay(&s->tcp, 1);
     const struct sockaddr *to = names_address(host, address);
     int err = uv_tcp_connect(&s->connect, &s->tcp, to, on_connect);
-    if (err == 0) { /* earlier there is no socket */
+    if (err == 0) { /* there is no socket earlier */
         uv_os_fd_t fd;
         if (uv_fileno((const uv_handle_t *)&s->tcp, &fd) == 0)
             watch_peer(fd, NET_SILENT_MS);

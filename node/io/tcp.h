@@ -20,9 +20,9 @@ uint64_t tcp_round_trip_us(struct net_stream *stream);
 void tcp_finish(struct net_stream *stream);
 void tcp_close(struct net_stream *stream, bool reset);
 
-/* Sets options on a listening socket by which later accepted connections notice if the client's
- * machine vanishes; the kernel copies them to each connection. A client may read nothing for
- * `write_timeout_ms`; 0: without limit. */
+/* Sets options on a listening socket, which the kernel copies to each accepted connection, to
+ * notice if a client's machine vanishes. A client may read nothing for `write_timeout_ms`; 0:
+ * without limit. */
 void tcp_watch_clients(int listener, uint64_t write_timeout_ms);
 
 /* Passes a new connection from `from` to the proxy, or closes it. ERR_NOMEM. */

@@ -120,7 +120,7 @@ static void name_files(struct tls *t, struct io_watches *all)
         f[i].watch.context = &f[i];
     }
     for (unsigned i = 0; i < o->tls_cert.count; i++) {
-        bool apart = o->tls_key.count > 0; /* else both are in the same file */
+        bool apart = o->tls_key.count > 0; /* else certificate and key are in the same file */
         add(&f[FILES_CLIENTS], "tls-cert", o->tls_cert.at[i], false);
         add(&f[FILES_CLIENTS], apart ? "tls-key" : "tls-cert",
             apart ? o->tls_key.at[i] : o->tls_cert.at[i], true);
@@ -305,7 +305,7 @@ static void write_expiries(const struct tls *t, struct prometheus *p)
         write_expiry(p, &f->watch.files[f->watch.count - 2], t->client, &any);
 }
 
-/* Two weeks: most issuers renew earlier, so a renewal has failed. */
+/* Two weeks: most issuers renew earlier, so by then a renewal has failed. */
 enum { EXPIRES_SOON_DAYS = 14, DAY_S = 86400 };
 
 static void look_at_expiry(struct admin_attention_list *list, const struct io_file *file,

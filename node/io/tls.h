@@ -2,9 +2,9 @@
  * plain bytes (node/proxy/net.h), and is unaware of TLS.
  *
  *   tls.c           opening, ticks and metrics; the certificates' and keys' files
- *   tls_stream.c    a stream: its handshake, its bytes in both directions, its end
- *   tls_seal.c      outgoing data: records, and bytes that the kernel did not accept
- *   tls_due.c       work that no network event triggers
+ *   tls_stream.c    a stream: handshake, bytes in both directions, end
+ *   tls_seal.c      outgoing data: records, and bytes not accepted by the kernel
+ *   tls_due.c       work without a network event
  *   tls_context.c   contexts of OpenSSL: accepted versions, certificates by name
  *   tls_pem.c       certificates and keys from the text of files
  *   tls_tickets.c   keys of session tickets
@@ -12,8 +12,8 @@
  *   tls_failures.c  reasons of failed handshakes: counted, and logged once a minute each
  *
  * There is a single loop and no lock: a thread of libuv's pool parses files and passes the result
- * to the loop. Handshakes are computed in the loop, for about TLS_TURN_NS in each turn. The others
- * wait for the next turn, after the events of other streams (docs/adr/0041-tls.md). */
+ * to the loop. Handshakes are computed in the loop, for about TLS_TURN_NS in each turn. Further
+ * handshakes wait for the next turn, after the events of other streams (docs/adr/0041-tls.md). */
 #ifndef NODE_IO_TLS_H
 #define NODE_IO_TLS_H
 
@@ -33,7 +33,7 @@ enum {
     TLS_TICKET_KEYS_MAX = 16,     /* most keys in the file of ticket keys */
     TLS_SESSION_S = 7200,         /* lifetime of a session for resumption */
     TLS_REPLICA_SLOW_MS = 1000,   /* a handshake abandoned after this time was too slow */
-    TLS_FAILURES_LOG_MS = 60000,  /* between two log lines on the same kind of failure */
+    TLS_FAILURES_LOG_MS = 60000,  /* interval of log lines on the same kind of failure */
 };
 
 struct shell;
@@ -52,10 +52,10 @@ void tls_tick(struct tls *t, uint64_t now_ms);
 bool tls_waits(const struct tls *t);
 /* Called after the loop has ended, or never ran. Accepts NULL. */
 void tls_free(struct tls *t);
-/* Returns the number of sets of files that are unusable in their present state. */
+/* Returns the number of sets of files now unusable. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
-/* Adds certificates that have expired, or will expire soon, to the list. */
+/* Adds expired certificates, and those about to expire, to the list. */
 void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 /* --- replicas -------------------------------------------------------------------------------- */
@@ -74,13 +74,13 @@ void tls_host_free(struct tls_host *host);
 bool tls_on_port(const struct tls *t, enum proxy_port port);
 /* Prepares a stream accepted on the port, which has no owner yet. ERR_NOMEM. */
 MUST_USE int tls_accepted(struct tls *t, struct tcp_stream *s, enum proxy_port port);
-/* Prepares a stream that will connect to the host. ERR_NOMEM. */
+/* Prepares a stream for a connection to the host. ERR_NOMEM. */
 MUST_USE int tls_connects(struct tls *t, struct tcp_stream *s, struct tls_host *host);
 /* Starts the stream, which now has an owner. `after_header`: a PROXY header comes first,
  * unencrypted. */
 void tls_begin(struct tcp_stream *s, bool after_header);
 
-/* These do as the actions of struct net_actions. */
+/* These are actions of struct net_actions. */
 ptrdiff_t tls_write(struct tcp_stream *s, const struct slice *pieces, unsigned count);
 MUST_USE int tls_queue(struct tcp_stream *s, const struct slice *pieces, unsigned count);
 void tls_read(struct tcp_stream *s, bool on);

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-/* Only forward secrecy and authenticated encryption; the client's preference decides among them.
+/* Only forward secrecy and authenticated encryption; among these the client's preference decides.
  * All ciphers of TLS 1.3 qualify. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 static const char groups[] = "X25519:P-256:P-384";
@@ -177,7 +177,7 @@ void *tls_client_make(struct io_watch *w)
     SSL_CTX *ctx = client_context();
     if (ctx == NULL)
         return tls_pem_fail(&at[0], message, "OpenSSL cannot make a context for it");
-    bool cas = w->count % 2 == 1; /* before the pair, if there is one */
+    bool cas = w->count % 2 == 1; /* before the certificate and key, if any */
     bool good = cas ? tls_pem_cas(ctx, &at[0], buf_slice(&texts[0]), message)
                     : SSL_CTX_set_default_verify_paths(ctx) == 1;
     unsigned pair = cas ? 1 : 0;

@@ -1,5 +1,5 @@
-/* Work of TLS streams that no network event triggers: bytes kept back, and handshakes waiting for
- * their turn. */
+/* Work of TLS streams without a network event: bytes kept back, and handshakes waiting for the next
+ * turn. */
 #include "base/check.h"
 #include "node/io/tls_internal.h"
 

@@ -47,7 +47,7 @@ static enum tls_failure of_reason(int reason)
     switch (reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
-    case SSL_R_WRONG_VERSION_NUMBER: /* bytes that are not TLS */
+    case SSL_R_WRONG_VERSION_NUMBER: /* bytes other than TLS */
         return TLS_FAILURE_PLAINTEXT;
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_VERSION_TOO_LOW:

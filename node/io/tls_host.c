@@ -1,4 +1,4 @@
-/* A replica with TLS: the name required in its certificate, and the session for resumption. */
+/* A replica with TLS: the name required in the certificate, and the session for resumption. */
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ bool tls_host_prepare(struct tls_host *host, SSL *ssl)
     else
         good = SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    /* Trust under other CAs has to be checked again. */
+    /* Trust under other CAs must be checked again. */
     if (host->session != NULL && host->version != host->all->client_version)
         forget(host);
     if (good && host->session != NULL)

@@ -39,7 +39,7 @@ enum {
 /* --- a port's certificates -------------------------------------------------------------------- */
 
 /* The contexts made from a port's files. Immutable: after a change a new object replaces the old
- * one. Each stream has a reference. */
+ * object. Each stream has a reference. */
 struct tls_server {
     unsigned refs;
     unsigned count;
@@ -48,7 +48,7 @@ struct tls_server {
 
 /* Make the contexts of a port, and of replicas. Both may run in any thread, and return NULL with a
  * message after an error. The files are in the order set by tls.c. For a port: pairs of a
- * certificate and its key. For replicas: CAs, then a certificate and its key; either part may be
+ * certificate and a key. For replicas: CAs, then a certificate and a key; either part may be
  * missing. */
 void *tls_server_make(struct io_watch *w);
 void *tls_client_make(struct io_watch *w);
@@ -93,14 +93,14 @@ MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* A set of files, and the object made from it. */
+/* A set of files, and the object made from the files. */
 struct tls_files {
     struct io_watch watch;
     void *(*make)(struct io_watch *w);       /* runs in any thread; NULL with a message */
     void (*take)(void *context, void *made); /* runs in the loop, and takes ownership */
-    void (*drop)(void *made);                /* frees an object that was not taken */
+    void (*drop)(void *made);                /* frees an object not taken */
     void *context;
-    void *made; /* the new object, if not taken yet; else NULL */
+    void *made; /* the new object, if not taken yet; otherwise NULL */
 };
 
 struct tls_list {
@@ -110,10 +110,10 @@ struct tls_list {
 struct tls_counts {
     uint64_t handshakes, resumed;
     uint64_t failures[TLS_FAILURES];
-    uint64_t truncated; /* streams that ended without close_notify */
+    uint64_t truncated; /* streams ended without close_notify */
 };
 
-struct tls_complaint {  /* log lines about one kind of failure, on one side */
+struct tls_complaint {  /* log lines about a kind of failure, on one side */
     uint64_t logged_ms; /* time of the last line; 0: never */
     uint64_t unlogged;  /* failures since then */
 };
@@ -133,12 +133,12 @@ struct tls {
     uv_idle_t idle;                    /* active while any stream is due */
     uv_prepare_t prepare;              /* runs in each turn */
     bool idling, crowd_runs;
-    struct tls_list due;      /* streams that have bytes to deliver, or an event to report */
-    struct tls_list crowded;  /* streams with a handshake that waits for the next turn */
+    struct tls_list due;      /* streams with bytes to deliver, or an event to report */
+    struct tls_list crowded;  /* streams with a handshake waiting for the next turn */
     struct tls_list shaking;  /* clients' streams with a handshake under way, oldest first */
     uint64_t turn_ns;         /* time spent on handshakes in this turn */
     uint64_t handshake_ns;    /* time spent on handshakes since the start */
-    uint64_t handshakes_late; /* handshakes that had to wait for a later turn */
+    uint64_t handshakes_late; /* handshakes delayed to a later turn */
     uint64_t streams;         /* present number of streams */
     struct tls_counts counts[TLS_SIDES];
     struct tls_complaint complaints[TLS_SIDES][TLS_FAILURES];
@@ -182,13 +182,13 @@ struct tls_stream {
     uint64_t since_ms;
 
     struct slice in; /* OpenSSL's input in the present event */
-    struct buf held; /* input of a stream that waits for its turn */
+    struct buf held; /* input of a stream while waiting for a turn */
 
     /* Output. */
     uv_write_t flush;
     struct buf out;       /* output being written to the kernel */
     struct buf more;      /* output to write next */
-    size_t ahead;         /* bytes already sealed that the owner will queue next */
+    size_t ahead;         /* bytes already sealed, which the owner will queue next */
     struct slice *queued; /* the owner's pieces; NULL: none */
     unsigned queued_count, queued_at;
     size_t queued_offset;
@@ -198,12 +198,12 @@ void tls_link_add(struct tls_list *list, struct tls_stream *s, struct tls_link *
 void tls_link_remove(struct tls_stream *s, struct tls_link *link);
 /* Called when the loop exists. `run` handles a due stream. */
 void tls_due_start(struct tls *t, void (*run)(struct tls_stream *s));
-/* Schedules work that no network event triggers, to run after this turn's events. `crowded`: a
- * handshake, which waits for the next turn. */
+/* Schedules work without a network event, to run after this turn's events. `crowded`: a handshake,
+ * which waits for the next turn. */
 void tls_due(struct tls_stream *s, bool crowded);
 /* Runs the due work. */
 void tls_stream_run(struct tls_stream *s);
-/* Ends the stream with that reason, and tells its owner. `detail` goes into the log; NULL:
+/* Ends the stream for this reason, and informs the owner. `detail` goes into the log; NULL:
  * OpenSSL's reason. */
 void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *detail);
 
@@ -226,11 +226,11 @@ const char *tls_failure_name(enum tls_failure why);
 struct tls_host {
     struct tls *all;
     struct node_address address;
-    SSL_SESSION *session; /* NULL: none to resume */
+    SSL_SESSION *session; /* NULL: no session to resume */
     unsigned version;     /* client_version when the session began */
     bool failing;         /* the last handshake failed */
-    enum tls_failure why; /* the reason of that failure */
-    uint64_t logged_ms;   /* time at which it was logged */
+    enum tls_failure why; /* the reason if failing */
+    uint64_t logged_ms;   /* time when the failure was logged */
 };
 
 /* Sets the names and the session of a connection to the host. Returns false if out of memory. */

@@ -5,7 +5,7 @@
 
 #include "node/io/tls_internal.h"
 
-/* Returns true if OpenSSL failed for lack of memory, so that the file may be valid. */
+/* Returns true if OpenSSL failed for lack of memory; then the file may be valid. */
 static bool is_out_of_memory(void)
 {
     return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||

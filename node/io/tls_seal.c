@@ -1,6 +1,6 @@
-/* Output of a TLS stream. The proxy learns what the kernel accepted, as with a plain stream. Bytes
- * that are sealed but did not fit are `ahead`: they count as not taken, and are skipped when the
- * owner queues them. So bytes that the proxy counts as sent are sent, and at most a batch is
+/* Output of a TLS stream. The proxy learns what the kernel accepted, as with a plain stream. Sealed
+ * bytes beyond the kernel's room are `ahead`: they count as not taken, and are skipped when the
+ * owner queues them. So the proxy never counts unsent bytes as sent, and at most a batch is
  * buffered. */
 #include <openssl/err.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "node/io/tls_internal.h"
 
-/* Position in the pieces that are being made into records. */
+/* Position in the pieces for the next record. */
 struct cursor {
     const struct slice *pieces;
     unsigned count, at;
@@ -90,7 +90,7 @@ static ptrdiff_t send_sealed(struct tls_stream *s)
 
 void tls_seal_control(struct tls_stream *s)
 {
-    (void)send_sealed(s); /* a broken stream shows at its next use */
+    (void)send_sealed(s); /* a broken stream shows at the next use */
 }
 
 /* --- records ---------------------------------------------------------------------------------- */

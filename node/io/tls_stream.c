@@ -1,4 +1,4 @@
-/* A TLS stream: its handshake, its input, its end. */
+/* A TLS stream: handshake, input, end. */
 #include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ void tls_closing(struct tcp_stream *tcp, bool cut)
     (void)SSL_shutdown(s->ssl);
     uv_buf_t buf = uv_buf_init(s->all->sealed, (unsigned)s->all->sealed_len);
     s->all->sealed_len = 0;
-    if (buf.len > 0) /* with a full kernel the peer does not read anyway */
+    if (buf.len > 0) /* if the kernel's buffer is full, the peer does not read anyway */
         (void)uv_try_write(tcp_uv_of(tcp), &buf, 1);
 }
 
@@ -156,8 +156,8 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
         tls_seal_tell(s);
 }
 
-/* Answers HTTP on a TLS port with an error; drops its bytes until the client leaves or the time is
- * up. */
+/* Answers HTTP on a TLS port with an error; drops the client's bytes until the client leaves or the
+ * time is up. */
 static void refuse_plaintext(struct tls_stream *s)
 {
     char body[256], answer[512];
@@ -283,7 +283,7 @@ static int fill(struct tls_stream *s, char *to, size_t room, size_t *len)
     return *len == room ? SSL_ERROR_NONE : SSL_ERROR_WANT_READ;
 }
 
-/* Delivers received data. Returns false for no more at present. */
+/* Delivers received data. Returns false if there is no more at present. */
 static bool take_data(struct tls_stream *s)
 {
     const struct net_events *events = s->tcp->stream.events;
@@ -311,11 +311,11 @@ static bool take_data(struct tls_stream *s)
     return false;
 }
 
-/* Processes `in`; the rest is kept, and no more is read meanwhile. */
+/* Processes `in`. The rest is kept, and until it is taken no more is read. */
 static void take(struct tls_stream *s)
 {
     bool more = true;
-    if (s->telling) /* first, because `in` may answer the data that was written */
+    if (s->telling) /* first, because `in` may answer the written data */
         tls_seal_tell(s);
     if (s->state == TLS_HEADER)
         take_header(s);

@@ -1,5 +1,4 @@
-/* Keys of session tickets: from a file that routers share, or random and replaced by this
- * router. */
+/* Keys of session tickets: from a file shared by routers, or random and replaced by this router. */
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -76,7 +75,7 @@ int tls_tickets_own(struct tls_tickets *tickets)
     return RAND_priv_bytes((unsigned char *)tickets->keys, KEY_BYTES) == 1 ? 0 : ERR_NOMEM;
 }
 
-/* The former key still opens its tickets, for their lifetime. */
+/* The former key still opens its tickets during their lifetime. */
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms)
 {
     if (tickets->changed_ms == 0)

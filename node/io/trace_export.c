@@ -13,7 +13,7 @@ struct trace_export {
     struct trace *trace;
     struct log *log;
     struct curl_loop curl;
-    CURL *request; /* reused, with its connection */
+    CURL *request; /* reused, together with the connection */
     struct curl_slist *headers;
     struct buf url;
     bool posting;
@@ -127,7 +127,7 @@ void trace_export_flush(struct trace_export *e, void (*done)(void *context), voi
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* A URL without a path gets the specification's. */
+/* A URL without a path gets the path of OTLP's specification. */
 static int write_url(struct trace_export *e, struct slice endpoint)
 {
     struct slice rest = slice_skip(endpoint, endpoint.len > 8 ? 8 : endpoint.len); /* "https://" */
@@ -160,7 +160,7 @@ static int set_up(struct trace_export *e)
     SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
     SET(CURLOPT_TIMEOUT_MS, (long)TRACE_POST_MS);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L); /* an exit would wait for its look-up threads */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* otherwise an exit waits for threads of look-ups */
     SET(CURLOPT_ERRORBUFFER, e->error);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, e);

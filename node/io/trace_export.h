@@ -1,4 +1,4 @@
-/* Sends traces to a collector (OTLP/HTTP) by libcurl in the loop, one POST at a time.
+/* Sends traces to a collector (OTLP/HTTP) by libcurl in the loop, with 1 POST at a time.
  * node/trace/trace.h handles batches, retries and drops. libcurl handles proxies (HTTPS_PROXY,
  * NO_PROXY), and the CAs of https. */
 #ifndef NODE_IO_TRACE_EXPORT_H

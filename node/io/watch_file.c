@@ -22,7 +22,7 @@ static struct access_digest digest_of(const struct io_watch *w)
     return access_digest_of(slice_of((const char *)each, w->count * sizeof each[0]));
 }
 
-/* Reads once, in any thread. `counts`: need not be seen twice. */
+/* Reads once, in any thread. `counts`: the reading counts even if not seen twice. */
 static void reading(struct io_watch *w, bool counts)
 {
     w->err = 0;

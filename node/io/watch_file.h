@@ -4,8 +4,8 @@
  *
  *   1. A file is opened by name each time, so a swapped link, as in Kubernetes' Secrets and
  *      ConfigMaps, is a new file.
- *   2. A reading counts if the one before had the same contents, because a file may be read while
- *      being written, and a certificate and its key are written one after the other. The readings
+ *   2. A reading counts if the reading before had the same contents, because a file may be read
+ *      while being written, and certificate and key are written one after the other. The readings
  *      of io_watch_read() and io_watch_ask() count at once.
  *   3. If make() fails, it is called again with each reading (memory may have been short). The user
  *      keeps the present object.
@@ -49,7 +49,7 @@ struct io_watch {
     char message[IO_FILE_MESSAGE];
     bool made;    /* make() was called, and did not fail */
     bool changed; /* the files differ from those of the last object */
-    bool mended;  /* earlier readings had an error, and this one has none */
+    bool mended;  /* earlier readings had an error, and this reading has none */
     bool answers; /* io_watch_ask() requested this reading */
     /* The error in the present files; "": none. */
     char told[IO_FILE_MESSAGE];
@@ -60,7 +60,7 @@ struct io_watch {
     struct access_digest seen, used; /* digests of the last reading and of the object's texts */
     bool has_seen, has_used;
     bool settled;
-    const struct io_file *exposed; /* a secret that everybody may read; NULL: none */
+    const struct io_file *exposed; /* a secret readable by everybody; NULL: none */
     bool warned;
     bool started, asked, busy;
     uint64_t due_ms;
@@ -71,13 +71,13 @@ struct io_watch {
 MUST_USE int io_watch_read(struct io_watch *w);
 /* Starts to read repeatedly, until io_watches_stop(). */
 void io_watch_start(struct io_watch *w);
-/* Begins all readings that are due. */
+/* Begins all due readings. */
 void io_watches_tick(struct io_watches *all, uv_loop_t *loop, uint64_t now_ms);
-/* Begins no more readings. A present one ends with the loop. */
+/* Begins no more readings. A present reading ends with the loop. */
 void io_watches_stop(struct io_watches *all);
 /* Makes a reading due at the next tick. Returns false if the watch is not started, or stopped. */
 bool io_watch_ask(struct io_watch *w);
-/* Returns true until a reading that io_watch_ask() requested has been taken. */
+/* Returns true until a reading requested by io_watch_ask() has been taken. */
 bool io_watch_is_asked(const struct io_watch *w);
 /* Called after the loop has ended, or never ran. */
 void io_watch_free(struct io_watch *w);

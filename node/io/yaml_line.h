@@ -1,4 +1,4 @@
-/* Numbers of lines in a YAML file, from 1 as people count them. */
+/* Line numbers in a YAML file, from 1 as people count lines. */
 #ifndef NODE_IO_YAML_LINE_H
 #define NODE_IO_YAML_LINE_H
 
@@ -12,7 +12,7 @@ static inline unsigned yaml_line_of(yaml_mark_t mark)
 }
 
 /* Returns the line of the error. libyaml notices an unterminated quotation, or a name without a
- * colon, only some lines later; then returns the line where that began. */
+ * colon, only some lines later. For these returns the line of the beginning. */
 static inline unsigned yaml_line_of_error(const yaml_parser_t *parser)
 {
     const char *problem = parser->problem;

@@ -1,18 +1,18 @@
-/* LoRA adapters: the adapter of a request, the replicas that have it (node/replica/adapters.h),
- * and the use by other routers. A router's report of its load at a replica includes the last used
+/* LoRA adapters: the adapter of a request, the replicas that have it (node/replica/adapters.h), and
+ * the use by other routers. A router's load report about a replica includes the last used
  * adapter. */
 #include "base/check.h"
 #include "base/hash.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
 
-/* 32 bits, as reported: two out of some thousands with the same value do no harm. */
+/* 32 bits, as reported. With some thousands of adapters, a rare collision does no harm. */
 static uint32_t adapter_named(const struct node_router *r, struct slice name)
 {
     return (uint32_t)hash64(&r->common->secret, name.at, name.len) | 1;
 }
 
-/* SGLang's "base:adapter" and its separate field for an adapter give the same number. */
+/* SGLang's "base:adapter" and the separate field for an adapter give the same number. */
 uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request)
 {
     if (request->lora.len > 0)
@@ -82,8 +82,7 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* Loading a copy of an adapter that another replica holds evicts another adapter here: that counts
- * as one more load. */
+/* Loading another copy of an adapter evicts an adapter here. This counts as another load. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {

@@ -1,11 +1,11 @@
 /* Maps the id of a stored response (/v1/responses/{id}) to the replica that made it. Stored
- * responses live in one engine's memory, so requests to read, cancel or continue a response must go
- * to that replica.
+ * responses live in the engine's memory, so requests to read, cancel or continue a response must go
+ * to the same replica.
  *
  * A fixed table of the last `capacity` ids; a new entry replaces the oldest of a set of eight. An
- * id that is missing here may be in the shared state, if any router bound it (node_router_bind). An
+ * id missing here may be in the shared state, if any router bound the id (node_router_bind). An
  * unknown id is no error: the caller asks the replicas in turn. Two more entries of a response
- * record the key that made it (node/proxy/exchange/owner.c). */
+ * record the client key that made it (node/proxy/exchange/owner.c). */
 #ifndef NODE_ROUTE_AFFINITY_H
 #define NODE_ROUTE_AFFINITY_H
 
@@ -29,7 +29,7 @@ void node_affinity_share(struct node_affinity *a, struct node_router *router);
 
 void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replica);
 
-/* Number of ids that newer ones replaced so far. */
+/* Number of entries replaced by newer ids so far. */
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
 /* The replica that made the response, or -1. An answer from another router is stored in the

@@ -1,15 +1,12 @@
-/* Places a request: finds the candidates and the conditions there, applies the rule (choose.c), and
- * books the choice. From then on the request counts, here and at the other routers. */
+/* Places a request: finds the candidates and their conditions, applies the rule (choose.c), and
+ * books the choice. From then on all routers count the request. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-enum {
-    RATE_SAMPLES_MIN = 8
-}; /* samples of the rate that make a predicted TTFT more than a
-                                * guess */
+enum { RATE_SAMPLES_MIN = 8 }; /* with fewer samples of the rate, a predicted TTFT is a guess */
 
 static uint32_t to_u32(double x)
 {
@@ -96,7 +93,7 @@ static int book(struct node_router *r, unsigned index, const struct node_work *w
     return ERR_OK;
 }
 
-/* A retry that finds no replica is no news: the client gets the last attempt's answer. */
+/* A failed retry does not count: the client gets the last attempt's answer. */
 static int unroutable(struct node_router *r, const struct node_replica_set *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
@@ -122,7 +119,7 @@ int node_router_place(struct node_router *r, const struct node_request *request,
     struct node_size size;
     struct node_need need = node_router_need(r, request);
     const struct node_policy *policy = node_router_routed_by(r, request);
-    /* In shadow mode both policies' times to the first token are estimated alike. */
+    /* In shadow mode the TTFT is estimated in the same way for both policies. */
     bool costs = policy->wants_costs || r->config.shadow;
     int err = node_router_evaluate(r, request, &need, excluded, costs, now_ms, &size);
     if (err != ERR_OK)
@@ -167,7 +164,7 @@ int node_router_place_by_load(struct node_router *r, const struct node_request *
     if (err != ERR_OK)
         return unroutable(r, excluded, err);
     unsigned index = node_router_choose(r, &bare, &node_policy_least_request);
-    /* The amount of work is unknown: the booking counts as one request and nothing else. */
+    /* The amount of work is unknown: the booking counts as a request without tokens. */
     struct node_work work = {
         .replica = r->candidates[index].replica, .model = size.model, .answer_whole = true};
     enum node_reason reason = request->replica_wanted >= 0 ? NODE_REASON_MAKER : NODE_REASON_LOAD;

@@ -1,4 +1,4 @@
-/* A short table of the replicas, for callers that read all of them each second. */
+/* A short table of the replicas, for callers that read the whole table each second. */
 #include "node/route/brief.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct tokens {
     uint64_t prompt, cached;
 };
 
-/* Tokens of answered prompts as the engine reported them, by slot. */
+/* Tokens of answered prompts, as the engine reported them, by slot. */
 struct answered {
     struct tokens slots[NODE_REPLICAS_MAX];
 };
@@ -129,8 +129,8 @@ static bool is_shown(const struct node_replica *k)
     return !k->absent && k->rank.ranks == 0;
 }
 
-/* The standing of a replica as a number. 0: the replica is not shown. If the number is unchanged,
- * a reader need not get the replica's row at once. `well` says whether the replica is well. */
+/* The standing of a replica as a number. 0: the replica is not shown. While the number is
+ * unchanged, readers can wait for the replica's row. Sets `well`: true if the replica is well. */
 static uint16_t standing_code(const struct node_router *r, unsigned number, uint64_t now_ms,
                               bool *well)
 {
@@ -167,8 +167,8 @@ static struct node_router_brief count_all(struct node_router *r, uint64_t now_ms
     return all;
 }
 
-/* Writes the rows of the slots from `from` on, at most `most` of them. Returns the slot after the
- * last one it passed. */
+/* Writes the rows of the slots from `from` on, at most `most` rows. Returns the slot after the last
+ * slot visited. */
 static unsigned put_span(const struct node_router *r, unsigned from, unsigned most,
                          const struct codes *codes, const struct answered *answered,
                          struct node_brief_reader *reader, uint64_t now_ms, struct json_writer *w)

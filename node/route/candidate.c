@@ -1,4 +1,4 @@
-/* The conditions at each candidate: the numbers that the rule decides by (choose.c). */
+/* The conditions at each candidate: the input of the rule (choose.c). */
 #include <math.h>
 
 #include "base/checkpoint.h"
@@ -16,8 +16,8 @@ double node_router_queue_s(struct node_router *r, struct node_replica *replica, 
     return node_load_queue_s(r->bookings, &replica->load, rate, now_ms) + others / rate;
 }
 
-/* Foreign requests have an unknown size, so each counts as the mean of the requests that this
- * router sent there. */
+/* Foreign requests have an unknown size, so each counts as the mean of this router's requests to
+ * the replica. */
 static double foreign_queue_s(const struct node_slot *s, const struct node_under_way *all,
                               double rate)
 {
@@ -27,8 +27,8 @@ static double foreign_queue_s(const struct node_slot *s, const struct node_under
     return all->foreign_waiting * number_max(uncached, 0) / (double)s->chosen / rate;
 }
 
-/* True if the optimistic belief of an idle replica applies (node/replica/fleet.h): while the
- * replica computes no prompt, or, with few samples, while nothing at all is under way there. */
+/* True if the optimistic belief of an idle replica applies (node/replica/fleet.h): the replica
+ * computes no prompt, or, with few samples, has nothing under way. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
@@ -36,8 +36,9 @@ static bool is_tried(const struct node_replica *k, const struct node_under_way *
            (all->requests <= 0 || k->shown.rate.samples > RULE(FEW));
 }
 
-/* A replica with few samples is believed to be no faster than its present prompt shows. If the
- * router waited for the first byte, it would place more prompts behind that one (docs/adr/0042). */
+/* A replica with few samples is believed to be no faster than the present prompt shows. Without
+ * this, the router would place more prompts behind that prompt until the first byte
+ * (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
                          const struct node_under_way *all, uint64_t now_ms)
 {
@@ -51,9 +52,9 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
 }
 
 /* A prompt that takes more than twice its expected time, and LATE_S more, is late for another
- * reason, and for an unknown time. The guess is that it lasts as long again, as for all waits of
- * unknown cause. LATE_S is the time that an engine needs beside its computing, such as for a
- * tokenizer. Other routers' earlier prompts are reported a moment later, too. */
+ * reason, and for an unknown time. The guess is that the delay lasts as long again, as for all
+ * waits of unknown cause. LATE_S covers engine time outside the computation, such as for a
+ * tokenizer, and the delay of other routers' reports. */
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))
@@ -61,14 +62,14 @@ static double late_s(const struct node_head *head, double rate)
     return number_max(head->since_s - RULE(CLEARLY) * head->tokens / rate - RULE(LATE_S), 0);
 }
 
-/* The candidates' mean load, and the longest step at that load that counts as normal: not much
+/* The candidates' mean load, and the longest step that counts as normal at this load: not much
  * longer than the fastest replica's. */
 struct typical {
     double requests, context_tokens;
     double step_s;
 };
 
-/* The step time at this number of requests. At 0 the optimistic belief applies
+/* The step time at this number of requests. At 0 requests the optimistic belief applies
  * (node/replica/fleet.h). */
 static double tried_step_s(const struct node_replica *k, double requests, double context_tokens)
 {
@@ -78,9 +79,9 @@ static double tried_step_s(const struct node_replica *k, double requests, double
     return node_believed_step_s(&k->believed, context_tokens) * times;
 }
 
-/* Factor by which a replica is slower than believed, by answers that are not streamed: overdue
- * answers relative to finished ones. Until the first answer ends there is no other sign of a slow
- * replica, and a fast one has answered hundreds by then (docs/adr/0042). */
+/* Factor by which a replica is slower than believed, by answers without a stream: overdue answers
+ * relative to finished answers. Until the first answer ends there is no other sign of a slow
+ * replica, while a fast replica has answered hundreds by then (docs/adr/0042). */
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,
                            double context_tokens, uint64_t now_ms)
 {
@@ -126,7 +127,7 @@ static struct node_deepest deepest_of(const struct node_router *r, const struct 
     return (struct node_deepest){chain->points[length - 1].id, chain->points[length - 1].blocks};
 }
 
-/* Uncached tokens of the prompt that some other candidate has in its cache. */
+/* Uncached tokens of the prompt that another candidate has in the cache. */
 static double copied_of(const struct node_router *r, double held_blocks,
                         const struct node_size *size, double uncached_tokens)
 {
@@ -134,8 +135,8 @@ static double copied_of(const struct node_router *r, double held_blocks,
     return number_min(number_max(beyond, 0), uncached_tokens);
 }
 
-/* Requests expected to follow: as many as came within the time that computing the copy takes. Each
- * other router is assumed to have as many. */
+/* Requests expected to follow: the number that came within the last period as long as the copy
+ * takes to compute. Each other router is assumed to have the same number. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
 {
     if (copied_s <= 0 || LEFT_OUT(FOLLOWERS))
@@ -215,7 +216,7 @@ static void candidate_fill(struct node_router *r, struct node_candidate *c,
 }
 
 enum {
-    TOKEN_ID_BYTES = 4,  /* bytes of a token id, as the chain counts them */
+    TOKEN_ID_BYTES = 4,  /* bytes per token id, as the chain counts them */
     FLEET_EVERY_MS = 10, /* shortest interval between two computations of the believed speeds */
 };
 

@@ -1,10 +1,10 @@
 /* The rule: chooses the candidate that gets a request.
  *
- *   1. What does the request cost at each, in seconds, for itself and all others (cost.h)?
+ *   1. What does the request cost at each candidate, in seconds, for all requests (cost.h)?
  *   2. If a request may find no room at a replica, short steps there do not count.
- *   3. A slow replica that is due is taken, whatever the cost (due.h).
- *   4. Else the policy chooses: the cheapest, or among equally good ones the one with the least
- *      work under way (policy/cache_aware.c). Other policies look at neither cost nor due.
+ *   3. If a slow replica is due, the request goes there, whatever the cost (due.h).
+ *   4. If not, the policy chooses. cache_aware takes the cheapest replica, or among equally good
+ *      replicas the least busy (policy/cache_aware.c). Other policies ignore steps 1 to 3.
  *   5. Nothing else decides.
  *
  * The input is a table of numbers. Before that, eligible.c selects the replicas in the table, and
@@ -35,7 +35,7 @@ static struct node_cost cost_of(struct node_cost_input *in)
     return cost;
 }
 
-/* The cheapest replica at which no more requests would run than ever ran; NULL: none. */
+/* The cheapest replica where no more requests would run at once than ever before; NULL: none. */
 static const struct node_candidate *cheapest_with_room(const struct node_router *r)
 {
     const struct node_candidate *least = NULL;
@@ -52,14 +52,14 @@ static double begins_s(const struct node_candidate *c)
     return c->cost.queue_s + c->cost.uncached_s + c->cost.adapter_s;
 }
 
-/* Part of the decode cost: steps longer than at the fastest. */
+/* Part of the decode cost: the excess of the steps over the fastest replica's steps. */
 static double slower_s(const struct node_candidate *c)
 {
     return c->meets.output_tokens * c->meets.step_more_s / c->weight;
 }
 
-/* Shorter steps are no advantage of a replica where a request may find no room, if a replica with
- * room would begin sooner (docs/adr/0042). */
+/* If a request may find no room at a replica, shorter steps there are no advantage over a replica
+ * that has room and would begin sooner (docs/adr/0042). */
 static void pace_forget(struct node_router *r)
 {
     const struct node_candidate *other = LEFT_OUT(PACE_FORGET) ? NULL : cheapest_with_room(r);
@@ -111,11 +111,11 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
     if (r->has_costs)
         pace_forget(r);
 
-    /* 3. By cost alone a slow replica would stay idle while requests queue elsewhere. */
+    /* 3. If only costs counted, a slow replica would stay idle while requests queue elsewhere. */
     if (r->has_costs && policy->wants_costs)
         chosen = node_due_find(r->candidates, count);
 
-    /* 4. The policy's own choice. cache_aware takes the least cost, or one about as low. */
+    /* 4. The policy's choice. cache_aware takes the least cost, or a cost about as low. */
     if (chosen == count) {
         const struct node_policy_input input = input_of(r, request, policy);
         chosen = policy->choose(&input);

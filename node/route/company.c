@@ -1,5 +1,5 @@
-/* Replicas that are kept for a suspect: the router places a suspect where no other request of its
- * own is under way, and places other requests elsewhere if possible. */
+/* Replicas kept for a suspect request. The router places the suspect where no other request is
+ * under way, and places other requests elsewhere if possible. */
 #include <limits.h>
 
 #include "base/check.h"
@@ -34,8 +34,8 @@ static bool is_one_process(const struct node_router *r)
     return i == r->candidate_count;
 }
 
-/* True if the candidates are the last replica that can serve, and it is in use, even if idle just
- * now. Such a replica is not put at risk. */
+/* True if the candidates are the last replica that can serve, and the replica is in use, even if
+ * idle just now. A suspect must not endanger such a replica. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {
@@ -47,9 +47,10 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
 
 enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
 
-/* How bad the other requests at the replica are for this one; 0: as required. A suspect that cannot
- * be alone at least avoids other suspects: this router's by `kept`, other routers' by the order of
- * routers at each replica, which differs from replica to replica. */
+/* How far the other requests at the replica violate request->company; 0: not at all. A suspect that
+ * cannot be alone at least avoids other suspects. `kept` shows this router's suspects. To avoid
+ * other routers' suspects, the router prefers replicas where no other router goes first. Each
+ * replica has a different order of routers. */
 static unsigned company_at(const struct node_router *r, unsigned replica,
                            const struct node_request *request)
 {

@@ -8,13 +8,13 @@
 #include "node/route/router_internal.h"
 
 struct row {
-    unsigned era; /* a different era: another replica has the index by now */
+    unsigned era; /* a different era: another replica has the index now */
     struct node_candidate candidate;
 };
 
 static const char cut_mark[] = {'\xe2', '\x80', '\xa6'}; /* an ellipsis */
 
-/* A client's text, cut at its limit. If it was cut, cut_mark follows. */
+/* A client's text, cut at the limit. After cut text, cut_mark follows. */
 struct text {
     size_t len;
     char at[NODE_DECISION_NAME_BYTES + sizeof cut_mark];
@@ -34,7 +34,7 @@ struct entry {
     uint64_t prompt_tokens, cached_tokens, output_tokens;
     struct text id, model, alias;
     bool ended;
-    bool last; /* the request's last attempt; the request ended with `result` */
+    bool last; /* the request's last attempt; `result` is the request's */
     enum node_result result;
     uint64_t ended_ms;
     struct node_decision_end end;
@@ -110,8 +110,8 @@ static double worth(const struct node_candidate *c, bool costs)
     return costs ? c->cost.total_s : (double)c->requests;
 }
 
-/* Selects the cheapest candidates, in order. The chosen one takes the last place if not among them.
- * Returns their number. */
+/* Selects the cheapest candidates, in order. The chosen replica takes the last place if not among
+ * them. Returns the number of candidates selected. */
 static unsigned select_rows(const struct node_router *r, unsigned chosen, unsigned *out)
 {
     bool costs = r->has_costs;
@@ -305,8 +305,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
-/* The row of the other replica that holds most of the prompt, or with `cheapest` of the one that
- * costs least. */
+/* The row of another replica: the one with most of the prompt cached, or with `cheapest` the
+ * cheapest. */
 static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
                                         bool cheapest)
 {
@@ -392,7 +392,8 @@ static bool is_named(const struct text *t, struct slice name, size_t most)
     return slice_equal(slice_of(t->at, t->len), slice_of(wanted.at, wanted.len));
 }
 
-/* True if the attempt failed, and not because of its client. A retried attempt counts as failed. */
+/* True if the attempt failed, and the client was not the reason. A retried attempt counts as
+ * failed. */
 static bool has_failed(const struct entry *e)
 {
     bool by_client = e->end.outcome == NODE_OUTCOME_CLIENT_GONE;
@@ -400,8 +401,8 @@ static bool has_failed(const struct entry *e)
                                 : e->end.outcome != NODE_OUTCOME_OK && !by_client);
 }
 
-/* The time until the first token, or of a whole answer without a stream. While that lasts, the time
- * so far. */
+/* The time until the first token, or until a whole answer without a stream. During the wait, the
+ * time so far. */
 static uint64_t waited_ms(const struct entry *e, uint64_t now_ms)
 {
     uint64_t until_ms = e->ended ? e->ended_ms : now_ms;
@@ -425,7 +426,7 @@ static bool matches(const struct entry *e, const struct node_router *r,
            is_named(&e->alias, q->model, NODE_DECISION_NAME_BYTES);
 }
 
-/* The next matching entry beyond that place; NULL: none. */
+/* The next matching entry beyond this place; NULL: none. */
 static const struct entry *next(const struct node_decisions *d, const struct node_router *r,
                                 const struct node_decisions_query *q, uint64_t beyond,
                                 uint64_t now_ms)
@@ -439,7 +440,7 @@ static const struct entry *next(const struct node_decisions *d, const struct nod
     return found;
 }
 
-/* The place beyond which as many entries match as the query asks for, or all of them. */
+/* The place beyond which the last q->count matching entries are, or all if fewer match. */
 static uint64_t last_beyond(const struct node_decisions *d, const struct node_router *r,
                             const struct node_decisions_query *q, uint64_t now_ms)
 {

@@ -1,12 +1,12 @@
-/* The last decisions of one router, each with its candidate table and its outcome.
+/* The last decisions of a router, each with the candidate table and the outcome.
  *
  * A ring of fixed size, allocated once. If requests come faster than NODE_DECISIONS_PER_S, the ring
- * keeps a sample, and all retries. Of a prompt only the size is kept. Request ids, model names and
- * aliases are cut at their limits.
+ * keeps a sample, and all retries. Prompts are not kept, except for the size. Request ids, model
+ * names and aliases are cut at the limits below.
  *
- * Each entry has a number, from 1 on. One counter gives an entry a `change` when it is new, and a
- * new one when its outcome becomes known. A reader that asks for all changes beyond the last one
- * seen misses no entry of the ring. */
+ * Each entry has a number, from 1 on. A single counter gives each new entry a `change`, and another
+ * `change` when the outcome is known. A reader asks for all changes beyond the last `change` seen,
+ * and so misses no entry of the ring. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 
@@ -16,7 +16,7 @@
 
 enum {
     NODE_DECISIONS_MAX = 512,     /* decisions in the ring */
-    NODE_DECISIONS_PER_S = 64,    /* decisions kept each second; if there are more, a sample */
+    NODE_DECISIONS_PER_S = 64,    /* decisions kept each second; a sample if there are more */
     NODE_DECISIONS_BURST = 256,   /* decisions kept at once after a pause */
     NODE_DECISION_ROWS_MAX = 8,   /* replicas in a table: the cheapest, and the chosen one */
     NODE_DECISION_ID_BYTES = 64,  /* limit of the request's id */
@@ -28,7 +28,7 @@ struct node_decisions;
 /* The outcome of an attempt. Token counts that the engine did not report are -1. */
 struct node_decision_end {
     enum node_outcome outcome;
-    unsigned status;         /* sent to the client, or meant for it; 0: no answer */
+    unsigned status;         /* status sent or meant for the client; 0: no answer */
     uint64_t first_token_ms; /* time of the first token; 0: none */
     int64_t prompt_tokens, cached_tokens, completion_tokens; /* as reported by the engine */
 };
@@ -52,9 +52,9 @@ struct node_decisions_query {
     struct slice replica; /* the chosen replica */
     bool has_reason;
     enum node_reason reason;
-    bool failed;      /* the attempt failed, whether a retry hid that from the client or not */
-    uint64_t slow_ms; /* the first token took longer than this, or is still missing after this time;
-                       * for an answer without a stream, the whole answer */
+    bool failed;      /* the attempt failed, even if a retry hid the failure from the client */
+    uint64_t slow_ms; /* the first token took longer than this, or is missing for longer; for an
+                       * answer without a stream, the whole answer */
 };
 
 /* ERR_NOMEM. */
@@ -63,27 +63,27 @@ void node_decisions_destroy(struct node_decisions *d);
 /* The router records its decisions in `d` from now on. `d` is borrowed; NULL: records none. */
 void node_router_decisions(struct node_router *r, struct node_decisions *d);
 
-/* The attempt with that number ended. Does nothing if the entry is no longer in the ring. */
+/* The attempt with this number ended. Does nothing if the entry is no longer in the ring. */
 void node_decisions_end(struct node_decisions *d, uint64_t number,
                         const struct node_decision_end *end, uint64_t now_ms);
 
-/* The request ended with this result, and the attempt with that number was its last. Call after
- * node_decisions_end(). If an attempt never gets a result, the request was retried. */
+/* The request ended with this result, and the attempt with this number was the last. Call after
+ * node_decisions_end(). An attempt without a result was retried. */
 void node_decisions_result(struct node_decisions *d, uint64_t number, enum node_result result);
 
 /* The greatest number so far; 0: none. */
 uint64_t node_decisions_newest(const struct node_decisions *d);
 /* Number of decisions made, kept or not. */
 uint64_t node_decisions_made(const struct node_decisions *d);
-/* True if the entry with that number is in the ring, and its attempt has ended. */
+/* True if the entry with this number is in the ring, and the attempt has ended. */
 bool node_decisions_ended(const struct node_decisions *d, uint64_t number);
 
-/* Writes an array of the entries that the query selects. `unix_ms` is the present Unix time.
- * Returns the last change in the array: `beyond` of the next query by changes. */
+/* Writes an array of the entries selected by the query. `unix_ms` is the present Unix time. Returns
+ * the last change in the array: `beyond` of the next query by changes. */
 uint64_t node_decisions_write(const struct node_decisions *d, const struct node_router *r,
                               const struct node_decisions_query *query, uint64_t now_ms,
                               uint64_t unix_ms, struct json_writer *w);
-/* Writes only the outcome of that entry, as an object: {"id":..,"outcome":{..}}. */
+/* Writes only the outcome of the entry with this number, as an object: {"id":..,"outcome":{..}}. */
 void node_decisions_end_write(const struct node_decisions *d, uint64_t number,
                               struct json_writer *w);
 /* Checks the invariants. */

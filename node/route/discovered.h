@@ -9,9 +9,9 @@
 /* Names, drains and forgets replicas of `r`, which is borrowed as long as the host is used. */
 struct discover_host node_router_discover_host(struct node_router *r);
 
-/* The sources are borrowed until the router is destroyed. They use the host above. When a name gets
- * a slot, perhaps long after a source listed the name, the router asks the sources for its labels.
- * For display, it also asks which source listed a replica. */
+/* The sources are borrowed until the router is destroyed. They use node_router_discover_host().
+ * When a name gets a slot, perhaps long after a source listed it, the router asks the sources for
+ * the labels. For display, the router also asks which source listed a replica. */
 void node_router_sources(struct node_router *r, const struct discover *sources);
 
 #endif

@@ -9,7 +9,7 @@ static double speed_of(const struct node_candidate *c)
     return c->believed_per_s * c->weight;
 }
 
-/* Limits for a due replica, relative to the cheapest, and the recent work of all. */
+/* Limits for a due replica, relative to the cheapest replica, and all replicas' recent work. */
 struct measure {
     double slow;         /* prefill rate below which a replica is slow */
     double slow_max_s;   /* longest time to compute the uncached part */

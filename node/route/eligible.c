@@ -1,16 +1,16 @@
-/* Selects the candidates for a request: replicas that serve its model, have a long enough context,
- * are well, have room, and are not excluded. */
+/* Selects the candidates for a request: well replicas that serve the model, have a long enough
+ * context and room, and are not excluded. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-/* Which replicas of one health to take: those that are well and known to accept such requests, all
- * that are well, all that work, or all. */
+/* The replicas to take among those of equal health: well and known to accept such requests
+ * (PROVEN), all well (GOOD), all that work (SPARE), or all. */
 enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
-/* True if the replica works, even in slow start: a request goes there rather than wait. A replica
- * that reported itself full works again when it has fewer requests of this router than then, or was
- * not tried for a while. */
+/* True if the replica works, even in slow start, so that a request goes there rather than wait. A
+ * replica that reported itself full counts again after a while without attempts, or with fewer
+ * requests of this router than at the report. */
 static bool is_spare(const struct node_replica *k, unsigned against, uint64_t now_ms)
 {
     return (against & (NODE_IN_TROUBLE | 1U << NODE_STANDING_REJECTS)) == 0 &&
@@ -47,7 +47,7 @@ bool node_router_model_up(struct node_router *r, const struct node_request *requ
     return false;
 }
 
-/* Returns true if there are any, even if all of them are at their limit. */
+/* Returns true if there are candidates, even if all are at the limit. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
                                const struct node_request *request,
                                const struct node_replica_set *excluded, enum node_health health,
@@ -73,8 +73,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
                             const struct node_request *request, const struct node_need *need,
                             const struct node_replica_set *excluded, uint64_t now_ms)
 {
-    /* The request waits for a full replica rather than using one in trouble, which has room because
-     * it fails. */
+    /* The request waits for a full replica rather than go to a replica in trouble, which has room
+     * because it fails. */
     static const struct {
         enum node_health health;
         enum takes takes;
@@ -82,7 +82,7 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
                    {NODE_HEALTH_UP, TAKES_SPARE},     {NODE_HEALTH_UP, TAKES_ALL},
                    {NODE_HEALTH_UNKNOWN, TAKES_GOOD}, {NODE_HEALTH_UNKNOWN, TAKES_SPARE},
                    {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
-    /* A replica that accepts such requests knows best whether a rejection is right. */
+    /* A replica that accepts such requests is the best judge of a rejection. */
     for (unsigned i = request->rejected ? 0 : 1; i < ARRAY_LEN(choices); i++) {
         if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
                                 now_ms))
@@ -97,8 +97,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
     return node_router_last_resort(r, serving, request, excluded);
 }
 
-/* No fitting replica can be chosen: tries those that may be too small, and those that denied the
- * model. */
+/* No fitting replica can be chosen: tries replicas that may be too small, and replicas that denied
+ * the model. */
 static int candidates_beyond(struct node_router *r, const struct node_request *request,
                              const struct node_need *need, bool cut,
                              const struct node_replica_set *excluded, uint64_t now_ms)
@@ -120,8 +120,8 @@ int node_router_candidates_find(struct node_router *r, const struct node_request
 {
     node_router_servers_find(r, request, now_ms);
     node_router_reject_find(r, &r->servers.asked, request, now_ms);
-    /* An estimate is no proof: a replica that seems too small is tried if no other can be, and its
-     * engine rejects the prompt if necessary. */
+    /* An estimate is no proof. If nothing else can be chosen, the router tries a replica that seems
+     * too small; the engine rejects the prompt if necessary. */
     struct node_replica_set fit = r->servers.asked;
     bool cut = request->replica_wanted < 0 && node_router_fit_keep(r, need, &fit);
     int err = candidates_among(r, &fit, request, need, excluded, now_ms);

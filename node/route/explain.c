@@ -1,4 +1,4 @@
-/* The router's beliefs and the reasons for its choice, as JSON for operators. */
+/* The router's beliefs and the reasons for a choice, as JSON for operators. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static enum node_health health_of(const struct node_router *r, const struct node
 
 enum { WHY_BYTES = NODE_STANDING_TEXT_BYTES };
 
-/* NULL: the replica may be asked for the model. */
+/* NULL: the router may ask the replica for the model. */
 static const char *why_not_of_model(const struct node_router *r, unsigned replica,
                                     const struct node_request *request, uint64_t now_ms)
 {
@@ -61,7 +61,8 @@ static const char *why_not_of_model(const struct node_router *r, unsigned replic
                : "does not serve the model";
 }
 
-/* The reason why a healthy replica is left out: a literal, or text in `room` of that size. */
+/* The reason why a healthy replica is left out: a literal, or text written to `room`, of WHY_BYTES
+ * bytes. */
 static const char *why_not_asked(const struct node_router *r, unsigned replica,
                                  const struct node_request *request, char *room)
 {
@@ -84,9 +85,9 @@ static const char *why_not_asked(const struct node_router *r, unsigned replica,
                : "another replica is preferred";
 }
 
-/* The reason why a replica was left out. A model that the replica does not serve comes first, since
- * nothing else would then matter. Evidence against the replica counts only if it concerns this
- * request: not rejections of other kinds, a slow start, or a trial to come. */
+/* The reason why a replica was left out. A missing model comes first, because then no other reason
+ * matters. Evidence against the replica counts only if relevant to this request. Rejections of
+ * other kinds, a slow start, or a trial to come are not relevant. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct node_request *request, uint64_t now_ms, char *room)
 {
@@ -108,7 +109,7 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return why_not_asked(r, replica, request, room);
 }
 
-/* Replicas that were not weighed, and why. */
+/* Replicas left out of the choice, and why. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r,
                              const struct node_request *request, uint64_t now_ms)
 {
@@ -140,7 +141,7 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     if (shown.key == 0) /* another router asks */
         node_router_render_shown(r, request->model, &shown);
     json_put_object(w, "rendering");
-    /* empty: the prompt counts as it was sent */
+    /* empty: the prompt counts as sent */
     json_put_cstr(w, "text", node_rendering_text(shown.rendering, text, sizeof text));
     const struct node_client_kind *k = node_renderings_find(r->renderings, shown.key);
     json_put_slice(w, "client", k ? slice_of(k->agent, k->agent_len) : slice_of("", 0));
@@ -151,7 +152,7 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     json_object_end(w);
 }
 
-/* The policy's choice now. Restores the state that a choice changes. */
+/* The policy's present choice. Restores the state changed by a choice. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request,
                              const struct node_policy *policy)
 {
@@ -163,8 +164,8 @@ static unsigned would_choose(struct node_router *r, const struct node_request *r
     return r->candidates[index].replica;
 }
 
-/* In shadow mode: finds the plain policy's choice. Then all figures are those of the router's own
- * policy, until node_router_shadow_leave(). Returns -1 if shadow mode is off. */
+/* In shadow mode: finds the plain policy's choice. From then until node_router_shadow_leave() all
+ * figures are those of the router's own policy. Returns -1 if shadow mode is off. */
 static int shadow_begin(struct node_router *r, struct node_request *request,
                         const struct node_need *need, uint64_t now_ms)
 {
@@ -191,7 +192,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     struct node_size size = {0};
     struct node_request copy = *given;
     const struct node_request *request = &copy;
-    copy.no_guess = true; /* a guess that is due now is not shown */
+    copy.no_guess = true; /* a guess due now is not shown */
     char room[WHY_BYTES];
     struct node_need need = node_router_need(r, request);
     const struct node_policy *policy = node_router_routed_by(r, request);
@@ -204,8 +205,8 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_put_slice(&w, "alias", request->alias); /* empty if another router asks */
     json_put_bool(&w, "fallback", request->fell_back);
     json_put_u64(&w, "tokens_least", need.least); /* fewest tokens, with the answer */
-    json_put_u64(&w, "tokens_most", need.most);   /* most tokens; both 0: fits each context, or none
-                                                   * is known */
+    json_put_u64(&w, "tokens_most", need.most);   /* most tokens; both 0: the request fits each
+                                                   * context, or no context is known */
     json_put_double(&w, "displaced_weight", r->config.displaced_weight);
     json_put_double(&w, "decode_weight", r->config.decode_weight);
     if (err != ERR_OK) {
@@ -226,7 +227,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
         json_put_slice(&w, "choice", node_replica_name(&r->replicas[choice]));
         json_put_slice(&w, "shadow_choice", /* empty: no shadow mode */
                        plain >= 0 ? node_replica_name(&r->replicas[own]) : slice_of("", 0));
-        /* why the choice is down, as all replicas are; empty: the choice is up */
+        /* the reason why the choice is down, as all replicas are; empty: the choice is up */
         json_put_cstr(&w, "last_resort", why_last_resort(r, choice, now_ms, room));
         json_put_array(&w, "replicas");
         for (unsigned i = 0; i < r->candidate_count; i++)
@@ -297,7 +298,7 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
-/* The probes that the engine refuses, and the models that it is known to serve. */
+/* The probes refused by the engine, and the models it is known to serve. */
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const paths[NODE_PROBES] = {
@@ -329,12 +330,13 @@ static void replica_access(struct json_writer *w, const struct node_router *r, u
                   : count > 0                                   ? "clients"
                                                                 : "nobody");
     json_put_slice(w, "label", k->said.model);
-    /* null: it gave a list, or was not asked, or refuses */
+    /* null: the replica gave a list, was not asked, or refused */
     json_put_known(w, "list_status", k->server.list_status > 0, k->server.list_status);
     json_object_end(w);
 }
 
-/* Writes whether the replica is chosen like others; if not, the reason and the remaining time. */
+/* Writes whether the replica is chosen like others. If not, writes the reason and the remaining
+ * time. */
 static void replica_standing(struct json_writer *w, const struct node_router *r,
                              const struct node_replica *rank, uint64_t now_ms)
 {
@@ -351,13 +353,13 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_put_known(w, "why_for_ms", standing.until_ms > now_ms, standing.until_ms - now_ms);
     json_put_bool(w, "backing_off", node_router_replica_backing_off(r, rank->rank.server, now_ms));
     json_put_bool(w, "leaving", k->signs.leaving);
-    /* status of its last health check */
+    /* status of the last health check */
     json_put_known(w, "check_status", k->trouble.check.status > 0, k->trouble.check.status);
     /* the sign of the stall; empty: none */
     json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
 }
 
-/* One router's report about one replica. */
+/* A router's report about a replica. */
 struct view {
     struct json_writer *w;
     const struct node_router *r;
@@ -377,7 +379,7 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     json_object_begin(v->w);
     json_put_cstr(v->w, "router", name ? name : id);
     if (sight) {
-        /* a router's own replica is reported as unknown, for builds without such names */
+        /* routers report such a replica as down, for older builds (share.c) */
         json_put_cstr(v->w, "health",
                       v->elsewhere ? "unknown"
                       : sight->health <= NODE_HEALTH_DRAINING
@@ -401,7 +403,7 @@ static void replica_routers(struct json_writer *w, const struct node_router *r, 
         [CRDT_WISH_NONE] = "none", [CRDT_WISH_ADDED] = "added", [CRDT_WISH_REMOVED] = "removed"};
     const struct crdt_replica *row = node_router_row(r, number);
     json_put_bool(w, "configured", node_router_is_ours(r, number));
-    /* true: the replica leaves when its name is forgotten */
+    /* true: the replica leaves when the name is forgotten */
     json_put_bool(w, "unnamed", node_router_replica_unnamed(r, number));
     json_put_cstr(w, "wish", wishes[row->wish]);
     json_put_object(w, "incarnation");
@@ -421,12 +423,14 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_begin(w);
     json_put_slice(w, "name", node_replica_name(k));
     json_put_known(w, "rank", k->rank.is_one, k->rank.number);
-    json_put_u64(w, "ranks", k->rank.ranks); /* above 0: the ranks are chosen instead of their
+    json_put_u64(w, "ranks", k->rank.ranks); /* above 0: the ranks are chosen instead of the
                                               * address */
     struct slice only_at = node_router_only_at(r, number);
     json_put_cstr(w, "health", only_at.len > 0 ? "elsewhere" : node_health_text(health_of(r, k)));
-    json_put_slice(w, "only_at", only_at); /* the only router that can use it; empty: all can */
-    if (k->health == NODE_HEALTH_ROUTER)   /* the router that answers there instead of an engine */
+    json_put_slice(w, "only_at", only_at); /* the only router that can use the replica; empty: all
+                                            * can */
+    if (k->health == NODE_HEALTH_ROUTER)   /* the router found at the address instead of an
+                                            * engine */
         json_put_slice(w, "router", slice_of(k->router, k->router_len));
     replica_standing(w, r, k, now_ms);
     json_put_cstr(w, "engine", node_engine_text(k->engine));
@@ -447,8 +451,8 @@ static void put_replica(struct json_writer *w, const struct node_router *r, unsi
     json_object_end(w);
 }
 
-/* Writes an address's ranks after it, in their order. A rank's name may be forgotten while the rank
- * is still in use. */
+/* Writes an address's ranks, in order, after the address. A rank's name may be forgotten while the
+ * rank is still in use. */
 static void put_ranks(struct json_writer *w, const struct node_router *r, unsigned server,
                       uint64_t now_ms)
 {

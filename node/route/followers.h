@@ -1,6 +1,6 @@
-/* Recent requests with the same prefix: more of them are likely to follow. The prefix that one of
- * them computes serves the next, so that work is not lost while they come (docs/adr/0043). Times
- * are the caller's, in ms. */
+/* Recent requests with the same prefix: more such requests are likely to follow. A prefix computed
+ * for a request serves the next, so this work is not lost while requests come (docs/adr/0043).
+ * Times are the caller's, in ms. */
 #ifndef NODE_ROUTE_FOLLOWERS_H
 #define NODE_ROUTE_FOLLOWERS_H
 

@@ -1,8 +1,7 @@
 /* Signs of life (node/replica/health.h), and the choice of a replica if all are down. */
 #include "node/route/router_internal.h"
 
-static const uint64_t awaited_ms = 60000; /* a replica that is down for longer is probed less
-                                           * often */
+static const uint64_t awaited_ms = 60000; /* after this time down, a replica is probed less often */
 
 void node_router_health_no(struct node_router *r, unsigned replica)
 {
@@ -63,7 +62,8 @@ bool node_router_replica_moves(const struct node_router *r, unsigned replica, ui
            node_signs_are_moving(&node_router_process_at(r, replica)->signs, now_ms);
 }
 
-/* The row to watch: the rank's, if its own figures report single steps; if not, its process's. */
+/* The row to watch: the rank's, if the rank's figures report single steps, otherwise the row of the
+ * rank's process. */
 static const struct node_replica *watched_of(const struct node_router *r, unsigned replica)
 {
     const struct node_replica *k = &r->replicas[replica];
@@ -107,7 +107,7 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
            (now_ms < k->signs.down_ms + awaited_ms || !node_router_ready(r));
 }
 
-/* A replica with a port that refused is tried last; the others take turns. */
+/* A replica whose port refused the connection is tried last; the others take turns. */
 static bool goes_before(const struct node_replica *a, const struct node_replica *b)
 {
     unsigned a_failed = a->trouble.answer_failures + a->trouble.error_answers;
@@ -127,8 +127,8 @@ int node_router_last_resort(struct node_router *r, const struct node_replica_set
         return err;
     for (unsigned i = 0; i < r->replica_count; i++) {
         const struct node_replica *k = node_router_process_at(r, i);
-        /* A report by others that the replica is down is not enough: they may have found a router
-         * there. */
+        /* A report by others that the replica is down is not enough: perhaps they found a router at
+         * the address. */
         bool down = k->health == NODE_HEALTH_DOWN && node_replica_usable(k, NODE_HEALTH_DOWN);
         if (!down || !node_router_is_asked(r, i, serving, request, excluded) ||
             !node_router_may_come(r, i))

@@ -1,5 +1,5 @@
-/* A prompt's cached part at each replica: the recorded part, and how much of it is believed to be
- * cached still. */
+/* A prompt's cached part at each replica: the recorded part, and the believed share of it still in
+ * the cache. */
 #include "base/checkpoint.h"
 #include "base/number.h"
 #include "crdt/marks.h"
@@ -13,7 +13,7 @@
 
 enum { PREFIX_KEY_BLOCKS = 16 }; /* for prefix_hash: about 1,000 tokens */
 
-/* Tokens in a block of the index at the replica, over all models and kinds of prompts sent
+/* Tokens per block of the index at the replica, averaged over all models and kinds of prompts sent
  * there. */
 double node_router_block_tokens(const struct node_replica *replica)
 {
@@ -44,11 +44,11 @@ static void beliefs_refresh(struct node_router *r)
 
 static uint32_t floor_of(const struct node_belief *b)
 {
-    return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* more than half of it is gone */
+    return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* more than half of the generation is gone */
 }
 
-/* The oldest generation that is mostly present. With events, the oldest generation that is being
- * evicted: if a cache turns over within a generation, no generation fits. */
+/* The oldest generation that is mostly present. With events, the oldest generation under eviction:
+ * if a cache turns over within a generation, no generation is mostly present. */
 static uint32_t floor_at(const struct node_router *r, unsigned k)
 {
     uint32_t gave_way = node_router_has_events(r, k) ? node_router_events_floor(r, k) : 0;
@@ -74,7 +74,7 @@ void node_router_match_ahead(const struct node_router *r, const struct chain *ch
         crdt_index_prefetch(r->index, chain->points[chain->length - 1 - i].id);
 }
 
-/* The replica's events say that the point is gone there. */
+/* The replica's events say that the point is no longer cached. */
 static bool is_gone(const struct node_router *r, const struct chain *chain, unsigned point,
                     unsigned k)
 {
@@ -84,7 +84,7 @@ static bool is_gone(const struct node_router *r, const struct chain *chain, unsi
     return crdt_index_is_gone(r->index, p->id, k, generation);
 }
 
-/* The cached part ends before the first point that is gone: all later points are gone too. */
+/* The cached part ends before the first evicted point: all later points are evicted too. */
 static void cut_gone(struct node_router *r, const struct chain *chain, unsigned k)
 {
     unsigned low = 0, high = r->lengths[k];
@@ -150,7 +150,8 @@ static bool recorded(const struct node_router *r, const struct chain *chain, uns
     return crdt_index_get(r->index, p->id, k, p->code, generation) == ERR_OK;
 }
 
-/* Number of points at the prompt's start that were ever recorded there; at least `known`. */
+/* Number of points at the prompt's start that were ever recorded for the replica; at least
+ * `known`. */
 static unsigned recorded_length(const struct node_router *r, const struct chain *chain, unsigned k,
                                 unsigned known)
 {
@@ -166,8 +167,8 @@ static unsigned recorded_length(const struct node_router *r, const struct chain 
     return low;
 }
 
-/* The first point of the part that ends before `end`. All points of a part were last used at the
- * same time. */
+/* The first point of the part that ends before `end`. A part is a run of points with the same last
+ * use. */
 static unsigned part_begin(const struct node_router *r, const struct chain *chain, unsigned k,
                            unsigned end, uint32_t *generation)
 {
@@ -185,14 +186,14 @@ static unsigned part_begin(const struct node_router *r, const struct chain *chai
     return low;
 }
 
-/* A part of the prompt's start: it ends before the point `end`. The depth of its blocks in the
- * cache is between `from` and `to`. */
+/* A part of the prompt's start, which ends before the point `end`. The blocks lie at depths between
+ * `from` and `to` in the cache. */
 struct part {
     unsigned end;
     double from, to;
 };
 
-/* The parts of the prompt's start that were ever recorded there, the newest first. */
+/* The parts of the prompt's start that were ever recorded for the replica, newest first. */
 static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
                          struct part *out)
 {
@@ -223,8 +224,8 @@ static double blocks_of(const struct chain *chain, const struct part *parts, uns
 }
 
 /* A prompt's parts were last used at different times: the system prompt a moment ago, by any
- * request, and the conversation's history at its last turn. The oldest part is the last one. If one
- * generation is as wide as the cache, answers say nothing about the cache's size. */
+ * request, and the conversation's history at the last turn. The last part is the oldest. If a
+ * generation is as wide as the cache, answers say nothing about the cache size. */
 static void reach_find(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out)
 {
@@ -246,7 +247,7 @@ static void reach_find(const struct node_router *r, unsigned k, const struct cha
 /* --- what is there still --------------------------------------------------------------------- */
 
 /* Number of images and other media in the first `blocks` blocks of a prompt. For chunks, the same
- * share of all its media. */
+ * share of all the prompt's media. */
 static double media_within(const struct chain *chain, double blocks)
 {
     unsigned all = chain_media(&chain->content);
@@ -265,10 +266,10 @@ static double media_within(const struct chain *chain, double blocks)
     return begin > 0 ? chain->points[begin - 1].media : 0;
 }
 
-/* Blocks of the prompt that are believed to be there. */
+/* Blocks of the prompt believed to be cached. */
 struct grip {
     double blocks; /* recorded, and possibly cached */
-    double media;  /* images and the like in these blocks */
+    double media;  /* images and other media in these blocks */
 };
 
 static struct grip grip_of(const struct node_router *r, unsigned k, const struct chain *chain)
@@ -322,7 +323,7 @@ void node_router_measure(const struct node_router *r, const struct node_request 
     size->block_tokens = size->mean_block_tokens; /* there are no media */
 }
 
-/* Evicted blocks are others' content: they are measured by others' tokens per block, not this
+/* Evicted blocks belong to other prompts, so this uses the average tokens per block, not this
  * prompt's. */
 static double displaced_tokens(const struct node_router *r, unsigned k, double new_tokens,
                                double held_blocks)
@@ -344,7 +345,7 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
         .blocks = grip.blocks,
         .matched_tokens = matched_tokens(r, k, request->chain, &grip, size),
     };
-    /* With events there is no doubt about the cached part. */
+    /* Events leave no doubt about the cached part. */
     double share = node_router_has_events(r, k) ? 1 : replica->cache.evidence.share;
     h.cached_tokens =
         share * node_replica_whole_tokens(replica, size->prompt_tokens, h.matched_tokens);
@@ -354,8 +355,9 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     return h;
 }
 
-/* Takes the cached tokens as the position where the prompt left the cached path, if they lie
- * between the checkpoints on both sides. Otherwise something else ended the cached part. */
+/* Takes the number of cached tokens as the position where the prompt left the cached path, if the
+ * number lies between the checkpoints on both sides. Otherwise something else ended the cached
+ * part. */
 static void fork_measured(struct node_router *r, const struct node_replica *replica,
                           const struct node_work *work, const struct node_usage *usage)
 {
@@ -380,7 +382,7 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
         return;
     if (work->fork.id != 0 && usage->cached_tokens > 0)
         fork_measured(r, &r->replicas[work->replica], work, usage);
-    /* If the checkpoint is a known fork, the end of another prompt says little. */
+    /* If the checkpoint is a known fork, the end of another prompt adds little. */
     const struct node_ruler_mark *m = node_ruler_at(r->ruler, work->prompt_id);
     bool is_fork = m != NULL && m->answer == 0;
     if (complete && usage->completion_tokens > 0 && !is_fork && !work->several)
@@ -395,7 +397,7 @@ void node_router_measured(struct node_router *r, const struct node_work *work,
 /* --- recording ------------------------------------------------------------------------------- */
 
 /* Finds the checkpoint at which the prompt leaves the recorded path. If the next part was recorded
- * once and evicted, the position says nothing about where the texts differ. */
+ * and then evicted, the position does not show where the texts differ. */
 static void fork_find(const struct node_router *r, const struct chain *chain,
                       struct node_work *work)
 {
@@ -414,13 +416,13 @@ void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
-    /* Not if the engine's events say what is gone: their marks change times of use, so neither
-     * depths nor answers would tell the cache's size. */
+    /* Not if events say what is evicted. The marks from events change times of use, so neither
+     * depths nor answers would show the cache size. */
     if (work->prompt_tokens > 0 && !chain->chunks && !node_router_has_events(r, k))
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     fork_find(r, chain, work);
     uint64_t before = crdt_index_blocks_total(r->index, k);
-    /* If the index is full, it counts the loss; the request goes on. */
+    /* A full index counts the loss, and the request goes on. */
     DISCARD(crdt_state_observe(r->crdt, chain, k));
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);
@@ -448,7 +450,7 @@ void node_router_recorded_end(struct node_router *r, const struct node_work *wor
     }
 }
 
-/* If a cache turns over within a generation, the index is too coarse for recent uses. */
+/* If a cache turns over within a generation, the index is too coarse to date recent uses. */
 void node_router_evictions_take(struct node_router *r, unsigned k, uint64_t now_ms)
 {
     struct node_replica *replica = &r->replicas[k];

@@ -1,4 +1,4 @@
-/* KV-cache events: the replicas with live events, tidings of prompts and answers, the reader's
+/* KV-cache events: replicas with live events, tidings about prompts and answers, and the reader's
  * reports. */
 #include "node/route/kv_events.h"
 
@@ -21,8 +21,8 @@ void node_router_events_follow(struct node_router *r)
             continue;
         v->any = true;
         v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
-        v->others |= r->replicas[k].turn_events.others > 0; /* counts routers that would read next,
-                                                             * too */
+        v->others |= r->replicas[k].turn_events.others > 0; /* includes routers that would read
+                                                             * next */
     }
     if (v->any && v->told == NULL) /* without memory, each prompt is reported whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
@@ -73,8 +73,8 @@ const char *node_router_cache_source(const struct node_router *r, unsigned k)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* A checkpoint in use is reported once, and again after one to two turns of about a minute
- * (2^TURN_SHIFT ms). So a reader that lost a tiding, or began since, recovers. */
+/* A checkpoint in use is reported to readers once, and again after one to two turns of about a
+ * minute (2^TURN_SHIFT ms). So a reader recovers after a lost tiding or a restart. */
 enum { TURN_SHIFT = 16, STAMP_MASK = 0xffff };
 
 static uint64_t id48(uint64_t id)
@@ -160,8 +160,8 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
-/* One of two or more computed blocks was new: a prompt's last block is computed again although it
- * is cached, and a partial block is not stored. */
+/* True if the engine must have stored a block: it computed more than two. A prompt's last block is
+ * computed again even if cached, and a partial block is not stored. */
 static bool stored_a_block(const struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
@@ -179,8 +179,8 @@ void node_router_events_answered(struct node_router *r, const struct node_bookin
     const struct node_work *work = &e->work;
     struct node_events *v = &r->events;
     r->slots[work->replica].events.stored += well && stored_a_block(r, work, usage);
-    /* If the prompt continues a stored response, the engine put text before it that the router does
-     * not know. */
+    /* If the prompt continues a stored response, the engine puts text before the prompt that the
+     * router does not know. */
     if (!v->any || work->prompt_id == 0 || work->chunks || work->continues)
         return;
     uint64_t sent_ms = node_state_cluster_ms(r->state, e->chosen_ms);

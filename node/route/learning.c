@@ -1,5 +1,5 @@
-/* Figures that answers teach: prefill rate, decode pace, bytes per token, length of answers, and
- * the part of a prompt that really was cached. */
+/* Figures learned from answers: prefill rate, decode pace, bytes per token, length of answers, and
+ * the actual cached part of a prompt. */
 #include <math.h>
 
 #include "base/check.h"
@@ -30,9 +30,9 @@ static bool learn_rate(struct node_router *r, struct node_replica *replica,
     return true;
 }
 
-/* The end of an answer reports how many tokens were computed, but an answer may be long. So for a
+/* The number of computed tokens comes with the end of an answer, which may take long. So for a
  * replica with few samples the first byte counts, if an error in the believed cached part is small.
- * Prompts of a few milliseconds do not count: their answers are short too. */
+ * Prompts of a few milliseconds do not count, because their answers are short too. */
 static void learn_rate_early(struct node_router *r, struct node_replica *replica,
                              struct node_booking_entry *e, uint64_t now_ms)
 {
@@ -41,8 +41,8 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
         e->work.prefill_tokens <= RULE(CLEARLY) * e->work.cached_tokens ||
         node_speed_fresh(&replica->shown.rate, now_ms) > RULE(FEW))
         return;
-    /* While the rendering of a client's prompts is being learned, a prompt that came sooner than
-     * believed may have been cached unnoticed. The end of the answer tells. */
+    /* While the rendering of a client's prompts is being learned, a prompt faster than believed may
+     * have been cached unnoticed. The end of the answer shows if that was so. */
     bool is_watched = e->work.rendered.stamp != 0;
     if (is_watched &&
         e->work.prefill_tokens + e->prefill_beside > e->prefill_s * replica->believed.tokens_per_s)
@@ -80,7 +80,7 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
 }
 
 /* An answer without a stream, among many requests, shows no speed. But if the request did not wait,
- * the other requests there were running. */
+ * all requests there were running. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
@@ -99,8 +99,8 @@ static bool learn_room(struct node_replica *replica, const struct node_booking_e
     return !node_room_waited(took_s, takes_s, step_s) && node_room_ran(&replica->room, there);
 }
 
-/* Lowest believable rate of other prompts' prefill during a stream. At a replica believed five
- * times too fast, a queue of prompts once passed for steps of 0.7 s that took 0.075 s. */
+/* Lowest believable rate of other prompts' prefill during a stream. Once, at a replica believed
+ * five times too fast, a queue of prompts passed for steps of 0.7 s; the steps took 0.075 s. */
 static double rate_least(const struct node_replica *replica)
 {
     bool shown = replica->shown.rate.samples > RULE(FEW);
@@ -125,8 +125,8 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     r->fleet_stale |= node_replica_pace_add(replica, context, step_s, now_ms);
 }
 
-/* The booking predicted the queue and the prompt by the rate believed then. The cached part may
- * turn out different, so the reported figure replaces the predicted one. */
+/* The booking predicted the queue and the prompt by the rate believed at that time. The actual
+ * cached part may differ, so the reported figure replaces the predicted figure. */
 static void learn_whole(struct node_router *r, struct node_replica *replica,
                         const struct node_booking_entry *e, const struct node_usage *usage,
                         uint64_t now_ms)
@@ -153,9 +153,9 @@ void node_router_fleet_believe(struct node_router *r, uint64_t now_ms)
     node_fleet_believe(r->replicas, r->replica_count, &r->config.prior, r->votes, now_ms);
 }
 
-/* The model's figures are of text and media: token ids have four bytes each by definition. The
- * replica's figure is of whatever fills its cache. A prompt that continues a stored response
- * teaches nothing: the engine counts the whole conversation. */
+/* The model's figures are for text and media; token ids have four bytes each by definition. The
+ * replica's figure is for all contents of the cache. A prompt that continues a stored response
+ * teaches nothing, because the engine counts the whole conversation. */
 static void learn_bytes(struct node_replica *replica, struct node_model *model,
                         const struct node_work *work, const struct node_usage *usage)
 {
@@ -173,7 +173,7 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
     }
 }
 
-/* The replica that serves the model and has the most samples. */
+/* The replica with the most samples among those that serve the model. */
 static const struct node_replica *tells_bytes(const struct node_router *r,
                                               const struct node_model *row)
 {
@@ -201,7 +201,7 @@ void node_router_models_believe(struct node_router *r)
     }
 }
 
-/* True if the recorded parts are surely cached, by belief: none is deep in the cache. */
+/* True if the recorded parts are surely cached, by belief: no part is deep in the cache. */
 static bool is_sure(const struct node_replica *replica, const struct node_reach *reach)
 {
     for (unsigned i = 0; i < reach->count; i++) {
@@ -212,7 +212,7 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
 }
 
 /* Compares shares of the prompt, so that bytes per token do not matter. A hit may fall short by an
- * engine's block or a sixteenth of the prompt: both sides are no more exact than that. */
+ * engine's block or a sixteenth of the prompt, because neither side is more exact. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
                          const struct node_work *work, const struct node_usage *usage)
 {
@@ -242,7 +242,7 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
         node_prediction_add(&replica->cache.by_events, predicted, (uint64_t)usage->cached_tokens);
 }
 
-/* Learns from an answer; `complete` if it was not cut short. */
+/* Learns from an answer; `complete`: the answer was not cut short. */
 static void learn(struct node_router *r, const struct node_booking_entry *e,
                   const struct node_usage *usage, bool complete, uint64_t now_ms)
 {
@@ -301,8 +301,8 @@ void node_router_used(struct node_router *r, struct node_booking b, const struct
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* Uses the model's name only if an engine listed it: some engines answer for any name that a client
- * makes up, and a row is never freed. */
+/* Uses the model's name only if an engine listed it. Some engines answer for any name that a client
+ * invents, and a row is never freed. */
 static void count_answered(struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
@@ -356,7 +356,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
         if (!sane) /* counted as answered, but teaches nothing */
             usage.cached_tokens = -1;
         node_router_events_answered(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
-    } else if (e->first_byte_seen) { /* the engine's counters will not show this prompt */
+    } else if (e->first_byte_seen) { /* this prompt will not show in the engine's counters */
         node_replica_began(replica, &e->work, -1);
     }
     if (reported && (outcome == NODE_OUTCOME_OK || outcome == NODE_OUTCOME_CLIENT_GONE))

@@ -1,6 +1,6 @@
-/* Metrics of the router. Labels are names of configured replicas, of models that engines list
- * (node/replica/answered.h has their limit; never names that only clients used) and words of this
- * file, so the number of series is bounded. Each metric has one table row. */
+/* Metrics of the router. The number of series is bounded: labels are names of configured replicas,
+ * names of models that engines list (limited by node/replica/answered.h), and words of this file. A
+ * model's name that only clients used is no label. Each metric has one table row. */
 #include "base/check.h"
 #include "base/prometheus.h"
 #include "node/replica/learned.h"
@@ -51,7 +51,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
 
 #define LABEL(name, text) prometheus_label(p, name, slice_of_cstr(text))
 
-/* X: a series of replica `k` with slot `s`; XS: several series of the replica, and their labels. */
+/* X: a series of replica `k` with slot `s`. XS: several series of the replica, with labels. */
 #define FAMILIES(X, XS)                                                                            \
     X(up, "1 if the replica gets new requests.",                                                   \
       node_replica_usable(process(c, k), NODE_HEALTH_UP) && !k->draining)                          \
@@ -275,7 +275,7 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
     prometheus_figures(p, figures, ARRAY_LEN(figures));
 }
 
-/* Engines may list any number of models, so only the range over the models is exported. It shows
+/* Engines may list any number of models, so only the range over the models is exported, which shows
  * outliers. */
 static void put_models(const struct node_router *r, struct prometheus *p)
 {

@@ -1,9 +1,9 @@
-/* Alternatives for a request: replicas other than the chosen one, and the replica for a request
+/* Alternatives for a request: replicas other than the chosen replica, and the replica for a request
  * that must be alone. */
 #include "node/route/router_internal.h"
 
-/* Reasons that suggest that a replica does not answer. Only these count if `failing`: a replica in
- * a back-off or in slow start may take the request if no other can. */
+/* Reasons to expect no answer from a replica. With `failing` only these count: a replica in
+ * back-off or slow start may take the request if no other can. */
 enum {
     NO_ANSWER = NODE_STANDS_STILL | 1U << NODE_STANDING_REJECTS | 1U << NODE_STANDING_FULL,
 };
@@ -20,7 +20,7 @@ bool node_router_has_other(struct node_router *r, const struct node_request *req
     struct node_size size;
     struct node_need need = node_router_need(r, request);
     int err = node_router_evaluate(r, request, &need, &without, false, now_ms, &size);
-    if (err == ERR_AGAIN) /* room for it will come */
+    if (err == ERR_AGAIN) /* a replica for the request will have room */
         return failing;
     bool all = err == ERR_OK;
     for (unsigned i = 0; all && i < r->candidate_count; i++) {

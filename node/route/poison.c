@@ -6,10 +6,8 @@
 #include "base/json_write.h"
 #include "node/route/router_internal.h"
 
-enum {
-    SAME_DEATH_S = 30
-}; /* requests of one hash that broke at one replica within this time: one
-                             * death */
+/* Requests of a hash that break at a replica within this time count as a single death. */
+enum { SAME_DEATH_S = 30 };
 
 static const struct crdt_poison *table(const struct node_router *r)
 {
@@ -42,8 +40,7 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash)
     return level_of(crdt_poison_find(table(r), hash));
 }
 
-/* If there is no room for a row (256 requests were poison within the hour), the request is not
- * remembered. */
+/* Without room for a row (256 requests were poison within the hour), the request is not stored. */
 static void set(struct node_router *r, uint64_t hash, enum crdt_poison_level level, int replica)
 {
     uint32_t ttl = level == CRDT_POISON_SURE ? CRDT_POISON_TTL_S : CRDT_SUSPECT_TTL_S;
@@ -56,7 +53,7 @@ static uint64_t key_of(const struct node_router *r, unsigned replica)
     return crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
 }
 
-/* True if that row was made for the same death. */
+/* True if the row is from the same death. */
 static bool same_death(const struct node_router *r, const struct crdt_poison_row *row,
                        unsigned replica)
 {

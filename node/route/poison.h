@@ -26,16 +26,16 @@ unsigned node_poison_count(const struct node_router *r);
 bool node_poison_any(const struct node_router *r);
 enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
 
-/* The replica died, maybe of the request. One death counts once, however many requests with that
- * hash were there, from any router. `second`: this is known to be another death. Returns the
- * request's new level. */
+/* The replica died, maybe because of the request. A death counts once, with any number of requests
+ * of this hash at the replica, from any router. `second`: this is known to be another death.
+ * Returns the request's new level. */
 enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica,
                                   bool second);
-/* The replica `earlier` died too, in an attempt that did not count against the request at that
- * time. Records the name for operators, and changes nothing else. */
+/* The replica `earlier` died too, in an attempt that did not count against the request then. Only
+ * records the name for operators. */
 void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica);
-/* The replicas that died of the request, as far as all routers know, in order, separated by commas.
- * Empty: neither suspect nor poison. */
+/* Writes the names of the replicas killed by the request, as far as all routers know, in order,
+ * separated by commas. Empty: neither suspect nor poison. */
 enum { NODE_POISON_NAMES_BYTES = 2 * NODE_NAME_MAX + 2 };
 void node_poison_names_text(const struct node_router *r, uint64_t hash,
                             char out[NODE_POISON_NAMES_BYTES]);
@@ -46,7 +46,7 @@ MUST_USE int node_poison_forget(struct node_router *r, uint64_t hash);
 /* The request was answered with 502. */
 void node_poison_refused(struct node_router *r, uint64_t hash);
 
-/* All that is remembered, as a JSON array. */
+/* Writes all suspect and poison requests as a JSON array. */
 MUST_USE int node_poison_json(const struct node_router *r, struct buf *out);
 
 #endif

@@ -73,7 +73,8 @@ unsigned node_policy_next_turn(const struct node_policy_input *in)
     uint64_t turn = (*in->turn)++;
     if (!in->weighted)
         return (unsigned)(turn % in->count);
-    /* Multiples of the golden ratio fall evenly on every part of a line, however it is cut. */
+    /* Multiples of the golden ratio fall evenly on all parts of a line, wherever the line is
+     * cut. */
     double sum = 0;
     for (unsigned i = 0; i < in->count; i++)
         sum += in->candidates[i].weight;

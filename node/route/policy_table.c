@@ -2,7 +2,7 @@
 #include "node/route/policy.h"
 #include "node/route/router.h"
 
-/* Each name is that of the policy's file in node/route/policy/. PLAIN policies weigh no costs. */
+/* Each name is that of a file in node/route/policy/. PLAIN policies weigh no costs. */
 #define POLICIES(COSTS, PLAIN)                                                                     \
     COSTS(cache_aware)                                                                             \
     COSTS(chunk_aware)                                                                             \

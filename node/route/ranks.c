@@ -1,6 +1,6 @@
-/* Data-parallel ranks as replicas of their own (node/replica/rank.h). This router's settings, or
- * the address's metrics, say how many ranks an address has. A router that knows the ranks names
- * them in the registry; the others learn of them as of any replica. */
+/* Data-parallel ranks as separate replicas (node/replica/rank.h). The number of ranks of an address
+ * comes from this router's settings or the address's metrics. A router that knows the ranks names
+ * them in the registry. The other routers learn of ranks as of any replica. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/replica/rank.h"
@@ -31,7 +31,7 @@ static void ranks_name(struct node_router *r, unsigned server)
     }
 }
 
-/* True if the address has got this router's name since the rank was named
+/* True if this router's name was added to the address since the rank was named
  * (node_router_apart_follow). */
 static bool is_renamed(const struct node_replica *k, const struct node_replica *server)
 {
@@ -40,9 +40,9 @@ static bool is_renamed(const struct node_replica *k, const struct node_replica *
            !slice_equal(name.address, node_replica_name(server));
 }
 
-/* True if a rank that this router named should go. That is so if its address has fewer ranks or
- * another name. It is also so if the router knew the ranks by metrics that another router now
- * reads, and that router names them. */
+/* True if a rank named by this router should go, for either of two reasons. The address has fewer
+ * ranks, or another name. Or another router now reads the metrics from which this router knew the
+ * ranks, and names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_replica *server = &r->replicas[k->rank.server];

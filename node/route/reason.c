@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "node/route/policy.h"
 
-/* Each reason's name, and its phrase if that needs no figures. */
+/* Each reason's name, and the phrase for it if no figures are needed. */
 static const struct {
     const char *name, *phrase;
 } texts[NODE_REASONS] = {

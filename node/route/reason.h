@@ -1,5 +1,5 @@
 /* The reason for a choice: in one word for counters and the access log, and in a phrase for people
- * (GET /decisions, which gvctl and the page show). explain.c has the whole table for one request.
+ * (GET /decisions, which gvctl and the page show). explain.c has the whole table for a request.
  */
 #ifndef NODE_ROUTE_REASON_H
 #define NODE_ROUTE_REASON_H
@@ -28,11 +28,11 @@ enum node_reason {
 /* "cached", ...: the label of grapevine_decisions_total. */
 const char *node_reason_text(enum node_reason reason);
 
-/* False: no reason has that name. */
+/* False: no reason has this name. */
 bool node_reason_parse(struct slice text, enum node_reason *out);
 
-/* Facts for the phrase. `most` is the other replica that holds most of the prompt, `next` the
- * other one that costs least; a NULL candidate: there is no other. */
+/* Facts for the phrase. `most` is the other replica with most of the prompt cached, `next` the
+ * cheapest other replica. A NULL candidate: there is no other replica. */
 struct node_reason_row {
     const struct node_candidate *candidate;
     struct slice name;

@@ -17,7 +17,7 @@ bool node_router_learned(const struct node_router *r, unsigned replica, struct c
 
 void node_router_recall(struct node_router *r, unsigned replica, const struct crdt_learned *learned)
 {
-    if (r->recalled == NULL) /* no memory for the figures: learned again */
+    if (r->recalled == NULL) /* without memory, the figures are learned again */
         r->recalled = calloc(NODE_REPLICAS_MAX, sizeof *r->recalled);
     if (r->recalled == NULL || replica >= NODE_REPLICAS_MAX)
         return;

@@ -1,5 +1,5 @@
-/* Rejections by replicas (node/replica/reject.h): the lessons from 4xx and other answers to the
- * same request, and the choice of replicas to avoid for them. */
+/* Rejections by replicas (node/replica/reject.h): learns from 4xx and other answers to the same
+ * request, and chooses the replicas to avoid because of rejections. */
 #include "node/replica/standing.h"
 #include "node/route/router_internal.h"
 
@@ -92,12 +92,12 @@ bool node_router_accepted(struct node_router *r, unsigned replica,
 
 /* --- at most half ------------------------------------------------------------------------------
  *
- * Some replicas of a model may reject some kind of request. At most half of the model's replicas
- * are avoided for that: the first in the order below, each for its kinds. Rejecting replicas beyond
- * the half get their fair share of requests and no more, although a replica that rejects at once
- * has an empty queue. So each request reaches one of these at most once, and is tried next where it
- * is accepted. The order is the same at each router, so routers with the same reports avoid the
- * same replicas. */
+ * Some replicas of a model may reject some kinds of requests. At most half of the model's replicas
+ * are avoided for this: the first in the order below, each for the kinds it rejects. Rejecting
+ * replicas beyond the half get their fair share of requests and no more, although a replica that
+ * rejects at once has an empty queue. So each request meets at most one such rejection, and is then
+ * tried where it is accepted. The order is the same at each router, so routers with the same
+ * reports avoid the same replicas. */
 
 struct halves {
     struct node_replica_set against; /* replicas with evidence or doubt against them */
@@ -122,7 +122,7 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
     return out;
 }
 
-/* Evidence before doubt, then by a hash of the name. */
+/* Evidence goes before doubt, then the order is by a hash of the name. */
 static bool is_before(const struct node_router *r, unsigned a, unsigned b)
 {
     const struct node_replica *x = &r->replicas[a], *y = &r->replicas[b];
@@ -132,8 +132,8 @@ static bool is_before(const struct node_router *r, unsigned a, unsigned b)
     return x->name_hash != y->name_hash ? x->name_hash < y->name_hash : a < b;
 }
 
-/* The number of replicas before this one in the order. If that is half of all or more, the replica
- * is beyond the half. */
+/* The number of replicas before this replica in the order. From half of h->all on, the replica is
+ * beyond the half. */
 static unsigned place_of(const struct node_router *r, const struct halves *h, unsigned slot)
 {
     unsigned before = 0;
@@ -142,8 +142,8 @@ static unsigned place_of(const struct node_router *r, const struct halves *h, un
     return before;
 }
 
-/* A replica beyond the half gets one request out of as many as there are replicas. Retries, and
- * requests that cannot be retried, go where they are accepted. */
+/* A replica beyond the half gets 1 request in h->all. Retries, and requests that cannot be retried,
+ * go where they are accepted. */
 static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
                          const struct node_request *request)
 {
@@ -194,7 +194,7 @@ static bool is_within(const struct node_router *r, unsigned server, struct slice
 /* True if the replica is within the half for each of its known models. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
-    struct slice model = slice_of("", 0); /* if no served model is known: all replicas */
+    struct slice model = slice_of("", 0); /* without a known model: all replicas */
     unsigned at = 0;
     (void)node_models_next(r->models, server, &at, &model);
     do {
@@ -217,7 +217,7 @@ void node_router_model_tried(struct node_router *r, unsigned replica, bool accep
     j->confirmed += !accepted;
 }
 
-/* Adds listed models that the replica denied, unless a reason that concerns all models is known. */
+/* Adds listed models that the replica denied, unless a reason for all models is known. */
 static void add_denials(const struct node_router *r, unsigned server, uint64_t now_ms,
                         struct node_standing *standing)
 {
@@ -241,7 +241,7 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
     return rank == k ? out : out | (node_replica_against(rank, now_ms) & NODE_STANDS_STILL);
 }
 
-/* The process's standing, or a rank's own drain or stall. */
+/* The standing of the process, or of the rank if the rank itself is drained or stalled. */
 struct node_standing node_router_replica_standing(const struct node_router *r, unsigned replica,
                                                   uint64_t now_ms)
 {

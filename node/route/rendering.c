@@ -1,19 +1,20 @@
 /* The engines' rendering of a client's prompts: learned here, and shared with the other routers
  * (node/replica/renderings.h).
  *
- * Routers must read prompts alike, or no router finds what another recorded. So a learned rendering
- * is a binding in the shared index, from the kind and the rendering to the replica that taught it
- * by an answer. The newest binding counts; among equally new ones all routers choose the same. */
+ * Routers must read prompts alike, or no router finds another's records. So a learned rendering is
+ * a binding in the shared index, from the kind and the rendering to the replica whose answer taught
+ * the rendering. The newest binding counts; among equally new bindings all routers choose the
+ * same. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 
 #include "base/check.h"
 
 enum {
-    LOOK_MS = 100,         /* interval between look-ups of others' bindings, while the kind is in
-                            * use */
-    TELL_GENERATIONS = 16, /* interval between publications of an own binding */
-    AGAIN_MAX = 64,        /* prompts that are recorded again under another rendering */
+    LOOK_MS = 100,         /* interval between look-ups of others' bindings, while the kind of
+                            * client is in use */
+    TELL_GENERATIONS = 16, /* interval between publications of a binding by this router */
+    AGAIN_MAX = 64,        /* most prompts recorded again under a new rendering */
     BINDING_TAG = 0x72656e64,
     LATE_TAG = 0x6c617465,
 };
@@ -29,7 +30,7 @@ static void tell(struct node_router *r, struct node_client_kind *k)
 {
     if (k->replica >= r->replica_count || r->replicas[k->replica].absent)
         return;
-    /* If the index is full, the other routers learn for themselves. */
+    /* If the index is full, the other routers learn the rendering themselves. */
     DISCARD(crdt_state_bind(r->crdt, binding_id(r, k, rendering_code(k->rendering)), k->replica));
     k->generation = crdt_index_now(r->index);
 }
@@ -43,13 +44,13 @@ static void record_again(void *context, const struct chain *chain, unsigned repl
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* Records recent prompts again, as the new rendering reads them. */
+/* Records recent prompts again, under the new rendering. */
 static void follow(struct node_router *r, const struct node_client_kind *k)
 {
     node_renderings_each(r->renderings, k, AGAIN_MAX, record_again, r);
 }
 
-/* SGLang is known to show the model Claude Code's header, vLLM not to. */
+/* Known: SGLang shows Claude Code's header to the model, vLLM does not. */
 static struct rendering known_of(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
@@ -113,7 +114,7 @@ static void look(struct node_router *r, struct node_client_kind *k, struct slice
         tell(r, k);
 }
 
-/* True if the prompt has a part that engines are known to render differently. */
+/* True if the prompt has a part that engines render differently. */
 static bool has_choice(const struct http_prompt_form *form)
 {
     const unsigned plain = 1U << HTTP_PROMPT_SYSTEM | 1U << HTTP_PROMPT_TEXT;
@@ -135,8 +136,8 @@ void node_router_late_sent(struct node_router *r, struct node_rendered *what, un
         return;
     what->late_new =
         crdt_index_get(r->index, what->late, k, CHECKPOINT_CODE_BINDING, &generation) != ERR_OK;
-    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* if the index is full, the message will be
-                                                       * new again */
+    DISCARD(crdt_state_bind(r->crdt, what->late, k)); /* in a full index the message will be new
+                                                       * again */
 }
 
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,

@@ -1,6 +1,5 @@
-/* The replica table: which replicas are in use, and what probes say of them. Its names,
- * incarnations and wishes are the registry's (crdt/registry.h); slots and indexes are the same
- * numbers. */
+/* The replica table: the replicas in use, and probe results. The registry (crdt/registry.h) owns
+ * names, incarnations and wishes. A slot there and an index here are the same number. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/shade.h"
@@ -15,7 +14,7 @@ void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t
     node_renderings_forget(r->renderings, replica);
 }
 
-/* Resets the slot except its numbers: absent, with this name or none. */
+/* Resets the slot to an absent replica with this name, or without a name. */
 static void slot_set(struct node_router *r, unsigned slot, struct slice name)
 {
     uint64_t hash = name.len > 0 ? hash64(&r->common->secret, name.at, name.len) : 0;
@@ -24,14 +23,15 @@ static void slot_set(struct node_router *r, unsigned slot, struct slice name)
     node_router_shadow_slot_set(r, slot);
 }
 
-/* Frees the slot. For loops over the table it becomes an absent replica. */
+/* Frees the slot, which becomes an absent replica in loops over the table. */
 static void slot_clear(struct node_router *r, unsigned slot)
 {
     slot_set(r, slot, slice_of("", 0));
     node_renderings_forget(r->renderings, slot);
 }
 
-/* Applies the label `model`: it changed, or is all that is known of the replica's models. */
+/* Applies the label `model`, after a change or if nothing else is known about the replica's
+ * models. */
 static void model_label_take(struct node_router *r, unsigned replica)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
@@ -39,7 +39,7 @@ static void model_label_take(struct node_router *r, unsigned replica)
     bool listed = node_models_listed(r->models, replica);
     if (!listed)
         node_fleet_join(k, &r->common->secret, model);
-    /* If the table is full, the replica counts as one that has not listed its models. */
+    /* If the table is full, the replica counts as a replica without a list of models. */
     if (model.len == 0)
         node_models_unlist(r->models, replica);
     else if (node_models_listed(r->models, replica))
@@ -60,14 +60,14 @@ void node_router_labels(struct node_router *r, unsigned replica, const struct no
         model_label_take(r, replica);
 }
 
-/* Operators take precedence over sources: a replica that they added stays in use when its source
- * drops it. */
+/* Operators take precedence over sources: a replica added by operators stays in use after the
+ * source drops it. */
 static void draining_follow(struct node_replica *k, const struct crdt_replica *row, bool vanishing)
 {
     node_replica_drain(k, vanishing, row && row->draining, row && row->wish == CRDT_WISH_ADDED);
 }
 
-/* Applies what this router's sources said of a name while it had no slot, or another one. */
+/* Applies labels and drain from this router's sources, for a name that had another slot or none. */
 static void told_take(struct node_router *r, unsigned slot)
 {
     struct node_replica *k = &r->replicas[slot];
@@ -82,7 +82,7 @@ static void told_take(struct node_router *r, unsigned slot)
     draining_follow(k, row, draining && row && row->ours);
 }
 
-/* Takes the slot: no other name gets the slot before slot_leave(). */
+/* Takes the slot for a name. No other name gets the slot before slot_leave(). */
 static void slot_take(struct node_router *r, unsigned slot, const struct crdt_replica *row)
 {
     slot_set(r, slot, slice_of(row->name, row->name_len));
@@ -135,7 +135,7 @@ void node_router_registry_take(struct node_router *r)
     node_router_ranks_follow(r);
 }
 
-/* True if the replica's own row says that it is in use. */
+/* True if the replica is in use by its row, without regard to its address. */
 static bool is_named(const struct node_router *r, unsigned slot)
 {
     enum crdt_wish wish = node_router_wish(r, slot);
@@ -144,7 +144,7 @@ static bool is_named(const struct node_router *r, unsigned slot)
            (wish == CRDT_WISH_ADDED || (wish != CRDT_WISH_REMOVED && named));
 }
 
-/* True if the replica is in use; a rank, only where its address is. */
+/* True if the replica is in use. A rank is in use only if the address is. */
 static bool is_in_use(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -167,7 +167,7 @@ void node_router_presence_update(struct node_router *r)
         if (absent) {
             r->slots[slot].guessed_ms = 0;
             r->fleet_stale = true;
-            r->learned_ms = 0; /* reports at once that nothing is known of the replica */
+            r->learned_ms = 0; /* reports at once that there are no figures of the replica */
         }
         node_router_touch(r, slot);
         if (r->watch)
@@ -187,8 +187,8 @@ void node_router_presence_check(const struct node_router *r)
     }
 }
 
-/* A name that is forgotten keeps its slot while a request, or a connection, is there, or would be
- * there in shadow mode. */
+/* A forgotten name keeps the slot while a request or a connection is at the replica, or would be in
+ * shadow mode. */
 void node_router_slots_leave(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
@@ -226,8 +226,8 @@ static bool name_fits(struct slice name)
     return name.len > 0 && name.len <= NODE_NAME_MAX && name.len <= CRDT_NAME_MAX;
 }
 
-/* The slot, if the name has one now. A name that waits for a slot is no error to callers that name
- * it repeatedly. */
+/* The slot, if the name has a slot now. A waiting name is no error to callers that name it
+ * repeatedly. */
 static int slot_named(struct node_router *r, int slot)
 {
     node_router_registry_take(r);
@@ -306,7 +306,7 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
-    /* The name without a router's name may be another router's, from before the two met. */
+    /* The name without a router's name may be from another router, before the two routers met. */
     struct slice here = node_router_shared_name(r, name, shared);
     if (wish == NODE_REPLICA_ADD || node_router_replica_listed(r, here))
         name = here;
@@ -340,8 +340,8 @@ void node_router_replica_drain(struct node_router *r, unsigned replica, bool dra
 
 /* --- routers of other machines -------------------------------------------------------------- */
 
-/* Renames a replica that was named as if all routers were on one machine: adds this router's name,
- * and keeps the labels. The next tick renames its ranks (ranks.c). */
+/* Renames a replica that got a name while all routers seemed to be on one machine: adds this
+ * router's name, and keeps the labels. The next tick renames the ranks (ranks.c). */
 static void name_anew(struct node_router *r, unsigned slot)
 {
     char text[NODE_NAME_MAX], old[NODE_NAME_MAX + 1];
@@ -359,7 +359,7 @@ static void name_anew(struct node_router *r, unsigned slot)
     }
     crdt_state_unname(r->crdt, name);
     if (ours)
-        DISCARD(node_router_name(r, shared, k->engine)); /* on failure its source offers the name
+        DISCARD(node_router_name(r, shared, k->engine)); /* on failure the source offers the name
                                                           * again */
 }
 

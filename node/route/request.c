@@ -6,8 +6,8 @@
 #include "base/wire.h"
 #include "node/cluster/limits.h"
 
-/* `rendered` is not sent: its numbers hold only in this router, and the chain already follows
- * it. */
+/* `rendered` is not sent: the numbers hold only in this router, and `chain` already includes the
+ * rendering. */
 enum { FLAG_CHAIN = 1, FLAG_TOKEN_IDS = 2, FLAG_WHOLE = 4, FLAG_CHUNKS = 8 };
 
 static void put_text(struct wire_writer *w, struct slice text)
@@ -75,7 +75,7 @@ int node_request_pack(const struct node_request *request, struct buf *out)
     }
     if (chain)
         put_content(&w, chain);
-    put_text(&w, request->lora); /* older routers do not send this and what follows */
+    put_text(&w, request->lora); /* older routers do not send this field and the fields below */
     wire_write_varint(&w, request->kind);
     wire_write_varint(&w, request->again);
     if (w.bad)

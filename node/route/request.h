@@ -1,5 +1,5 @@
-/* A routing request as bytes, to ask another router for its choice. Of the prompt only keyed hashes
- * and counts are sent. */
+/* A routing request as bytes, to ask another router for the choice there. Only keyed hashes and
+ * counts of the prompt are sent. */
 #ifndef NODE_ROUTE_REQUEST_H
 #define NODE_ROUTE_REQUEST_H
 
@@ -10,7 +10,7 @@
 MUST_USE int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
-    struct node_request request; /* its chain is the one below; texts are borrowed */
+    struct node_request request; /* `chain` is the one below; texts are borrowed */
     struct chain chain;
 };
 

@@ -1,4 +1,4 @@
-/* Restarts of engines, with the loss of their caches, as probes and scrapes show them. */
+/* Engine restarts, with the loss of the cache, as seen in probes and scrapes. */
 #include <math.h>
 
 #include "node/route/router_internal.h"
@@ -14,7 +14,7 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
     node_router_cache_renewed(r, replica, row->rkey);
 }
 
-/* All ranks of the process restarted too. */
+/* All ranks of the process have restarted too. */
 static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
@@ -30,16 +30,16 @@ void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t no
     node_router_touch(r, server);
 }
 
-/* The start time of a process, if the engine reports it. Routers that notice a restart at different
- * times raise the incarnation to the same value. */
+/* The start time of a process, if the engine reports it. With the same start time, routers that
+ * notice a restart at different times raise the incarnation to the same value. */
 static uint64_t started_ms(const struct node_replica *k)
 {
     double s = k->scrape.start_time_s;
     return s > 0 && s < 1e12 ? (uint64_t)llround(s * 1000) : 0;
 }
 
-/* A router that has not joined cannot compare a start time: the others may know this one, or a time
- * close to it (started_grain_ms). */
+/* A router that has not joined cannot compare a start time: the other routers may know this time,
+ * or a time close to it (started_grain_ms). */
 static bool has_joined(const struct node_router *r)
 {
     return r->names == NULL || node_replication_ready(r->names);
@@ -68,9 +68,9 @@ void node_router_probed(struct node_router *r, unsigned replica, struct node_che
     bool gone = node_replica_probed(k, check, now_ms);
     if (k->health != before)
         node_router_touch(r, replica);
-    /* If the incarnation has risen since the last good probe, another router has noticed the
-     * restart already. With several routers, an engine that reports its start time is asked for the
-     * time after its return. */
+    /* If the incarnation has risen since the last successful probe, another router has already
+     * noticed the restart. With several routers, an engine with a reported start time is asked for
+     * the time when it is back. */
     bool told_later = r->common->replicated && started_ms(k) > 0;
     if (gone && r->slots[replica].rkey_probed == k->rkey && !told_later)
         process_restarted(r, replica, 0);
@@ -87,19 +87,18 @@ void node_router_found_router(struct node_router *r, unsigned replica, struct sl
     node_router_touch(r, replica);
 }
 
-/* Looks for a restart in a scrape: by the process's start time, or because its counters say that
- * the cache is `lost`. */
+/* Looks for a restart in a scrape: by the process's start time, or by counters that show a `lost`
+ * cache. */
 static void restart_find(struct node_router *r, unsigned replica, bool lost, bool same_life)
 {
     struct node_replica *k = &r->replicas[replica];
     const struct crdt_replica *row = node_router_row(r, replica);
-    /* A router that has no peers and keeps nothing from an earlier life sees each restart
-     * itself. */
+    /* A router without peers or stored state sees each restart itself. */
     bool asks = r->common->replicated || r->common->keeps;
     uint64_t started = asks ? started_ms(k) : 0;
     uint64_t known = row ? row->incarnation.started : UINT64_MAX / 2;
-    /* Another router noticed the restart since the last scrape, or the last figures are from an
-     * earlier life of the engine. */
+    /* Another router noticed the restart since the last scrape, or the last figures are from the
+     * engine's earlier life. */
     bool noticed = r->slots[replica].rkey_scraped != k->rkey ||
                    (started > 0 && !same_life && started + started_grain_ms >= known);
     bool early = started > 0 && !has_joined(r);
@@ -126,7 +125,7 @@ bool node_router_scraped(struct node_router *r, unsigned replica, const struct n
     if (!node_scrape_sizes_only(s))
         node_scraped_own(k, &own, now_ms);
     bool lost = node_replica_scraped(k, &own, now_ms);
-    if (!k->rank.is_one) /* a restart of the process shows in the sums of all ranks */
+    if (!k->rank.is_one) /* the sums of all ranks show a restart of the process */
         restart_find(r, replica, lost, same_life);
     r->slots[replica].rkey_scraped = k->rkey;
     node_router_evictions_take(r, replica, now_ms);

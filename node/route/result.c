@@ -30,14 +30,14 @@ enum node_result node_result_of(const struct node_ending *e)
         return NODE_RESULT_CLIENT_ERROR;
     if (e->health && e->answer == NODE_ANSWER_WHOLE)
         return NODE_RESULT_OK;
-    if (e->status >= 400) /* a cut error answer is an error all the same */
+    if (e->status >= 400) /* a cut error answer is still an error */
         return of_status(e->status);
     switch (e->answer) {
     case NODE_ANSWER_BY_CLIENT:
         return NODE_RESULT_CLIENT_ERROR;
     case NODE_ANSWER_CUT:
         return NODE_RESULT_CUT;
-    case NODE_ANSWER_ERROR_EVENT: /* if it names a 4xx, the request was wrong */
+    case NODE_ANSWER_ERROR_EVENT: /* if the event names a 4xx, the request was wrong */
         return of_status(e->event_status) == NODE_RESULT_CLIENT_ERROR ? NODE_RESULT_CLIENT_ERROR
                                                                       : NODE_RESULT_CUT;
     default:

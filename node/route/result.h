@@ -1,11 +1,10 @@
-/* The result of a request: the one definition of a *failed* request (docs/glossary.md). The
- * counters, /figures, /live, /decisions, gvctl and the page all show what node_result_of() says.
+/* The result of a request: the only definition of a *failed* request (docs/glossary.md). The
+ * counters, /figures, /live, /decisions, gvctl and the page all show results of node_result_of().
  *
- * A request failed if its client got a 5xx status, found the router's queue full (with any
- * status), or got an answer that was cut: begun, but not properly ended. An error event is no
- * proper end. Other 4xx are the client's fault, and so are a slow client and a head that no
- * router would accept (501, 505). A client that left cancelled its request. None of these is a
- * failure. */
+ * A request failed if its client got a 5xx status, found the router's queue full (with any status),
+ * or got a cut answer: begun, but not properly ended. An error event is no proper end. Other 4xx
+ * are the client's fault, and so are a slow client and a request head that no router accepts (501,
+ * 505). A client that left cancelled the request. None of these is a failure. */
 #ifndef NODE_ROUTE_RESULT_H
 #define NODE_ROUTE_RESULT_H
 
@@ -13,10 +12,10 @@
 
 enum node_result {
     NODE_RESULT_OK,
-    NODE_RESULT_CLIENT_ERROR, /* 4xx, or the client was too slow, or the rest of its request bad */
+    NODE_RESULT_CLIENT_ERROR, /* 4xx, a slow client, or a bad rest of the request */
     NODE_RESULT_CLIENT_GONE,  /* the client left before the end */
-    NODE_RESULT_STATUS_5XX,   /* the client got a 5xx status; the request failed with this result or
-                               * a later one */
+    NODE_RESULT_STATUS_5XX,   /* the client got a 5xx status; this result and the later ones count
+                               * as failed */
     NODE_RESULT_QUEUE_FULL,
     NODE_RESULT_CUT,
     NODE_RESULTS,
@@ -26,20 +25,20 @@ enum node_result {
 enum node_answer_end {
     NODE_ANSWER_WHOLE,       /* complete, or no answer was begun */
     NODE_ANSWER_LEFT,        /* the client left */
-    NODE_ANSWER_BY_CLIENT,   /* cut, and the client is the cause */
+    NODE_ANSWER_BY_CLIENT,   /* cut because of the client */
     NODE_ANSWER_CUT,         /* not ended: the replica broke off, or a time limit passed */
     NODE_ANSWER_ERROR_EVENT, /* complete in framing, but an error event replaces the rest */
 };
 
 struct node_ending {
     enum node_answer_end answer;
-    unsigned status;       /* sent to the client; 0: none */
-    unsigned event_status; /* named by the error event; 0: none */
-    bool queue_full;       /* the router refused the request because its queue was full */
-    bool invalid;          /* the router refused the request for a client's mistake; 501 and 505
-                            * count too */
-    /* A health check of the router on the client port: 503 means not ready, and no request
-     * failed. */
+    unsigned status;       /* status sent to the client; 0: none */
+    unsigned event_status; /* status in the error event; 0: none */
+    bool queue_full;       /* the router's queue was full, and the router refused the request */
+    bool invalid;          /* the router refused the request because of a client's mistake,
+                            * including 501 and 505 */
+    /* A health check of the router on the client port: 503 means that the router is not ready, and
+     * no request failed. */
     bool health;
 };
 

@@ -1,4 +1,4 @@
-/* The router as a whole: creation, checks, changes of settings, and its work each second. */
+/* The router as a whole: creation, checks, changes of settings, and work done each second. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "node/route/shade.h"
 
 enum {
-    SWEEP_BUCKETS_MIN = 256, /* per tick */
+    SWEEP_BUCKETS_MIN = 256, /* buckets swept per tick */
     SWEEP_LAP_S = 600,       /* time of one lap over the whole table */
 };
 

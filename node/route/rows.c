@@ -1,5 +1,5 @@
-/* Rows of the replica table: by index, by name; each row's process, and the requests for which it
- * counts. */
+/* Rows of the replica table: by index, by name; each row's process, and the requests that may go
+ * there. */
 #include "base/check.h"
 #include "node/replica/local.h"
 #include "node/replica/rank.h"
@@ -80,15 +80,15 @@ bool node_router_is_ours(const struct node_router *r, unsigned replica)
 /* --- names of the loopback or a link ---------------------------------------------------------- */
 
 /* This router's name in names of local replicas (node/replica/local.h). While all routers are on
- * the loopback of one machine, they share local replicas like any other. The first router met
- * elsewhere ends that, for good. */
+ * the loopback of one machine, they share local replicas like any other replica. The first router
+ * met elsewhere ends this sharing for good. */
 
 static struct slice own_name(const struct node_router *r)
 {
     return slice_of_cstr(r->config.name ? r->config.name : "");
 }
 
-/* True if the name has this router's name after its address. */
+/* True if the name ends with this router's name. */
 static bool is_own(const struct node_router *r, const struct node_local_name *local)
 {
     char text[NODE_NAME_MAX];
@@ -140,8 +140,8 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot)
 
 /* --- ranks and their processes --------------------------------------------------------------- */
 
-/* Skips a rank with requests: until they end, its address's row keeps the slot, and the rank keeps
- * that row. */
+/* Skips a rank with requests. Until they end, the rank keeps its row, and the address keeps the
+ * slot. */
 void node_router_ranks_follow(struct node_router *r)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {

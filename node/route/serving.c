@@ -1,10 +1,9 @@
-/* The replicas to ask for a request, by their models; and which of them have a context that is
- * long enough (docs/adr/0052).
+/* The replicas to ask for a request: by their models, and by the context length (docs/adr/0052).
  *
- * The router does not have the tokenizer. A prompt's tokens are known only approximately, with a
- * standard deviation (node/replica/tokens.h). So a replica with a known context length has one of
- * three cases: the request fits; it may fit; it is too long even at its lowest possible number of
- * tokens. */
+ * The router does not have the tokenizer. A prompt's number of tokens is known only approximately,
+ * with a standard deviation (node/replica/tokens.h). So at a replica with a known context length
+ * there are three cases: the request fits, may fit, or is too long even at the lowest possible
+ * number of tokens. */
 #include <math.h>
 
 #include "base/number.h"
@@ -19,8 +18,8 @@ static bool any_present(const struct node_router *r, const struct node_replica_s
     return false;
 }
 
-/* The replicas that serve the model, or serve its base and may know the adapter in the name. vLLM
- * lists its adapters by their whole names. */
+/* The replicas that serve the model, or serve the base of the name and may know the adapter. vLLM
+ * lists adapters by their whole names. */
 static struct node_servers servers_of(const struct node_router *r, struct slice model)
 {
     struct node_servers s = {.surely = *node_models_surely(r->models, model)};
@@ -60,9 +59,9 @@ static bool is_named(const struct node_router *r, const struct node_request *req
            discover_names_model(r->sources, request->model, request->model_likely);
 }
 
-/* An SGLang engine that has not listed its models, or loads adapters on demand, may serve any name,
- * and answers for any. A model that a label names belongs to another replica, unless this one is
- * known to serve it. */
+/* An SGLang engine without a list of models, or with adapters on demand, may serve any name, and
+ * answers for any. A model in a label belongs to the labelled replica, unless this engine is known
+ * to serve it. */
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
                                    struct node_servers *s)
 {
@@ -84,7 +83,7 @@ void node_router_servers_find(struct node_router *r, const struct node_request *
 {
     struct node_servers *s = &r->servers;
     r->guesses = (struct node_replica_set){0};
-    if (request->replica_wanted >= 0) { /* whatever models it serves */
+    if (request->replica_wanted >= 0) { /* whatever models the replica serves */
         struct node_replica_set wanted = {0};
         if ((unsigned)request->replica_wanted < r->replica_count)
             node_replica_set_add(&wanted, r->replicas[request->replica_wanted].rank.server);
@@ -148,8 +147,8 @@ bool node_router_is_guess(const struct node_router *r, const struct node_request
     return !any_present(r, &s.surely);
 }
 
-/* Milliseconds between two guessed requests to one replica. If the replica is no engine, each guess
- * costs another attempt. If the replica serves the model, its first good answer says so. */
+/* Milliseconds between two guessed requests to a replica. If the replica is no engine, each guess
+ * costs another attempt. If the replica serves the model, the first accepted request proves it. */
 enum { GUESS_EVERY_MS = 1000 };
 
 static bool may_guess(const struct node_slot *s, const struct node_request *request,
@@ -158,7 +157,7 @@ static bool may_guess(const struct node_slot *s, const struct node_request *requ
     return !request->no_guess && (s->guessed_ms == 0 || now_ms >= s->guessed_ms + GUESS_EVERY_MS);
 }
 
-/* True if some candidate lists the model. If none does, all that may serve it are equal. */
+/* True if some candidate lists the model. If no candidate does, all that may serve it are equal. */
 static bool any_lists(const struct node_router *r)
 {
     for (unsigned i = 0; i < r->candidate_count; i++) {
@@ -170,7 +169,7 @@ static bool any_lists(const struct node_router *r)
     return false;
 }
 
-/* SGLang serves any requested name: that is no guess, and its answers teach nothing. */
+/* SGLang serves any requested name. This is no guess, and the answers teach nothing. */
 static bool is_unproven(const struct node_router *r, unsigned server)
 {
     return !node_replica_set_has(&r->servers.surely, server) &&
@@ -243,12 +242,12 @@ bool node_router_model_away(const struct node_router *r, struct slice model)
 
 /* --- context length -------------------------------------------------------------------------- */
 
-/* Standard deviations by which an estimate may be too high, or too low. Leaving out a replica
- * because a prompt is too long requires more certainty than preferring a longer context. */
+/* Standard deviations by which an estimate may be too high, or too low. Leaving out a replica as
+ * too small for the prompt requires more certainty than preferring a longer context. */
 static const double surely_deviations = 3, likely_deviations = 2;
 
-/* Upper limits: tokens for each byte of a prompt (digits of old tokenizers have 1.4), and tokens of
- * a chat template. */
+/* Upper limits: tokens per byte of a prompt (digits of old tokenizers have 1.4), and tokens of a
+ * chat template. */
 enum { TOKENS_PER_BYTE = 2, TEMPLATE_TOKENS = 512, TOKEN_ID_BYTES = 4 };
 
 uint32_t node_router_context(const struct node_router *r, unsigned replica)
@@ -312,7 +311,7 @@ enum node_fit node_router_fit(const struct node_router *r, unsigned replica,
                               const struct node_need *need)
 {
     uint32_t context = node_router_context(r, replica);
-    if (context == 0) /* believed to be no shorter than any that is known */
+    if (context == 0) /* assumed to be at least the shortest known context */
         return need->most > r->context_least ? NODE_FIT_UNKNOWN : NODE_FIT_WELL;
     if (context <= need->over || need->least > context)
         return NODE_FIT_NOT;
@@ -338,7 +337,7 @@ bool node_router_fit_keep(const struct node_router *r, const struct node_need *n
     return true;
 }
 
-/* The higher, the better: a fitting context; an unknown context; a longer context. */
+/* A rank of candidates, best first: a fitting context; an unknown context; a longer context. */
 static uint64_t fit_rank(const struct node_router *r, unsigned replica,
                          const struct node_need *need)
 {

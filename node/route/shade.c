@@ -60,7 +60,8 @@ static bool shade_create(struct node_router *r)
 
 void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats)
 {
-    enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 }; /* of other ids, 1 in 256 */
+    /* 1 of CHANCE unrelated ids looks separate. */
+    enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 };
     struct node_apart_seen now = {stats->inserted, stats->apart}, *seen = &r->apart_seen;
     if (now.inserted < seen->inserted) /* the state was replaced */
         *seen = (struct node_apart_seen){0};
@@ -90,8 +91,8 @@ static void swap(struct node_router *r)
     }
 }
 
-/* The other routers publish their loads as they are. Their choices in shadow mode are not known, so
- * their work counts evenly, with as much prefill for each request as here. */
+/* The other routers publish their real loads. Their choices in shadow mode are not known, so their
+ * work counts evenly, with as much prefill per request as at this router. */
 static struct node_remote_load others_evenly(const struct node_router *r)
 {
     struct node_remote_load sum = {0};
@@ -116,8 +117,8 @@ static struct node_remote_load others_evenly(const struct node_router *r)
     };
 }
 
-/* The most that ran at any candidate. A plain policy spreads requests evenly, so few ever run at
- * once where it routes. */
+/* The most requests and tokens that ran at any candidate at once. A plain policy spreads requests
+ * evenly, so the replicas it uses rarely run many at once. */
 static struct node_room_amount most_ran(const struct node_router *r)
 {
     struct node_room_amount most = {0};
@@ -129,7 +130,7 @@ static struct node_room_amount most_ran(const struct node_router *r)
     return most;
 }
 
-/* Takes the cache size from the real belief: only that one learns from answers. */
+/* Takes the cache size from the real belief, because only the real belief learns from answers. */
 static void belief_follow(struct node_router *r, unsigned k)
 {
     struct crdt_index_ring ring = crdt_index_ring_part(r->index, k, true);

@@ -169,7 +169,7 @@ void node_shadow_write(const struct node_shadow *s, const char *policy, const ch
     json_put_cstr(w, "policy", policy);
     json_put_cstr(w, "plain_policy", plain);
     json_put_double(w, "control_share", control_share);
-    json_put_u64(w, "minutes", node_shadow_minutes(s, now_ms)); /* that `hour` covers */
+    json_put_u64(w, "minutes", node_shadow_minutes(s, now_ms)); /* minutes covered by `hour` */
     put_sums(w, "hour", s->mode, &hour); /* the last hour, in the present mode */
     put_sums(w, "shadow", NODE_SHADOW_ON, &s->totals[NODE_SHADOW_ON]);
     put_sums(w, "control", NODE_SHADOW_CONTROL, &s->totals[NODE_SHADOW_CONTROL]);

@@ -1,13 +1,13 @@
-/* The comparison of the router's policy with a plain one, on the operator's own traffic.
+/* The comparison of the router's policy with a plain policy, on the operator's traffic.
  *
  *   shadow     The plain policy routes every request. The choice of the router's own policy is only
- *              counted: the cached tokens at its replica and the time to the first token there are
- *              predictions. Its believed caches and loads are those that it would have made:
- *              prompts are recorded at its choice as well, under separate ids (crdt/index.h).
- *   control    The router's own policy routes requests, and the plain one a share of the
- *              conversations. Both sides are measured.
+ *              counted: the cached tokens and the time to the first token there are predictions.
+ *              The believed caches and loads are those after the policy's own choices: prompts are
+ *              recorded at these choices as well, under separate ids (crdt/index.h).
+ *   control    The router's own policy routes requests, except for a share of the conversations,
+ *              which the plain policy routes. Both sides are measured.
  *
- * A plain value: no allocation, no clock. Its owner is the router (router_internal.h). */
+ * A plain value: no allocation, no clock. Owned by the router (router_internal.h). */
 #ifndef NODE_ROUTE_SHADOW_H
 #define NODE_ROUTE_SHADOW_H
 
@@ -16,25 +16,26 @@
 #include "base/chain.h"
 #include "base/json_write.h"
 
-enum { NODE_SHADOW_MINUTES = 60 }; /* minutes of the last hour, each with its own sums */
+enum { NODE_SHADOW_MINUTES = 60 }; /* the last hour, with sums per minute */
 
 enum node_shadow_mode { NODE_SHADOW_OFF, NODE_SHADOW_ON, NODE_SHADOW_CONTROL, NODE_SHADOW_MODES };
 enum node_shadow_side { NODE_SHADOW_PLAIN, NODE_SHADOW_POLICY, NODE_SHADOW_SIDES };
 
-/* Requests of one side with an ended answer. */
+/* Requests of a side, with ended answers. */
 struct node_shadow_counts {
     uint64_t requests;
-    uint64_t prompt_tokens; /* as the engine reported; if not reported, a prediction's own
-                             * estimate */
+    uint64_t prompt_tokens; /* as the engine reported; if not reported, the estimate of the
+                             * prediction */
     uint64_t cached_tokens; /* cached prompt tokens; only answers with both figures count */
-    uint64_t first_tokens;  /* streams with a first token and a predicted time of it */
-    double ttft_s;          /* sum of the times to these first tokens; predicted: estimates */
-    double estimated_s;     /* the same sum for the plain policy in shadow mode, by estimates */
+    uint64_t first_tokens;  /* streams with a first token and a predicted TTFT */
+    double ttft_s;          /* sum of the TTFTs of these streams; for predictions, of the
+                             * estimates */
+    double estimated_s;     /* the sum of the estimates for the plain policy in shadow mode */
 };
 
 struct node_shadow_sums {
     struct node_shadow_counts sides[NODE_SHADOW_SIDES];
-    uint64_t moved; /* of the policy's in shadow mode: requests that it would have sent elsewhere */
+    uint64_t moved; /* requests that the policy would have sent elsewhere in shadow mode */
 };
 
 struct node_shadow {
@@ -46,7 +47,7 @@ struct node_shadow {
     } minutes[NODE_SHADOW_MINUTES]; /* the last hour, in the present mode */
 };
 
-/* One finished request of a side. */
+/* A finished request of a side. */
 struct node_shadow_answer {
     uint64_t prompt_tokens, cached_tokens; /* both 0: not reported */
     double ttft_s;                         /* < 0: none, or not to be compared */
@@ -72,16 +73,17 @@ void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_
 unsigned node_shadow_minutes(const struct node_shadow *s, uint64_t now_ms);
 /* The sums of the present mode over the last hour. */
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
-/* Sum of the predicted times to the first token in shadow mode: the estimates, and what estimates
- * have missed at the plain policy's choices, which would wait for the same at others. */
+/* Sum of the predicted TTFTs in shadow mode: the estimates, plus the error of estimates at the
+ * plain policy's choices. Other choices would wait for the missing part as well. */
 double node_shadow_predicted_s(const struct node_shadow_sums *sums);
-/* True if the plain policy routes the conversation, at every router alike. `share` is in 0..1. */
+/* True if the plain policy routes the conversation, by the same result at every router. `share` is
+ * in 0..1. */
 bool node_shadow_is_control(uint64_t conversation, double share);
 
 /* Copies a prompt's checkpoints under separate ids. */
 void node_shadow_chain(struct chain *out, const struct chain *chain);
 
-/* An object: the mode, the sums of the last hour, and the totals of each mode. */
+/* Writes an object: the mode, the sums of the last hour, and the totals of each mode. */
 void node_shadow_write(const struct node_shadow *s, const char *policy, const char *plain,
                        double control_share, uint64_t now_ms, struct json_writer *w);
 

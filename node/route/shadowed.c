@@ -1,4 +1,4 @@
-/* The answers in shadow mode and with a control: counted for both policies, and shown. */
+/* The answers in shadow mode and with a control group: counted for both policies, and shown. */
 #include "base/check.h"
 #include "base/err.h"
 #include "base/number.h"
@@ -40,7 +40,7 @@ void node_router_shadow_used(struct node_router *r, const struct node_booking_en
     node_belief_moved(&r->shade->beliefs[e->work.replica]);
 }
 
-/* Does for the shadow's booking what node_router_recorded_end() does for the real one. */
+/* Like node_router_recorded_end(), but for the booking in shadow mode. */
 static void recorded_end(struct node_router *r, const struct node_booking_entry *e, bool computed)
 {
     struct node_belief *b = &r->shade->beliefs[e->work.replica];
@@ -52,8 +52,8 @@ static void recorded_end(struct node_router *r, const struct node_booking_entry 
         node_belief_void(b, e->work.prompt_id, e->work.generation - 1, e->work.fresh_blocks);
 }
 
-/* The predicted tokens as a part of the prompt as the engine counts it. The estimate of the prompt
- * at the plain policy's choice may be another one. */
+/* The predicted tokens as a share of the prompt by the engine's count. The two policies may have
+ * different estimates of the prompt. */
 static uint64_t predicted_tokens(const struct node_work_shadow *own, uint64_t prompt_tokens)
 {
     double share = (double)own->cached_tokens / number_max(own->prompt_tokens, 1);

@@ -1,5 +1,5 @@
-/* The choice in shadow mode and with a control group: the policy that routes a request, and the
- * choice that the router's own policy would make. */
+/* Choices in shadow mode and with a control group: the policy that routes a request, and the choice
+ * of the router's own policy. */
 #include "base/err.h"
 #include "node/replica/constants.h"
 #include "node/route/shade.h"
@@ -29,12 +29,12 @@ static uint32_t to_u32(double x)
     return x <= 0 ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)x;
 }
 
-/* The prompt counts as cached there from now on. */
+/* From now on the prompt counts as cached at the replica. */
 static void record(struct node_router *r, const struct chain *chain, struct node_work *work)
 {
     unsigned k = work->replica;
     uint64_t before = crdt_index_blocks_total(r->index, k);
-    DISCARD(crdt_state_observe(r->crdt, chain, k)); /* if the index is full, it knows less */
+    DISCARD(crdt_state_observe(r->crdt, chain, k)); /* a full index learns less */
     uint64_t after = crdt_index_blocks_total(r->index, k);
     node_belief_moved(&r->replicas[k].belief);
     work->fresh_blocks = after > before ? (uint32_t)(after - before) : 0;

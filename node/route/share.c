@@ -13,10 +13,9 @@ void node_router_names(struct node_router *r, const struct node_replication *nam
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* The health to report. To other routers, an address at which a router answers is a replica that
- * must not be used; they find out themselves. The health of a rank is that of its address. Older
- * builds without ranks, or without routers' own replicas, must not use such names, which have an
- * '@'. */
+/* The health to report. An address at which a router answers is reported as down; the other routers
+ * find out themselves. A rank has the health of the address. A replica with '@' in the name is
+ * reported as down, because older builds without ranks or local names must not use such names. */
 static enum node_health health_told(const struct node_replica *k)
 {
     bool other_kind = slice_find(node_replica_name(k), '@') < k->name_len && !k->absent;
@@ -78,8 +77,7 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     }
 }
 
-/* Answers that are not streamed leave the queue by themselves: their gauges fall without an
- * event. */
+/* Answers without a stream leave the queue by time, so their gauges fall without an event. */
 static void lines_advance(struct node_router *r, uint64_t now_ms)
 {
     const unsigned count = r->replica_count;
@@ -92,7 +90,7 @@ static void lines_advance(struct node_router *r, uint64_t now_ms)
     }
 }
 
-/* A back-off ends by itself, and then a trial is due. */
+/* A back-off ends by time, and then a trial is due. */
 static void backoffs_end(struct node_router *r, uint64_t now_ms)
 {
     struct node_replica_set *set = &r->backing_off;
@@ -133,10 +131,11 @@ static void on_joined(void *context)
     node_router_adapters_joined(r);
 }
 
-/* The present report of the last router that named or used the replica. */
+/* Report of the last router that named or used the replica: nothing, a report without this replica,
+ * or use. */
 enum word { WORD_NOTHING, WORD_REPORTS, WORD_USES };
 
-/* The others' reports about one replica. */
+/* The other routers' reports about a replica. */
 struct heard {
     const struct node_router *r;
     unsigned slot;
@@ -150,26 +149,26 @@ struct heard {
     struct node_heard learned;
     struct node_breaker_heard breaker;
     struct node_reject_heard reject;
-    unsigned waits;   /* requests of all other routers that wait for a token there */
+    unsigned waits;   /* other routers' requests that wait for a token at the replica */
     bool found_still; /* some router found the replica stalled */
     uint32_t events_floor;
-    bool events; /* some router reports that its events are live */
+    bool events; /* some router reports that the replica's events are live */
     struct node_turn turn, turn_events;
     struct {
-        const struct crdt_learned *learned; /* NULL: no router reports its scrape */
+        const struct crdt_learned *learned; /* NULL: no router reports a scrape */
         uint64_t router, rank;
         bool asleep;
-    } scraper; /* the first router, in the order, that reports a scrape */
+    } scraper; /* the first router, in the order, to report a scrape */
 };
 
-/* The order of the routers at a replica, for what one router does for all. The order is the same at
- * each router. */
+/* The order of the routers at a replica, for tasks that one router does for all. All routers have
+ * the same order. */
 static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t router)
 {
     return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
-/* Adds a router to the order of readers. Some go before all others (NODE_READS_AHEAD). */
+/* Adds a router to the order of readers. Routers with NODE_READS_AHEAD go first. */
 static void add_reader(struct heard *h, bool up, const struct crdt_learned *learned, uint64_t rank)
 {
     bool goes_ahead = learned && learned->events_reads >= NODE_READS_AHEAD;
@@ -235,7 +234,7 @@ static struct heard listen(const struct node_router *r, unsigned slot)
 
 /* --- names --- */
 
-/* Notes since when `so` is true. Returns true if that has lasted `ms`. */
+/* Notes the time since when `so` is true. Returns true if `so` has lasted for `ms`. */
 static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
 {
     if (!so)
@@ -245,13 +244,13 @@ static bool lasts(uint64_t *since_ms, bool so, uint64_t ms, uint64_t now_ms)
     return so && now_ms - *since_ms >= ms;
 }
 
-/* NONE --a router uses it--> LENT --that router is silent--> LENDER_AWAY
+/* NONE --a router uses it--> LENT --the user is silent--> LENDER_AWAY
  *
- *   any state --a router names it--> NAMED --that router is silent--> AWAY
- *   NAMED, LENT --that router reports, but no longer this--> LOST
- *   a held name --that router is back without the name, or probes fail--> LOST.
+ *   any state --a router names it--> NAMED --the namer is silent--> AWAY
+ *   NAMED, LENT --the namer or user reports without the replica--> LOST
+ *   a held name --the namer or user is back without it, or probes fail--> LOST.
  *
- * A name is held at most until the registry forgets it (crdt/registry.h). */
+ * A name is held until the registry forgets it (crdt/registry.h), if not ended earlier. */
 static void take_name(struct node_router *r, unsigned slot, const struct heard *h, uint64_t now_ms)
 {
     const struct node_replica *k = &r->replicas[slot];
@@ -277,9 +276,10 @@ static void take_name(struct node_router *r, unsigned slot, const struct heard *
     r->names_held = r->names_held || node_naming_held(n);
 }
 
-/* A source of this router may have been silent since the start, perhaps because its server is away.
- * Then this router's names are unknown. Meanwhile the router names replicas that no router would
- * name, as do all routers that start at that time. So a restart of routers removes no name. */
+/* A source of this router may have been silent since the start, perhaps because the source's server
+ * is down. Then this router does not know the configured names. Until the source answers, the
+ * router names replicas that no router would name, and so do all routers that start at that time.
+ * So a restart of routers removes no name. */
 static void names_adopt(struct node_router *r)
 {
     bool pending = r->sources && discover_pending(r->sources);
@@ -289,7 +289,8 @@ static void names_adopt(struct node_router *r)
         const struct node_replica *k = &r->replicas[slot];
         struct node_slot *s = &r->slots[slot];
         struct slice name = node_replica_name(k);
-        bool serves = k->health == NODE_HEALTH_UP; /* leftovers of a router that lied do not */
+        bool serves = k->health == NODE_HEALTH_UP; /* false for the leftovers of a router that
+                                                    * lied */
         if (pending && node_naming_held(&s->naming) && serves && !node_router_is_ours(r, slot)) {
             s->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || s->adopted;
@@ -302,7 +303,7 @@ static void names_adopt(struct node_router *r)
     r->adopts = r->adopts && pending;
 }
 
-/* Held names that no router names may expire by time alone. */
+/* Held names may expire by time, without an event. */
 static void names_expire(struct node_router *r, uint64_t now_ms)
 {
     bool gone = false;
@@ -354,7 +355,7 @@ static void on_reports(void *context, uint64_t now_ms)
             node_router_touch(r, slot);
         if (node_router_wish(r, slot) == CRDT_WISH_REMOVED ||
             (k->absent && !node_naming_in_use(&r->slots[slot].naming)))
-            continue; /* the others' last reports are from before it left */
+            continue; /* the others' last reports are from before the replica left */
         node_breaker_hear(k, &h.breaker, now_ms);
         node_reject_hear(&k->reject, &h.reject, now_ms);
         node_signs_hear(&k->signs, h.waits, h.found_still, now_ms);
@@ -362,7 +363,8 @@ static void on_reports(void *context, uint64_t now_ms)
             k->turn = h.turn;
             k->turn_events = h.turn_events;
         }
-        node_router_others_take(r, slot, now_ms); /* before using a factor that includes them */
+        node_router_others_take(r, slot, now_ms); /* before the use of a factor that includes the
+                                                   * reports */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
     }
@@ -394,7 +396,7 @@ int node_router_bound(const struct node_router *r, struct slice id)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* Takes in all of the state, and reports all of this router again, as at the start. */
+/* Takes in the whole state, and reports everything of this router again, as at the start. */
 static void on_rewound(void *context)
 {
     struct node_router *r = context;

@@ -1,19 +1,19 @@
-/* The router's side of replication: its reports to the others, and its use of their reports
+/* The router's side of replication: reports to the other routers, and the use of their reports
  * (docs/replication.md).
  *
  *   own bookings, probes, estimators   --collect-->  reports of the state  -->  deltas
  *   deltas of others  -->  the state   --joined, reports-->   replicas in use, hints, beliefs
  *
- * All routers report a learned figure, with its number of samples. A router takes over another's
- * figure and number if that number is greater than its own, adds its own samples one by one, and
- * reports the outcome. So a figure lives as long as one router does, the busiest routers move it,
- * and an echo changes nothing.
+ * All routers report a learned figure, with the number of samples. A router takes over another
+ * router's figure and number if the other number is greater, adds new samples one by one, and
+ * reports the outcome. So a figure lives as long as any router does, the busiest routers change the
+ * figure most, and an echo changes nothing.
  *
- * A replica is *named* by the routers that are configured with it; all routers use named
- * replicas. If all namers are dead or have left, the replica stays in use until the registry
- * forgets its name, as long as the replica answers its probes. The replica goes at once if the
- * last namer reports that the name is gone, and soon if that router is back without the name. A
- * router that joins when the namers are dead relies on the routers that use the replica. */
+ * A replica is *named* by the routers configured with it; all routers use named replicas. If all
+ * namers are dead or have left, the replica stays in use until the registry forgets the name, as
+ * long as probes succeed. The replica goes at once if the last namer reports that the name is gone,
+ * and soon if the last namer is back without the name. A router that joins when the namers are dead
+ * relies on the routers that use the replica. */
 #ifndef NODE_ROUTE_SHARE_H
 #define NODE_ROUTE_SHARE_H
 
@@ -22,8 +22,9 @@
 
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* shortest interval between reports of learned figures */
-    NODE_LEARNED_FEW = 4,            /* a model with fewer own samples takes its replicas' ratio */
-    /* If all routers that named a replica are dead, its name ends before the registry forgets
+    NODE_LEARNED_FEW = 4,            /* a model with fewer samples at this router takes the ratio of
+                                      * its replicas */
+    /* If all routers that named a replica are dead, the name ends before the registry forgets
      * it: */
     NODE_NAMING_SILENT_MS = 10000, /* if the last namer has been back for this time without the
                                     * name */
@@ -33,7 +34,7 @@ enum {
 /* Calls from a replication into the router on the same state. */
 struct node_replication_user node_router_replication_user(struct node_router *r);
 
-/* Sets the source of the routers' names and of the round trips to them. Borrowed; NULL: none. */
+/* Sets the source of the routers' names and round trips. Borrowed; NULL: none. */
 void node_router_names(struct node_router *r, const struct node_replication *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* Input of a decision from the shared state: its time, and other routers' reports of loads and
+/* Input of a decision from the shared state: the time, and other routers' reports of loads and
  * caches. */
 #include "node/replica/learned.h"
 #include "node/route/router_internal.h"

@@ -1,5 +1,5 @@
-/* Several routers that choose at the same moment: the work that the others may have placed but not
- * reported yet, and each router's preferred share of equal replicas (policy/cache_aware.c). */
+/* Routers choosing at the same moment: the other routers' unreported work, and each router's
+ * preferred share of equal replicas (policy/cache_aware.c). */
 #include <stdlib.h>
 
 #include "base/number.h"
@@ -20,8 +20,8 @@ double node_router_unseen_s(const struct node_router *r)
     return r->routers > 1 && !LEFT_OUT(UNSEEN) ? (r->routers - 1) * rate * r->unseen_ms : 0;
 }
 
-/* Shares rotate with the generations, which are the same at all routers, so in the end they are
- * even. If there are more routers than replicas, several routers share one replica. */
+/* Shares rotate with the generations, which are the same at all routers, so the shares even out
+ * over time. If there are more routers than replicas, several routers share a replica. */
 unsigned node_router_owner(const struct node_router *r, unsigned k)
 {
     unsigned turned = r->places[k] + r->generation;
@@ -41,7 +41,7 @@ static int compare_hash(const void *a, const void *b)
     return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* All routers have the same order of replicas, and of each other, except for a moment after a
+/* All routers have the same order of replicas and of routers, except for a moment after a
  * change. */
 void node_router_shares_find(struct node_router *r)
 {

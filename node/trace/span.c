@@ -1,6 +1,6 @@
-/* The spans of one request, as OTLP/JSON: the JSON form of opentelemetry.proto.trace.v1.Span, with
- * ids in hex and 64-bit numbers as strings. Names of attributes are those of the semantic
- * conventions for HTTP and for GenAI; what these lack begins with "grapevine.". */
+/* The spans of a request, as OTLP/JSON: the JSON form of opentelemetry.proto.trace.v1.Span, with
+ * ids in hex and 64-bit numbers as strings. Attributes have the names of the semantic conventions
+ * for HTTP and for GenAI; other names begin with "grapevine.". */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -9,8 +9,8 @@
 
 enum {
     SPAN_ROOM = 3072, /* bytes of a span without the strings in it */
-    EVENT_ROOM = 128, /* bytes of an event without its name */
-    ESCAPED = 6,      /* bytes that a byte of a string may become */
+    EVENT_ROOM = 128, /* bytes of an event without the name */
+    ESCAPED = 6,      /* most bytes for each byte of a string */
     KIND_SERVER = 2,
     KIND_CLIENT = 3,
 };
@@ -59,7 +59,7 @@ static void put_string(struct buf *b, struct slice s)
     PUT(b, "\"");
 }
 
-/* Attributes: the first of a list begins without a comma. */
+/* Attributes: the first of a list has no comma before. */
 #define KEY(name) "{\"key\":\"" name "\",\"value\":{"
 #define TEXT_FIRST(b, name, text)                                                                  \
     do {                                                                                           \
@@ -91,7 +91,7 @@ static void put_string(struct buf *b, struct slice s)
     } while (0)
 #define TRUTH(b, name) PUT(b, "," KEY(name) "\"boolValue\":true}}")
 
-/* Nanoseconds since 1970 of a time in the router's ms. */
+/* Nanoseconds since 1970, from a time in the router's ms. */
 static void put_time(struct buf *b, const struct trace_request *r, uint64_t ms)
 {
     put_u64(b, ms + r->wall_ahead_ms);
@@ -138,7 +138,7 @@ static void put_first_token(struct buf *b, const struct trace_request *r, uint64
     PUT(b, ",\"name\":\"first_token\"}");
 }
 
-/* error.type: the word; if there is none, the status. */
+/* error.type: the word, or without a word the status. */
 static void put_error(struct buf *b, const char *word, unsigned status)
 {
     PUT(b, "," KEY("error.type") "\"stringValue\":\"");

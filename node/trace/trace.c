@@ -112,7 +112,7 @@ void trace_traceparent(const struct trace_request *r, struct http_traceparent *o
 
 /* --- batches --------------------------------------------------------------------------------- */
 
-/* Keeps the batch's memory for the next one, which saves a large allocation for each. */
+/* Keeps the batch's memory for the next batch, to save a large allocation for each. */
 static void batch_free(struct trace *t, struct trace_batch *b)
 {
     t->bytes -= b->text.len;
@@ -224,7 +224,7 @@ enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *an
         t->exported += b->spans;
     else
         t->dropped[passes ? TRACE_DROPPED_TRIES : TRACE_DROPPED_REFUSED] += b->spans;
-    if (!good && passes) /* the next batch is not sent sooner than this one would be */
+    if (!good && passes) /* the next batch is not sent sooner than this batch would be */
         back_off(t, b->tries, answer->retry_after_s, now_ms);
     t->first = b->next;
     if (t->first == NULL)
@@ -255,7 +255,7 @@ static void attribute(struct json_writer *w, const char *key, const char *text)
     json_object_end(w);
 }
 
-/* A router that runs alone has no name: its instance is a number that no other has. */
+/* A router without peers has no name: the instance is a unique number. */
 static int write_front(struct trace *t, const struct trace_config *config)
 {
     char instance[HTTP_SPAN_ID_HEX + 1] = "";

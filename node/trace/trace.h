@@ -1,16 +1,16 @@
-/* OpenTelemetry traces: one span of kind SERVER for each sampled request, one of kind CLIENT for
- * each attempt at a replica, as OTLP/JSON in batches for a collector.
+/* OpenTelemetry traces: a span of kind SERVER for each sampled request, and a span of kind CLIENT
+ * for each attempt at a replica, as OTLP/JSON in batches for a collector.
  *
  * Pure: requests write their spans here; the shell (node/io/trace_export.h) asks for the next batch
- * and says what became of it. Nothing here waits. What the collector does not take in time is
- * dropped and counted.
+ * and reports the outcome. Nothing here waits. Spans not taken by the collector in time are dropped
+ * and counted.
  *
  *     trace_begin()  trace_event()...  trace_attempt_sent()  trace_attempt_ended()...  trace_end()
  *
  * Invariants:
- *   1. The spans that wait have at most TRACE_QUEUE_BYTES_MAX bytes.
- *   2. Each finished span is counted once: as exported, or as dropped with its reason.
- *   3. One batch at most is under way: trace_batch() gives and trace_batch_ended() ends it.
+ *   1. The waiting spans have at most TRACE_QUEUE_BYTES_MAX bytes.
+ *   2. Each finished span is counted once: as exported, or as dropped for a reason.
+ *   3. At most one batch is under way, from trace_batch() to trace_batch_ended().
  */
 #ifndef NODE_TRACE_TRACE_H
 #define NODE_TRACE_TRACE_H
@@ -21,10 +21,10 @@
 #include "node/trace/limits.h"
 
 struct trace;
-struct trace_request; /* the record of one sampled request */
+struct trace_request; /* the record of a sampled request */
 
 struct trace_config {
-    const char *router; /* the router's name in the cluster, copied; NULL: it runs alone */
+    const char *router; /* the router's name in the cluster, copied; NULL: no peers */
     uint64_t seed[2];   /* random seed of ids */
 };
 
@@ -37,15 +37,15 @@ void trace_check(const struct trace *t);
 
 /* --- a request ------------------------------------------------------------------------------- */
 
-/* True if a new trace is sampled: `share` (0 to 1) of them are. */
+/* True if a new trace is sampled: with the probability `share` (0 to 1). */
 bool trace_sample(struct trace *t, double share);
-/* Ids of a trace that is not recorded, for a traceparent that says so. */
+/* Ids of a trace without a record, for a traceparent with the same flag. */
 void trace_unsampled(struct trace *t, struct http_traceparent *out);
 /* Begins a span: a child of `parent`, or of a new trace (NULL). NULL: there is no memory. */
 struct trace_request *trace_begin(struct trace *t, const struct http_traceparent *parent,
                                   uint64_t now_ms);
-/* The traceparent for the head that is sent to the engine. trace_attempt_sent() then writes the
- * attempt's span into the head. */
+/* The traceparent for the head to the engine. trace_attempt_sent() then writes the attempt's span
+ * into the head. */
 void trace_traceparent(const struct trace_request *r, struct http_traceparent *out);
 
 /* Adds an event to the request's own span; `name` is a plain word. */
@@ -64,8 +64,8 @@ struct trace_attempt {
     int64_t cached_told;     /* -1: unknown */
     unsigned number;         /* number of the attempt, from 1 on */
     unsigned status;         /* 0: no answer */
-    const char *error;       /* the error in a word; NULL: none, or the status says it */
-    uint64_t first_token_ms; /* 0: there was none */
+    const char *error;       /* the error in a word; NULL: none, or only the status */
+    uint64_t first_token_ms; /* 0: none */
 };
 /* Does nothing if no attempt was sent. */
 void trace_attempt_ended(struct trace_request *r, const struct trace_attempt *a, uint64_t now_ms);
@@ -80,7 +80,8 @@ struct trace_end {
     struct slice path, route;      /* route is empty if the path is not known */
     struct slice operation, model; /* operation and model by the conventions for GenAI; empty:
                                     * none */
-    struct slice client, key, id;  /* the client's address, the name of its key, X-Request-Id */
+    struct slice client, key, id;  /* the client's address, the name of the client's key,
+                                    * X-Request-Id */
     struct slice replica;          /* replica of the last attempt; empty: there was no attempt */
     struct trace_usage told;
     unsigned attempts;
@@ -88,10 +89,10 @@ struct trace_end {
     unsigned status;         /* status sent to the client; 0: none */
     const char *reason;      /* why the request was refused or cut; empty: neither */
     const char *how;         /* how the request ended: "done", "client_gone", ... */
-    bool failed;             /* because of the router or an engine, not of its client */
-    uint64_t first_token_ms; /* 0: there was none */
+    bool failed;             /* failed because of the router or an engine, not of the client */
+    uint64_t first_token_ms; /* 0: none */
 };
-/* Ends the request's span, queues its spans for export, and frees `r`. */
+/* Ends the request's span, queues all spans of the request for export, and frees `r`. */
 void trace_end(struct trace_request *r, const struct trace_end *e, uint64_t now_ms);
 
 /* Frees the request without a record. */
@@ -102,15 +103,16 @@ void trace_drop(struct trace_request *r);
 /* The outcome of a batch. */
 struct trace_answer {
     unsigned status;        /* HTTP status; 0: no answer */
-    uint64_t retry_after_s; /* 0: none was asked for */
+    uint64_t retry_after_s; /* 0: not in the answer */
 };
 
 enum trace_news { TRACE_SAME, TRACE_FAILS, TRACE_WORKS };
 
-/* The next batch to POST, whole; empty: there is none now. It stays until trace_batch_ended(). */
+/* The next batch to POST, whole; empty: there is none now. The text is valid until
+ * trace_batch_ended(). */
 struct slice trace_batch(struct trace *t, uint64_t now_ms);
-/* A failure that may pass (no answer, 429, 502, 503, 504) is tried again; another drops the batch.
- * Returns whether the export began to fail or works again. */
+/* After a temporary failure (no answer, 429, 502, 503, 504) the batch is tried again; any other
+ * failure drops the batch. Returns whether the export began to fail or works again. */
 enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *answer,
                                   uint64_t now_ms);
 /* The router stops: batches are sent without delay, and each only once. */

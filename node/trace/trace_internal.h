@@ -1,4 +1,4 @@
-/* Shared by the files of this folder. */
+/* Shared by the files of node/trace. */
 #ifndef NODE_TRACE_TRACE_INTERNAL_H
 #define NODE_TRACE_TRACE_INTERNAL_H
 
@@ -6,14 +6,14 @@
 #include "node/trace/trace.h"
 
 enum trace_dropped {
-    TRACE_DROPPED_FULL,    /* the queue, or the room for one request's spans, is full */
+    TRACE_DROPPED_FULL,    /* the queue, or the room for a request's spans, is full */
     TRACE_DROPPED_REFUSED, /* the collector refused the spans */
     TRACE_DROPPED_TRIES,   /* the collector could not be reached */
     TRACE_DROPPED_MEMORY,
     TRACE_DROPS
 };
 
-/* Spans that are POSTed together. The text lacks its last brackets until the batch is sealed. */
+/* Spans for a single POST. The text lacks the last brackets until the batch is sealed. */
 struct trace_batch {
     struct trace_batch *next;
     struct buf text;
@@ -28,7 +28,7 @@ struct trace {
     uint64_t wall_ahead_ms; /* wall-clock time minus the router's clock */
     struct buf front;       /* beginning of each batch: the resource */
     struct trace_batch *first, *last;
-    struct buf spare; /* memory of a finished batch, for the next one; empty */
+    struct buf spare; /* memory of a finished batch, for the next; empty */
     size_t bytes;     /* bytes of all batches */
     bool under_way, failing, flushing;
     uint64_t again_ms; /* the first batch is not sent before this time */
@@ -46,16 +46,16 @@ struct trace_request {
     bool open; /* an attempt is under way */
     char attempt[HTTP_SPAN_ID_HEX];
     uint64_t began_ms, attempt_began_ms;
-    uint64_t wall_ahead_ms; /* wall_ahead_ms at the request's start, so that its times are in
-                             * order */
+    uint64_t wall_ahead_ms; /* wall_ahead_ms at the request's start, to keep the times of the
+                             * request in order */
     unsigned spans, dropped_spans, dropped_events;
     struct buf attempts, events; /* as JSON, separated by commas */
 };
 
-/* Takes a free record, or makes a new one. */
+/* Takes a free record, or makes a new record. */
 struct trace_request *trace_request_new(struct trace *t);
 void trace_span_id(struct trace *t, char out[HTTP_SPAN_ID_HEX]);
-/* Adds the finished spans of one request to a batch. */
+/* Adds the finished spans of a request to a batch. */
 void trace_put(struct trace *t, struct slice spans, unsigned count, uint64_t now_ms);
 
 #endif

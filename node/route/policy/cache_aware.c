@@ -1,13 +1,13 @@
-/* The default: least cost in seconds (node/route/cost.h); among near-equal candidates the one
- * with the fewest requests. What costs do not know, such as the growth of a line inside an
- * engine, is seldom worse there. Each of R routers considers one in R of the equal candidates, so
- * that they do not all choose the same one before they have heard of each other.
+/* The default: least cost in seconds (node/route/cost.h), and among near-equal candidates the
+ * fewest requests. Effects outside the cost model, such as a growing queue inside an engine, are
+ * seldom worse there. Each of R routers considers 1 in R of the equal candidates. So they do not
+ * all choose the same replica before they hear of each other's choices.
  *
- * The other routers' placements at the same moment are not known yet. If they fill up the
- * cheapest replicas, as water fills a vessel, costs up to its level are as good as equal
- * (water-filling; Goren, Vargaftik and Moses, 2020). Among those each router prefers its own
- * share of the replicas, so that no two choose the same ones. Only queues fill up: differences
- * between caches remain, whatever others place. */
+ * The other routers' placements at the same moment are not known yet. If they fill up the cheapest
+ * replicas, as water fills a vessel, all costs up to the water's level count as equal
+ * (water-filling; Goren, Vargaftik and Moses, 2020). Among these replicas each router prefers a
+ * share, so that no two routers choose the same. Only queues fill up: differences between caches
+ * remain, whatever others place. */
 #include <math.h>
 
 #include "base/number.h"
@@ -40,7 +40,7 @@ static bool is_ours(const struct node_policy_input *in, const struct node_candid
     return c->owner == in->place;
 }
 
-/* The part of the request's cost that does not depend on work under way. */
+/* The part of the request's cost that is independent of work under way. */
 static double still_s(const struct node_candidate *c)
 {
     return c->cost.uncached_s + c->cost.displaced_s + c->cost.adapter_s;
@@ -65,7 +65,7 @@ static double tie_of(const struct node_policy_input *in, double least)
 /* Candidates that cost no more than `limit` and have caches as good as `still`. */
 struct equal {
     double limit, still;
-    bool ours; /* and in this router's share */
+    bool ours; /* and belong to this router's share */
 };
 
 static bool is_equal(const struct node_policy_input *in, const struct node_candidate *c,
@@ -94,8 +94,8 @@ static struct equal equal_of(const struct node_policy_input *in)
     return filled;
 }
 
-/* The best of the equal ones so far: preferably one considered, preferably one with few
- * requests. */
+/* The best equal candidate so far: preferably a candidate that this router considers, preferably
+ * with few requests. */
 struct best {
     bool looked;
     double requests;

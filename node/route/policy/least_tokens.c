@@ -1,4 +1,4 @@
-/* Fewest tokens in flight, those waiting for prefill counted twice. */
+/* Fewest tokens in flight; tokens waiting for prefill count twice. */
 #include "node/route/policy.h"
 
 static uint64_t tokens(const struct node_candidate *c)

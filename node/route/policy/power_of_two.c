@@ -1,4 +1,4 @@
-/* Two replicas at random, the one with fewer requests in flight (Mitzenmacher, 2001). */
+/* Two random replicas, and of these the one with fewer requests in flight (Mitzenmacher, 2001). */
 #include "node/route/policy.h"
 
 static unsigned choose(const struct node_policy_input *in)

@@ -1,6 +1,7 @@
 /* Consistent hashing of the prompt's first blocks, with bounded loads (Mirrokni, Thorup and
- * Zadimoghaddam, 2018): a key goes to its first replica with less than `load_bound` times the mean
- * of requests in flight, relative to its weight. Without a prompt: least requests. */
+ * Zadimoghaddam, 2018): a key goes to the first replica, in the key's order, with less than
+ * `load_bound` times the mean of requests in flight, relative to the replica's weight. Without a
+ * prompt: least requests. */
 #include <math.h>
 
 #include "node/route/policy.h"
@@ -15,7 +16,7 @@ static unsigned choose(const struct node_policy_input *in)
         weights += in->weighted ? in->candidates[i].weight : 1;
     }
 
-    /* The first in the key's order that has room is the one with the highest score. */
+    /* The first replica with room in the key's order has the highest score. */
     unsigned best = in->count;
     double best_score = 0;
     for (unsigned i = 0; i < in->count; i++) {

@@ -1,4 +1,4 @@
-/* Any of them, by weight. */
+/* Any candidate, at random by weight. */
 #include "node/route/policy.h"
 
 static unsigned choose(const struct node_policy_input *in)

@@ -1,4 +1,4 @@
-/* One after the other, whatever their load. */
+/* Candidates in turn, whatever the load. */
 #include "node/route/policy.h"
 
 const struct node_policy node_policy_round_robin = {.name = "round_robin",

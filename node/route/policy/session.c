@@ -1,4 +1,4 @@
-/* Consistent hashing of the session that the client names; without a session, of the prompt. */
+/* Consistent hashing of the session named by the client; without a session, of the prompt. */
 #include "node/route/policy.h"
 
 static unsigned choose(const struct node_policy_input *in)
