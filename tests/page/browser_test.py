@@ -31,7 +31,7 @@ class Page(PageCase):
         self.assertEqual({c.find_element(By.TAG_NAME, "th").text for c in cards}, {s.name for s in self.sims})
         wait_for(lambda: self.d.find_elements(By.CSS_SELECTOR, ".decision"), "a decision", limit=20)
         self.assertRegex(self.text("events"), r"Router r[23] joined\.")
-        self.assertIn("from the machine of this router alone", self.text("who"))
+        self.assertIn("only from this router’s machine", self.text("who"))
         time.sleep(3)
         self.shot("wide", 1440, 1100)
         self.shot("phone", 360, 780, dark=True)
@@ -97,7 +97,7 @@ class Page(PageCase):
         self.shot("killed", 1440, 1100)
         self.assertLess(took, SOON_S * SLOW)
         self.kill(self.nodes[0])  # the one that is looked at
-        took = self.said(lambda t: "r1 does not answer" in t, "the router of the page killed")
+        took = self.said(lambda t: "r1 has not answered" in t, "the router of the page killed")
         self.assertIn("r2", self.text("advice"))
         self.assertLess(took, SOON_S * SLOW)
 

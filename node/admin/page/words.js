@@ -179,7 +179,7 @@ export function headline(snap) {
 
 export function readers(snap) {
   const r = snap.router;
-  const where = r.loopback_only ? 'only from this router\u2019s machine, because its admin port listens on loopback' : `from wherever the admin port (${r.admin_host}) can be reached`;
+  const where = r.loopback_only ? 'only from this router\u2019s machine (its admin port listens on loopback)' : `from wherever the admin port (${r.admin_host}) can be reached`;
   return `This page is visible ${where}${r.reading_token ? ', with a token for reading' : ', without a token'}. ${count(r.viewers, 'tab shows', 'tabs show')} ${r.name || 'this router'} now. The page changes nothing.${r.loopback_only || r.reading_token ? '' : ' From another machine, asking where a request would go needs a token.'}`;
 }
 
