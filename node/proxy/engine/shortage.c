@@ -16,7 +16,7 @@ static enum net_shortage kind_of(int err)
                               : NET_SHORT_OF_MEMORY;
 }
 
-/* Returns a name for the log. An operator's new replica is probed before it has an index. */
+/* Returns a name for the log. A new replica is probed before it has an index. */
 static struct slice name_of(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;
@@ -47,7 +47,7 @@ static void note(struct pool *pool, enum net_shortage kind)
               LOG_CSTR("want", net_shortage_want(kind)));
 }
 
-/* Marks the replica as full (`none`) or not, so that no request is routed there in vain. */
+/* Marks the replica as full (`none`) or not: no request is routed to a full replica in vain. */
 static void set_place(struct pool *pool, bool none)
 {
     struct proxy *p = pool->proxy;

@@ -1,6 +1,6 @@
-/* Finds the replica that has a stored response unknown to this router. Replicas are asked one after
- * another by a small GET, and only the one with the response gets the request itself. If none has
- * the response, or engines do not know such a GET, any replica gets the request. */
+/* Finds the replica with a stored response unknown to this router. Replicas are asked in turn by a
+ * small GET, and only the replica with the response gets the request itself. If none has the
+ * response, or engines do not know such a GET, any replica gets the request. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 
 enum { ROOT_MAX = 256 }; /* longest root path of engines with which replicas are asked */
 
-/* Returns true if the id has only characters that engines use. Others must not get into a path. */
+/* Returns true if all characters of the id are usual for engines. Others must not get into a
+ * path. */
 static bool is_plain(struct slice id)
 {
     static const char others[] = "-_.~";
@@ -24,7 +25,7 @@ static bool is_plain(struct slice id)
 }
 
 /* Writes the GET, by the request's head and with the client's key. A request that only reads the
- * response needs no such question, because it is a GET itself. */
+ * response is a GET itself, and needs no question. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;

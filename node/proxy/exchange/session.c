@@ -1,4 +1,4 @@
-/* The conversation of a request, as the client names it. */
+/* The conversation of a request, by the client's own name for the session. */
 #include <string.h>
 
 #include "base/check.h"
