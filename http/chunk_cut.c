@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* One position in 2^10 is a cut. */
+/* On average, a cut is made at every 1,024th position. */
 enum { WINDOW = 64, CUT_BITS = 10 };
 
 size_t http_chunk_cut(const char *at, size_t len)
