@@ -57,7 +57,7 @@ struct net_events {
     void (*closed)(void *owner);
 };
 
-/* The beginning of the network's own struct. */
+/* The network's own struct begins with this struct. */
 struct net_stream {
     const struct net_events *events;
     void *owner;
@@ -82,7 +82,7 @@ struct net_found {
     bool more; /* the look-up continues and will report another result */
 };
 
-/* A name and its addresses; the beginning of the network's own struct. */
+/* A name and its addresses; the network's own struct begins with this struct. */
 struct net_host {
     void (*resolved)(void *owner, const struct net_found *found, uint64_t now_ms);
     void *owner;

@@ -413,8 +413,8 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
         exchange_queue_run(p);
 }
 
-/* After a pause (a stopped process, a suspended machine) the answers of the meantime are still
- * unread. Nobody was slow, so all time limits move by the pause. No check begins, because the
+/* After a pause (a stopped process, a suspended machine) the answers that arrived meanwhile are
+ * still unread. Nobody was slow, so all time limits move by the pause. No check begins, because the
  * connection may be closed by now. A loop that is late again and again is only slow. */
 void proxy_tick(struct proxy *p, uint64_t now_ms)
 {

@@ -52,7 +52,7 @@ enum proxy_port {
     PROXY_PORT_CLIENT,
     PROXY_PORT_ADMIN,
     PROXY_PORT_PROBE,  /* answers health probes as the admin port does, and nothing else */
-    PROXY_PORT_EVENTS, /* for engines to publish KV events (node/proxy/engine/publishers.h) */
+    PROXY_PORT_EVENTS, /* for engines that publish KV events (node/proxy/engine/publishers.h) */
     PROXY_PORTS,
 };
 

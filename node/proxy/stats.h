@@ -41,14 +41,14 @@ struct proxy_stats {
     uint64_t requests_refused[REFUSALS];
     uint64_t responses[6];          /* by class: 1xx..5xx, index 0 unused */
     uint64_t results[NODE_RESULTS]; /* of ended requests */
-    uint64_t unauthorized;          /* requests ended with 401: no key, or a wrong key */
+    uint64_t unauthorized;          /* requests that ended with 401: no key, or a wrong key */
     uint64_t hidden;                /* requests with NODE_RESULT_OK after a failed attempt */
     uint64_t client_gone;
     uint64_t answers_cut[CLIENT_ENDS]; /* answers begun and not finished */
     uint64_t client_timeouts;          /* clients too slow with a head, a body or reading */
     uint64_t retries[RETRY_REASONS];
     uint64_t retry_budget_exhausted;
-    uint64_t suspects; /* attempts without a token at a dying replica */
+    uint64_t suspects; /* attempts without a token at a replica that died */
     uint64_t upstream_connects;
     uint64_t upstream_connect_failures;
     uint64_t upstream_timeouts;
@@ -56,7 +56,7 @@ struct proxy_stats {
     uint64_t upstream_reused;
     uint64_t upstream_stale;   /* reused connections already closed by the engine */
     uint64_t upstream_full;    /* times upstream-connections-max blocked a replica */
-    uint64_t probes_too_large; /* answers to probes, too large to read whole */
+    uint64_t probes_too_large; /* answers to probes that were too large to read whole */
     uint64_t probes_vetoed;    /* health checks timed out but ignored: other bytes came */
     /* Requests to single replicas, made from control requests to all. */
     uint64_t controls;

@@ -13,7 +13,7 @@ enum {
     PROXY_PIECES_MAX = 59,             /* pieces of an answer gathered per event */
     PROXY_LINGER_MS = 30000, /* longest time in which a client may still send after an error */
     PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* most bytes after an error, in PROXY_LINGER_MS */
-    /* PROXY_LINGER_MS if connections are scarce or the port is closed. */
+    /* Replaces PROXY_LINGER_MS if connections are scarce or the port is closed. */
     PROXY_LINGER_SHORT_MS = 2000,
     PROXY_ADMIN_IDLE_MS = 20000, /* longest time without a whole head, on admin and probe ports */
 };
@@ -50,7 +50,7 @@ struct client_gathered {
 struct proxy_clients {
     struct client *all;      /* open connections */
     struct client *waiting;  /* clients with an arrived next request, the latest first */
-    uint64_t slow_looked_ms; /* last vain search for a slow upload */
+    uint64_t slow_looked_ms; /* last search that found no slow upload */
     struct client_door door;
     struct client_gathered gathered; /* output of the present event */
 };

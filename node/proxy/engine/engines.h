@@ -13,7 +13,7 @@ enum {
 
 /* The state of one kind of shortage (node/proxy/engine/shortage.h). */
 struct proxy_shortage {
-    uint64_t met;      /* connections failed for this shortage, since the start */
+    uint64_t met;      /* connections that failed for this shortage, since the start */
     uint64_t since_ms; /* start of the present shortage; 0: none */
     uint64_t last_ms;  /* time of the last failed connection */
     uint64_t told_ms;  /* time of the last log line */

@@ -15,7 +15,7 @@ enum {
     LOOK_MS = 1000,
     READERS = 2,       /* readers of an engine's events: the first reports, the second stands by */
     FAILED_MS = 10000, /* without a subscription for this long, another router takes over */
-    COVERS_MS = 10000, /* after this time with the whole cache known, a reader may go first */
+    COVERS_MS = 10000, /* a reader that has known the whole cache for this long may go first */
     KEPT_MS = 60000,   /* an engine's address is remembered this long after the connection */
 };
 
@@ -270,8 +270,8 @@ static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
 
 /* Returns this router's part in the order of readers. If this router has been without a
  * subscription for long, the next router moves up, while this one keeps trying. If the engine
- * connects, the router with the connection goes first; otherwise a router with the whole cache
- * known. */
+ * connects, the router with the connection goes first; otherwise a router that knows the whole
+ * cache. */
 static enum node_reads reads_of(const struct proxy *p, unsigned slot, enum kv_role role)
 {
     struct feeds_of *of = &p->engines.feeds->of[slot];

@@ -16,7 +16,7 @@ enum {
 enum {
     FETCH_SLOW = 1,    /* a health check for which the engine generates a token */
     FETCH_QUICK = 2,   /* short connect timeout: the replica is down, and the next try comes soon */
-    FETCH_PATIENT = 4, /* a control request, which may load weights for a long time */
+    FETCH_PATIENT = 4, /* a control request: loading weights may take long */
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: the port is closed), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
@@ -37,7 +37,7 @@ struct fetch {
     bool busy;
     unsigned pace;      /* bits FETCH_* */
     bool reused;        /* sent on a previously idle connection, which may be stale */
-    unsigned addresses; /* failed addresses of the name during this fetch */
+    unsigned addresses; /* addresses of the name that failed during this fetch */
     int failed;         /* the error passed to `done` by `deadline`; 0: ERR_TIMEOUT */
     bool refused;
     /* During `done`: the answering router's name; empty: no router answered. */
@@ -69,7 +69,8 @@ static inline bool fetch_error_is_tls(int err)
 {
     return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_VERSION;
 }
-/* Writes the answering router's name or pseudonym, with a note if this router answered itself. */
+/* Writes the answering router's name or pseudonym, with a note if the answering router is this
+ * router. */
 void fetch_router_text(const struct fetch *f, char *out, size_t size);
 
 #endif

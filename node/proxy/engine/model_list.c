@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* Copies the text. The caller has checked the space. */
+/* Copies the text. The caller has checked that there is space. */
 static struct slice text_add(struct model_list *list, struct slice text)
 {
     char *at = list->text + list->text_len;

@@ -51,7 +51,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
 struct slice model_merge_find(const struct model_merge *m, struct slice id);
 /* Finds the model's number in the list. Returns false if there is no such model. */
 bool model_merge_number(const struct model_merge *m, struct slice id, unsigned *number);
-/* Adds a model, or replaces a listed object of the same model with a shorter context. A callback
+/* Adds a model, or replaces the same model if the earlier object has a shorter context. A callback
  * for node_models_parse() with the merge as context. Models beyond the limits are left out.
  * ERR_NOMEM. */
 MUST_USE int model_merge_add(void *merge, const struct node_listed *model);

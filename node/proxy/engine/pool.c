@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "node/proxy/engine/shortage.h"
 
-/* Takes over a look-up's addresses. The address in use stays in use if still among the name's. */
+/* Takes over a look-up's addresses. The address in use stays in use if the name still has it. */
 static void take_addresses(struct pool *pool, unsigned count, const uint8_t *before)
 {
     uint32_t ids[NET_ADDRESSES_MAX];

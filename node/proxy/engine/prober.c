@@ -154,8 +154,8 @@ static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
     return false;
 }
 
-/* Returns true if the replica will list models soon, or if a running check will show the replica's
- * return. */
+/* Returns true if the replica will list models soon, or if a running check will show if it is up
+ * again. */
 static bool lists_soon(const struct prober_probe *p)
 {
     if (!p->active || !p->was_up)

@@ -39,9 +39,10 @@ void prober_ask_models(struct proxy *proxy, unsigned replica);
 /* As prober_ask_models(), because the context length may have changed. Also probes any other source
  * of the context length. */
 void prober_ask_context(struct proxy *proxy, unsigned replica);
-/* Calls prober_ask_models() for all replicas that are up and permit listing. Returns false if no
- * list will come. Otherwise replicas with lately refused connections get a health check, and then
- * list their models if up again. After all lists have come, proxy->exchanges.lists_due is set. */
+/* Calls prober_ask_models() for all replicas that are up and do not refuse to list models. Returns
+ * false if no list will come. Otherwise replicas that lately refused connections get a health
+ * check, and list their models if up again. After all lists have come, proxy->exchanges.lists_due
+ * is set. */
 bool prober_look(struct proxy *proxy);
 /* Called if the replica closed a connection earlier than servers close idle ones. So another
  * process may answer now. Probes the health and the models, at most once a second. */
@@ -68,7 +69,7 @@ uint64_t prober_models_version(const struct proxy *proxy);
  * or did not answer in time. */
 bool prober_models_asked(const struct proxy *proxy);
 
-/* Notes the engine's type, shown by an answer; NODE_ENGINE_AUTO: the answer did not show it. */
+/* Notes the engine's type, as shown by an answer; NODE_ENGINE_AUTO: not shown. */
 void prober_engine_found(struct proxy *proxy, unsigned replica, enum node_engine engine);
 
 #endif

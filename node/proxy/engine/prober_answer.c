@@ -185,7 +185,7 @@ struct slice prober_path(const struct prober_probe *p, enum node_probe kind)
     }
 }
 
-/* Counts a too large answer, and logs the first of this kind. */
+/* Counts an answer that is too large, and logs the first of this kind. */
 static void too_large(struct prober_probe *p, enum node_probe kind)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -347,7 +347,7 @@ static void models_done(struct prober_probe *p, const struct answer *a)
         if (list->parents[i].len > 0)
             node_models_adapter(models, list->ids[i], list->parents[i]);
     }
-    if (err != 0 || list->cut) /* the replica may serve other, unread models */
+    if (err != 0 || list->cut) /* the replica may serve models that were not read */
         node_models_unlist(models, p->replica);
     if (err == 0) {
         err = models_replace(p, a->body);

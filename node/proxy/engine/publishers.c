@@ -57,7 +57,7 @@ struct publisher {
     char from[NET_IP_BYTES];
     char topic[KV_TOPIC_MAX]; /* the first message's topic, which all others must have */
     uint8_t topic_len;
-    bool began; /* reading has begun, which waits until this router has joined the cluster */
+    bool began; /* reading has begun, after this router has joined the cluster */
     bool spoke; /* a message has set `topic` */
     bool paused, closing;
     bool logged;    /* the log has the reason why messages are dropped */

@@ -47,7 +47,7 @@ static void note(struct pool *pool, enum net_shortage kind)
               LOG_CSTR("want", net_shortage_want(kind)));
 }
 
-/* Marks the replica as full (`none`) or not: no request is routed to a full replica in vain. */
+/* Marks the replica as full (`none`) or not, so that no request is routed there in vain. */
 static void set_place(struct pool *pool, bool none)
 {
     struct proxy *p = pool->proxy;

@@ -28,7 +28,7 @@ void shortage_by_limit(struct pool *pool);
 void shortage_full(struct pool *pool);
 /* Called if a connection opened, or the pool closes: the shortage no longer counts. */
 void shortage_none(struct pool *pool);
-/* Called if a connection became idle or closed: a request may find a connection again. */
+/* Called if a connection became idle or closed, so that a request may find a connection. */
 void shortage_room(struct pool *pool);
 /* Returns the shortage because of which no connection may be tried now, as an error of
  * net->connect(); 0: a try is allowed. */

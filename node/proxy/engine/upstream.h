@@ -134,7 +134,7 @@ struct upstream_output {
     const struct http_head *head; /* valid for the call; NULL: none */
     struct slice body;
     bool end;       /* the answer is complete; the connection is back in the pool, or closed */
-    bool stale;     /* `head` is a 408 for an idle connection, not a reply to the request */
+    bool stale;     /* `head` is a 408 that closes an idle connection, not a reply to the request */
     bool malformed; /* the answer is malformed: the caller must fail the connection */
 };
 

@@ -8,7 +8,7 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-/* Returns the reason by an error's status. */
+/* Returns the reason for an error with this status. */
 static enum refusal refusal_of(unsigned status)
 {
     static const struct {

@@ -10,8 +10,7 @@
 
 enum { ROOT_MAX = 256 }; /* longest root path of engines with which replicas are asked */
 
-/* Returns true if all characters of the id are usual for engines. Others must not get into a
- * path. */
+/* Returns true if the id has only characters that engines use. Others must not get into a path. */
 static bool is_plain(struct slice id)
 {
     static const char others[] = "-_.~";

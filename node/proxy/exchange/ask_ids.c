@@ -1,8 +1,8 @@
 /* Asks engines for a prompt's token ids. The reader of an engine's KV events does not always find a
  * prompt's blocks by structure (node/kv/reader.h). vLLM returns the ids on request
  * (return_token_ids). So the router requests them for some prompts, hashes them as they arrive
- * (node/kv/asked.h), and removes them from the answer. The client gets the same body as without
- * this request. Only the Content-Length is missing.
+ * (node/kv/asked.h), and removes them from the answer. The client gets the same body as if the ids
+ * had not been requested. Only the Content-Length is missing.
  *
  * vLLM before 0.10.2 ignores the field. SGLang has another name for the field, and refuses it in
  * streams, so SGLang is never asked. */
@@ -93,7 +93,7 @@ static void on_id(void *context, uint32_t id)
     kv_asked_token(&ids->asked, id);
 }
 
-/* Stops asking a replica without ids, for PROXY_IDS_PAUSE_MS. */
+/* Stops asking a replica that sends no ids, for PROXY_IDS_PAUSE_MS. */
 static void pause_asking(const struct exchange *x)
 {
     struct proxy *p = x->proxy;

@@ -1,6 +1,7 @@
 /* Asks for usage not requested by the client. Streams report tokens only on request
  * (stream_options.include_usage), and the router learns from them. So the router requests usage,
- * and removes it from the answer. The client gets the same body as without this request. */
+ * and removes it from the answer. The client gets the same body as if usage had not been
+ * requested. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"

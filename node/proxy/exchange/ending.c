@@ -1,4 +1,4 @@
-/* Handles answers with a bad end: cut, without the API's terminal event, or with an error event of
+/* Handles answers that end badly: cut, without the API's terminal event, or with an error event of
  * the engine. Each is counted, and reported to the circuit breaker. A stream's client gets an error
  * event in the API's form, and then a body without a proper end. */
 #include "node/proxy/exchange/exchange_internal.h"

@@ -350,7 +350,7 @@ static void end(struct exchange *x, enum client_end why, enum node_outcome outco
     exchange_ids_free(x);
     node_decisions_result(x->proxy->config.decisions, x->now.decision.number, result);
     exchange_kept_drop(x);
-    if (why != CLIENT_END_GONE) /* no other answer has shown a fault of the request */
+    if (why != CLIENT_END_GONE) /* no other answer has shown that the request is at fault */
         exchange_blame(x);
     log_access(x, why);
     exchange_trace_end(x, client_end_name(why), reason_of(x, why), node_result_failed(result));

@@ -30,7 +30,7 @@ enum {
     EXCHANGE_ASK_BYTES = 1024 * 1024,  /* a larger body is tried at only a few replicas */
     /* With this many unsent bytes of a streamed body, reading pauses. */
     EXCHANGE_SEND_BYTES_HIGH = 256 * 1024,
-    EXCHANGE_ROUTERS_MAX = 3,      /* after more routers, a request is answered 508 */
+    EXCHANGE_ROUTERS_MAX = 3,      /* a request through more routers is answered 508 */
     EXCHANGE_FREE_RETRIES_MAX = 8, /* uncounted retries after failures to connect */
     EXCHANGE_HELD_MAX = 64 * 1024, /* held bytes of an answer; a longer answer is not judged */
     /* Held bytes of an error. If a replica with a longer context may help, EXCHANGE_HELD_MAX

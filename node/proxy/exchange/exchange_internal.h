@@ -98,7 +98,7 @@ enum exchange_cors {
 };
 enum exchange_cors exchange_cors_of(const struct exchange *x);
 
-/* Notes if the page may read the answer, by the Origin in the head. */
+/* Notes if the page that sent the request may read the answer, by the Origin in the head. */
 void exchange_cors_note(struct exchange *x, const struct http_head *head);
 /* Writes the CORS fields for the router's own answers. Returns their number. */
 size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
@@ -185,7 +185,7 @@ bool exchange_may_leave_silent(const struct exchange *x);
 
 /* --- host.c ---------------------------------------------------------------------------------- */
 
-/* Notes the client's Host, for replicas with the setting or label to get the client's Host. */
+/* Notes the client's Host, for replicas that get the client's Host by setting or label. */
 void exchange_host_note(struct exchange *x, struct slice host);
 /* Sets the Host in the head before the head is sent to the chosen replica. ERR_NOMEM. */
 MUST_USE int exchange_host_name(struct exchange *x);

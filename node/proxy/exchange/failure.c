@@ -101,7 +101,7 @@ static void log_moved(const struct exchange *x, unsigned from, const char *what)
     log_failure(x, from, what, then[x->plan.verdict], goes ? (int)x->plan.decision.replica : -1);
 }
 
-/* Drops an error, which may be the replica's fault or the request's, and tries another replica. The
+/* Drops an error that may be the replica's fault or the request's, and tries another replica. The
  * next answer decides. */
 static bool let_go_in_doubt(struct exchange *x)
 {

@@ -219,8 +219,8 @@ static bool judge_rank(struct exchange *x)
     return true;
 }
 
-/* Returns true if the request is too long, by the error. `message`: the error's message, or the
- * whole held answer. */
+/* Returns true if the error says that the request is too long. `message`: the error's message, or
+ * the whole held answer. */
 static bool says_too_long(const struct exchange *x, unsigned status,
                           const struct node_engine_error *error, struct slice message)
 {

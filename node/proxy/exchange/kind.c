@@ -130,7 +130,7 @@ uint8_t exchange_reject_kind(const struct exchange *x)
                      (x->skim.flags[HTTP_SKIM_STREAM] ? NODE_REJECT_STREAM : 0));
 }
 
-/* Words in fields and parts to be prepared in an engine (vLLM: in the server or before scheduling;
+/* Words in fields and parts that an engine must prepare (vLLM: in the server or before scheduling;
  * SGLang: in the tokenizer and the grammar queue). A text may contain such a word by chance. */
 static const char *const PREPARED[] = {
     "image",  "audio", "video",       "file",     "response_format", "json_schema", "guided_",

@@ -1,6 +1,6 @@
 /* The owner of a stored response: the client's key by which the response was made. Engines return,
- * continue, cancel and delete a response for any client with the id, so the router refuses other
- * keys.
+ * continue, cancel and delete a response for any client that knows the id, so the router refuses
+ * other keys.
  *
  * The owner is stored like the response's replica (node/route/affinity.h), in two more entries. The
  * first marks the response as owned, and the second names the owner. So routers share owners as
@@ -8,7 +8,8 @@
 #include "node/proxy/exchange/exchange_internal.h"
 
 enum owner {
-    OWNER_UNKNOWN, /* made without a key, not yet known, or forgotten */
+    /* The response was made without a key, or the owner is not known yet, or forgotten. */
+    OWNER_UNKNOWN,
     OWNER_SAME,
     OWNER_OTHER,
 };

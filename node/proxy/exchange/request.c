@@ -300,7 +300,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (c->exchange != x)
             return false;
     }
-    /* Requests needed whole are judged later: the client must finish sending to see an error. */
+    /* Requests that must be complete are judged later: the client must finish sending to see an
+     * error. */
     if (!x->local && !x->whole && has_body)
         exchange_route(x);
     if (c->exchange == x && head->expect_continue && has_body && head->minor > 0) {

@@ -166,7 +166,7 @@ static void flush(struct exchange *x, bool last)
         exchange_hold_drop(x);
 }
 
-/* Gives a sign of life after the client's wait of stream-hold. */
+/* Gives the client a sign of life, after a wait of stream-hold. */
 static void hold_expired(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);

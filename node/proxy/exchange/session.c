@@ -1,4 +1,4 @@
-/* The conversation of a request, by the client's own name for the session. */
+/* The conversation of a request, as named by the client. */
 #include <string.h>
 
 #include "base/check.h"

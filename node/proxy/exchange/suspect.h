@@ -60,11 +60,12 @@
 enum {
     SUSPECT_SILENCE_MS = 4500, /* after at least this silence, an end means a dead core */
     SUSPECT_MARGIN_MS = 1000,  /* a request sent this long after the last byte may be the cause */
-    SUSPECT_STEP_MS = 500,     /* SUSPECT_MARGIN_MS while tokens flow: a step or two */
+    SUSPECT_STEP_MS = 500,     /* replaces SUSPECT_MARGIN_MS while tokens flow: a step or two */
     SUSPECT_NOTICED_MS = 4000, /* the earliest time at which a server notices a dead core */
     SUSPECT_LATEST_MS = 5500,  /* the latest time at which a server notices a dead core */
     SUSPECT_HANG_MS = 8000,    /* after a longer silence the server hangs: the core is alive */
-    SUSPECT_TEXT_MS = 2000,  /* SUSPECT_LATEST_MS for servers that report a dead core in answers */
+    /* Replaces SUSPECT_LATEST_MS for servers that report a dead core in answers. */
+    SUSPECT_TEXT_MS = 2000,
     SUSPECT_DEATH_MS = 1000, /* ends within this time are the same death, or have a common cause */
     SUSPECT_CLOSED_MS = 100, /* a port closed this long before the end was closed on purpose */
     SUSPECT_ALIVE_MS = 500,  /* bytes after this time are from a live process */
@@ -99,7 +100,7 @@ bool suspect_refused(struct exchange *x);
 /* Stops further attempts of a request that is not poison. `text`, borrowed: the reason. */
 void suspect_refuse(struct exchange *x, const char *text);
 
-/* Called after the first token, or after another answer by which the request is cleared. */
+/* Called when the first token came, or another answer that clears the request. */
 void suspect_answered(struct exchange *x);
 
 #endif

@@ -23,7 +23,7 @@ static struct slice operation_of(const struct exchange *x)
     }
 }
 
-/* Returns a route out of few: known paths, without ids. */
+/* Returns one of few routes: known paths, without ids. */
 static struct slice route_of(const struct exchange *x)
 {
     switch (x->route.kind) {

@@ -3,8 +3,8 @@
  * If connections-max are open, a new connection replaces the first available of these: a member of
  * a crowd of slow heads or bodies (slow.h); the connection idle for longest; a connection that
  * lingers after an error answer; a slow head; a slow body. If there is none, the new connection is
- * refused with a reason. For such answers a 16th of connections-max more connections may be open.
- * Further connections are reset.
+ * refused with an answer that gives the reason. For such answers a 16th of connections-max more
+ * connections may be open. Further connections are reset.
  *
  * The admin port and the probe port share a separate limit. At this limit, the connection longest
  * without a whole head closes. If none is old enough, the next choices are an incomplete body, an
@@ -16,7 +16,7 @@
 #include "node/proxy/client/client.h"
 
 enum {
-    /* Connections beyond connections-max with an answer: at most 1/16 of connections-max. */
+    /* At most 1/16 of connections-max more connections get an answer with the reason. */
     PROXY_SURPLUS_SHARE = 16,
 };
 

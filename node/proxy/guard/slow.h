@@ -1,5 +1,5 @@
-/* Closes slow clients' connections: heads, bodies and readers beyond their time limits, and uploads
- * in memory needed by others. */
+/* Closes slow clients' connections: heads, bodies and readers beyond their time limits, and slow
+ * uploads while memory is scarce. */
 #ifndef NODE_PROXY_GUARD_SLOW_H
 #define NODE_PROXY_GUARD_SLOW_H
 
@@ -8,9 +8,10 @@
 enum {
     /* An upload is slow if the stored bytes would take longer at the present pace. */
     PROXY_SLOW_MS = 10000,
-    PROXY_SLOW_FULL_MS = 1000, /* PROXY_SLOW_MS if memory is almost full (docs/http.md, Bodies) */
-    PROXY_SLOW_LOOK_MS = 100,  /* wait before the next search, if a search found no slow upload */
-    PROXY_SLOW_CUT_MAX = 16,   /* most uploads closed at once */
+    /* Replaces PROXY_SLOW_MS if memory is almost full (docs/http.md, Bodies). */
+    PROXY_SLOW_FULL_MS = 1000,
+    PROXY_SLOW_LOOK_MS = 100, /* wait before the next search, if a search found no slow upload */
+    PROXY_SLOW_CUT_MAX = 16,  /* most uploads closed at once */
     PROXY_EVICT_IDLE_MS =
         100, /* a more recently used connection is spared: a request may be in transit */
     PROXY_EVICT_SILENT_MS = 1000, /* a body silent for longer may be closed: two lost packets */
@@ -29,7 +30,7 @@ void slow_follow(struct client *c, size_t bytes);
 void slow_make_room(const struct client *newcomer);
 /* Closes a connection to admit a newcomer: an incomplete head, or if there is none an incomplete
  * body. Chooses the address with the most of these, and there the connection with the least
- * progress for the age.
+ * progress for its age.
  *
  * Heads younger than PROXY_EVICT_IDLE_MS stay. So do bodies with a pace of client-body-rate-min and
  * a byte within PROXY_EVICT_SILENT_MS.

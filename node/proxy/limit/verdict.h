@@ -30,7 +30,7 @@ enum verdict_reason {
     RETRY_ABORTED,   /* the engine aborted the request (finish reason "abort") */
     RETRY_CONTEXT,   /* the replica's context is too short for the request */
     RETRY_RANK,      /* the replica no longer has the requested rank */
-    RETRY_REJECTED,  /* a 4xx, possibly by the replica's fault */
+    RETRY_REJECTED,  /* a 4xx that may be the replica's fault */
     RETRY_REASONS,
 };
 /* The reason's name: "connect", ... */

@@ -38,7 +38,7 @@ struct control_ask {
     unsigned count, good;  /* number of all rows, and of rows with 2xx */
     unsigned status;       /* the highest status of rows without 2xx */
     bool said;             /* `status` is an engine's answer, not this router's */
-    unsigned resets_count; /* number of replicas with a confirmed empty cache */
+    unsigned resets_count; /* number of replicas that confirmed an empty cache */
     struct asked asked[CONTROL_AT_ONCE];
 };
 

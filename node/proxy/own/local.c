@@ -52,7 +52,7 @@ void local_answer(struct exchange *x)
     case HTTP_PATH_CONTROL:
         control_answer(x, head);
         return;
-    case HTTP_PATH_ROOT: /* tells a stranger only "the router runs"; not a health check */
+    case HTTP_PATH_ROOT: /* shows a stranger only that the router runs; not a health check */
         exchange_answer(x, 200, SLICE("text/plain"), SLICE("Grapevine is running.\n"), NULL, 0);
         return;
     case HTTP_PATH_SERVER: {

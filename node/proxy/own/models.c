@@ -290,7 +290,7 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
 
 static void go_on(struct model_ask *ask);
 
-/* Learns the replica's models from the list for the client. */
+/* Learns the replica's models from a list that the client may see. */
 static void learn(struct model_ask *ask, unsigned replica, struct slice body)
 {
     struct proxy *p = ask->proxy;

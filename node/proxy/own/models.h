@@ -11,7 +11,7 @@
 
 enum {
     MODELS_AT_ONCE = 8,   /* replicas asked at a time, per client */
-    MODELS_ASKS_MAX = 64, /* clients with replicas being asked at a time; others get 503 */
+    MODELS_ASKS_MAX = 64, /* clients that wait for replicas' lists at a time; others get 503 */
     MODELS_REFUSAL_BYTES_MAX = 4096 /* most bytes of an engine's forwarded refusal */
 };
 
