@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* On average, a cut is made at every 1,024th position. */
+/* About 1 in 1,024 positions meets the condition for a cut. */
 enum { WINDOW = 64, CUT_BITS = 10 };
 
 size_t http_chunk_cut(const char *at, size_t len)

@@ -69,7 +69,7 @@ static int size_step(struct http_chunked *c, char b)
     return 0;
 }
 
-/* RFC 9112, section 7.1.1, without the "bad white space", only tolerated by the RFC. */
+/* RFC 9112, section 7.1.1, without the "bad white space" that the RFC only tolerates. */
 static int extension_step(struct http_chunked *c, char b)
 {
     if (b != '\r') {

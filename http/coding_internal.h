@@ -1,4 +1,4 @@
-/* Adapters of the decoding libraries, for each coding. */
+/* An adapter of each decoding library. */
 #ifndef HTTP_CODING_INTERNAL_H
 #define HTTP_CODING_INTERNAL_H
 

@@ -67,7 +67,7 @@ _Static_assert(HTTP_FIELD_IDS <= 64, "sets of fields are 64-bit masks");
 
 #define HTTP_FIELD_BIT(id) (UINT64_C(1) << (id))
 
-/* A field to be written. The caller ensures the valid syntax (http_field_is_valid). */
+/* A field to be written. The caller ensures that the syntax is valid (http_field_is_valid). */
 struct http_line {
     struct slice name, value;
 };

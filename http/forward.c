@@ -13,8 +13,7 @@ static const uint64_t hop_by_hop = BIT(CONNECTION) | BIT(KEEP_ALIVE) | BIT(PROXY
                                    BIT(PROXY_AUTHENTICATE) | BIT(PROXY_AUTHENTICATION_INFO) |
                                    BIT(PROXY_AUTHORIZATION) | BIT(HTTP2_SETTINGS);
 
-/* Fields not copied. (ORCA reports are removed, because the router requests them for the router's
- * use.) */
+/* Fields not copied. (The router requests ORCA reports for itself, so these are removed.) */
 static const uint64_t written_anew = BIT(CONTENT_LENGTH) | BIT(EXPECT) | BIT(ENDPOINT_LOAD_METRICS);
 
 /* --- a cursor over reserved room ------------------------------------------------------------ */
@@ -95,7 +94,7 @@ static bool connection_lists(const struct http_head *h, struct slice name)
 }
 
 /* Copies all fields but those in `drop`. Lines follow each other in the buffer, so neighbouring
- * lines are copied together. */
+ * lines that stay are copied together. */
 static void put_fields(struct cursor *c, const struct http_head *h, uint64_t drop)
 {
     const char *end = h->at + h->bytes - 2;

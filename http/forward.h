@@ -44,7 +44,8 @@ struct http_forward_request {
 MUST_USE int http_forward_request_write(struct buf *out, const struct http_head *head,
                                         const struct http_forward_request *how);
 
-/* Adds Content-Length to a head written without (framing NONE), once the body's length is known. */
+/* Adds Content-Length to a head written without it (framing NONE), once the body's length is
+ * known. */
 MUST_USE int http_forward_length_write(struct buf *out, uint64_t content_length);
 
 enum { HTTP_LENGTH_ROOM = 20 }; /* digits of the longest Content-Length */
@@ -65,7 +66,7 @@ MUST_USE int http_forward_field_set(struct buf *head, struct slice name, struct 
  * address. A separate header (or CDN-Loop of RFC 8586) would tell no more. */
 #define HTTP_VIA_ROUTER "grapevine-"
 
-/* The number of routers on the request's way, by Via; `*passed_self`: set if `self` is among
+/* The number of routers that the request has passed, by Via; `*passed_self`: set if `self` is among
  * them. */
 unsigned http_via_routers(const struct http_head *head, struct slice self, bool *passed_self);
 
@@ -82,8 +83,8 @@ struct http_forward_response {
 
 /* The body framing of this response for a client of HTTP/1.client_minor. An HTTP/1.0 client cannot
  * read chunks, so the body ends with the connection (keep_alive must then be false). For other
- * clients a body up to the end of the engine's connection is chunked, and the client's connection
- * persists. */
+ * clients a body that ended with the engine's connection is chunked, so that the client's
+ * connection persists. */
 enum http_framing http_forward_response_framing(const struct http_head *head,
                                                 unsigned client_minor);
 

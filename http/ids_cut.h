@@ -12,7 +12,7 @@
  * only for their ids are left out: `delta` is empty there, because a parser of tool calls or
  * reasoning keeps the text back. Nothing else is changed.
  *
- * 1. An array with other elements than ids passes unchanged, and so does text without JSON syntax.
+ * 1. An array with other elements than ids passes unchanged, and so does text that is no JSON.
  * 2. An event, or an unstreamed body, waits until complete. Everything passes unchanged if this
  *    needs more than HTTP_IDS_CUT_MAX bytes, if there is no memory, or if lines end with CR.
  */

@@ -90,7 +90,7 @@ static inline struct slice http_json_number(const struct http_json *j)
     return j->number;
 }
 
-/* After all input: true if the input was exactly a JSON value. (A number right at the end of the
+/* After all input: true if the input was exactly one JSON value. (A number right at the end of the
  * input counts, though no token was returned.) */
 bool http_json_finish(const struct http_json *j);
 

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Removes, in place, the signature of an http(s) URL, and then sets `*is_signed`. Other text stays.
- * The text may end within the URL: a parameter cut there is judged by the visible part of the name.
- * Returns the remaining length. */
+/* Removes, in place, the signature of an http(s) URL, and sets `*is_signed` if there was any. Other
+ * text stays. The text may end within the URL: a parameter cut there is judged by the visible part
+ * of the name. Returns the remaining length. */
 size_t http_media_url_trim(char *at, size_t len, bool *is_signed);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/slice.h"
 
-/* Reads an integer, also written as 1e3 or 5.0, like the engines. An integer beyond the range
+/* Reads an integer, even if written as 1e3 or 5.0, like the engines. An integer beyond the range
  * becomes the nearest bound. False: not an integer, and `out` is unchanged. */
 bool http_number_to_i64(struct slice number, int64_t *out);
 

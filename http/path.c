@@ -113,7 +113,7 @@ static bool is_id(struct slice s)
     return !only_dots;
 }
 
-/* Splits the path of a stored result into the id and the rest, at most one level deep. */
+/* Splits the path of a stored result into the id and the path below, at most one level deep. */
 static bool lookup_stored(struct slice path, struct slice *id, struct slice *below)
 {
     *below = path;

@@ -133,7 +133,7 @@ static uint8_t code_near(uint64_t blocks)
     return (uint8_t)(code + next);
 }
 
-/* Adds a chunk with the end here. */
+/* Adds the chunk that ends here. */
 static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
 {
     uint64_t blocks = (bytes + CHECKPOINT_BLOCK_BYTES / 2) / CHECKPOINT_BLOCK_BYTES;
@@ -445,7 +445,7 @@ void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
     }
     flush(p);
     p->is_opened = true;
-    /* A head without a message yet does not identify the conversation. */
+    /* A message that is only a head so far does not identify the conversation. */
     p->form.opening = p->open == HTTP_PROMPT_TEXT && p->now.bytes > 0 ? p->now.state.low : 0;
 }
 

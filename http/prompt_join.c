@@ -36,7 +36,7 @@ static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
 }
 
 /* The segments in the prompt, a bit each. A leading text counts in any rendering if less than a
- * block follows, without the tools: then the text is the prompt itself. */
+ * block follows, not counting the tools: then the text is the prompt itself. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);

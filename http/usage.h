@@ -7,10 +7,10 @@
  *
  * The scanner stores nothing of the body and changes nothing. Server-sent events are framed as in
  * the WHATWG standard (CR, LF or CRLF, comments, data on several lines). Their data, or the whole
- * plain body, goes through the JSON tokenizer on arrival, so no event is too large. Data without
- * JSON syntax is ignored. Most events of a stream differ only in the text. An event equal to the
- * last token event in all but the text is not parsed again, which saves seven eighths of the cost.
- * The scanner understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's
+ * plain body, goes through the JSON tokenizer on arrival, so no event is too large. Data that is no
+ * JSON is ignored. Most events of a stream differ only in the text. An event equal to the last
+ * token event in all but the text is not parsed again, which saves seven eighths of the cost. The
+ * scanner understands OpenAI's chat, completions and responses, Anthropic's messages, vLLM's
  * generate, and Ollama's and SGLang's native forms, single or as an array (figures are added up).
  *
  * A stream ends with the API's terminal event or with an error event. A stream with neither was cut
@@ -19,7 +19,7 @@
  * in the Messages and Responses APIs.
  *
  * All results may be read at any time; they become more complete as the body arrives.
- */
+ * */
 #ifndef HTTP_USAGE_H
 #define HTTP_USAGE_H
 
@@ -76,7 +76,7 @@ struct http_usage {
     bool is_terminal;   /* the event ends the stream */
     bool carries_token; /* the event has content */
     bool repeats;       /* the event only repeats earlier content (response.*.done) */
-    bool watches;       /* an object or array has begun, with tokens unless empty */
+    bool watches;       /* an object or array has begun, which has tokens unless empty */
     bool is_list;       /* the JSON value is an array of answers */
     bool is_message;    /* an Anthropic message, which should have a stop reason */
     bool has_stop_reason;
@@ -84,7 +84,7 @@ struct http_usage {
     bool finished;
     uint8_t ended_in; /* SSE: enum http_usage_place at the end of the body */
     uint8_t slot;     /* meaning of the next value */
-    uint8_t enters;   /* if an object or array is the next value, the level opened by it */
+    uint8_t enters;   /* the level that an object or array opens if it is the next value */
     uint8_t scratch_len;
     uint8_t levels[HTTP_USAGE_LEVELS]; /* level of each open container */
     int64_t seen[6 + CHAIN_MEDIA];     /* figures of the answer or event being read */

@@ -274,7 +274,7 @@ static bool keep_more(struct http_usage_cut *c, struct slice *in)
     return true;
 }
 
-/* Forwards an event on arrival, to the end, because it is too long to be the usage event. */
+/* Forwards an event as it arrives, to the end. The event is too long to be the usage event. */
 static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     bool ended;

@@ -27,8 +27,8 @@ enum level {
 /* Meaning of the next value. */
 enum slot {
     SKIP,
-    ENTER, /* an object or array on the level in the slot */
-    TOKEN, /* a value with tokens unless empty */
+    ENTER, /* an object or array that opens the level in the slot */
+    TOKEN, /* a value that has tokens unless it is empty */
     ID,
     TYPE, /* type of the event */
     OBJECT_NAME,
@@ -409,7 +409,7 @@ void http_usage_json_feed(struct http_usage *u, struct slice in)
         enum http_json_token token = http_json_next(&u->json, &in);
         if (token <= HTTP_JSON_MORE)
             return;
-        /* An object or array was entered, with tokens unless empty: tests if empty. */
+        /* An object or array was entered that has tokens unless empty: tests if it is empty. */
         if (u->watches) {
             u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
             u->watches = false;
