@@ -19,7 +19,7 @@
  * in the Messages and Responses APIs.
  *
  * All results may be read at any time; they become more complete as the body arrives.
- * */
+ */
 #ifndef HTTP_USAGE_H
 #define HTTP_USAGE_H
 
