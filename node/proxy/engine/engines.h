@@ -11,7 +11,7 @@ enum {
     PROXY_QUICK_MS = 500,                    /* connect timeout of probes of a down replica */
 };
 
-/* The state of one kind of shortage (node/proxy/engine/shortage.h). */
+/* The state of a kind of shortage (node/proxy/engine/shortage.h). */
 struct proxy_shortage {
     uint64_t met;      /* connections that failed for this shortage, since the start */
     uint64_t since_ms; /* start of the present shortage; 0: none */

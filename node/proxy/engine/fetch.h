@@ -1,4 +1,4 @@
-/* A small HTTP client for one replica: the GETs of probes, and control requests for engines
+/* A small HTTP client for a replica: the GETs of probes, and control requests for engines
  * (node/proxy/own/control.h). Requests follow each other on a kept-alive connection. If the engine
  * closes the connection or answers 408 just as a request arrives, the request is repeated once on a
  * fresh connection. */

@@ -1,6 +1,6 @@
-/* A request, from its head to the last byte of its answer: its kind, its replica and its progress.
- * Its events are in drive.h. This header also has the functions by which the router answers a
- * request itself (node/proxy/own/local.h, node/admin).
+/* A request, from the head to the last byte of the answer: the kind, the replica and the progress.
+ * Events for a request are in drive.h. This header also has the functions by which the router
+ * answers a request itself (node/proxy/own/local.h, node/admin).
  *
  * Until an answer's first token goes to the client (hold.c), a failed attempt is repeated at
  * another replica, at most retries-max times and within the retry budget. However the request ends,
@@ -192,7 +192,7 @@ struct exchange {
 
     struct attempt now; /* the present attempt, or the last until the next begins */
     /* About the last sent attempt. These fields stay while the next replica is chosen. */
-    uint64_t began_ms; /* start of the attempt on its connection */
+    uint64_t began_ms; /* start of the attempt on the present connection */
     bool timed_out;    /* a time limit passed: 504 instead of 502, if there is no other answer */
     bool reached;      /* a part of the request was sent */
 

@@ -60,7 +60,7 @@ void exchange_note_told(struct exchange *x);
 void exchange_goes(struct exchange *x, enum attempt_phase to);
 /* Returns NULL if there is no memory. */
 struct exchange *exchange_new(struct client *c);
-/* Ends an exchange after its answer was written or queued. */
+/* Ends an exchange after the answer was written or queued. */
 void exchange_finish(struct exchange *x);
 /* Ends an exchange after the replica broke off the answer. The client gets the received part,
  * without a proper end. */
@@ -260,7 +260,7 @@ struct slice exchange_key_of_engines(const struct proxy *p);
 
 /* --- engine_fields.c ------------------------------------------------------------------------- */
 
-/* These refuse a request if its head, or the received part of its body, has a field forbidden to
+/* These refuse a request if the head, or the received part of the body, has a field forbidden to
  * clients (engine-fields). They return true if the request was answered. */
 bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head);
 bool exchange_engine_fields_refuse_body(struct exchange *x);
@@ -395,8 +395,8 @@ void exchange_usage_begin(struct exchange *x, const struct http_head *head);
 
 /* --- alias.c ---------------------------------------------------------------------------------- */
 
-/* Replaces an alias by its model in the body and the prompt of a complete request. The model must
- * be allowed. Returns false if there was no memory; then the request was answered. */
+/* Replaces an alias by the alias's model in the body and the prompt of a complete request. The
+ * model must be allowed. Returns false if there was no memory; then the request was answered. */
 bool exchange_alias_apply(struct exchange *x);
 /* As exchange_choose_once(). If an alias's model has no possible replica, tries the alias's next
  * model. */
