@@ -1,4 +1,4 @@
-/* Answers that the router itself gives. */
+/* The router's own answers. */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
 

@@ -1,4 +1,4 @@
-/* Classes of bytes, for the parsers of this folder: one table, one bit for each class. */
+/* Classes of bytes, for the parsers of this folder: a table with a bit per class. */
 #ifndef HTTP_CHARS_H
 #define HTTP_CHARS_H
 

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* One position in 2^10 is a cut. */
+/* About 1 in 1,024 positions meets the condition for a cut. */
 enum { WINDOW = 64, CUT_BITS = 10 };
 
 size_t http_chunk_cut(const char *at, size_t len)

@@ -117,8 +117,8 @@ static int extension_step(struct http_chunked *c, char b)
     }
 }
 
-/* Fields that must not come in a trailer (RFC 9110, section 6.5.1): an engine that merges trailers
- * into the head would read another message than the router. */
+/* Fields that must not come in a trailer (RFC 9110, section 6.5.1): if an engine merged trailers
+ * into the head, router and engine would read different messages. */
 static bool trailer_is_forbidden(struct slice name)
 {
     const uint64_t forbidden =

@@ -26,7 +26,7 @@ struct http_decoder {
     bool between; /* the input so far ends with a complete member or frame */
 };
 
-/* The coding with this name, one element of Content-Encoding. */
+/* The coding with this name, an element of Content-Encoding. */
 static enum http_coding coding_named(struct slice name)
 {
     if (name.len == 0 || slice_equal_nocase(name, SLICE("identity")))

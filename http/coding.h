@@ -1,7 +1,7 @@
 /* Content codings of bodies (RFC 9110, section 8.4): gzip (RFC 1952) and zstd (RFC 8878), decoded
  * as they stream.
  *
- *     http_coding_of(&head)                  which one a head names
+ *     http_coding_of(&head)                  the coding named by a head
  *     err = http_decoder_new(&d, coding);
  *     for each piece of the body, in any splits:
  *         do
@@ -11,12 +11,12 @@
  *     err = http_decoder_end(d);             after the last piece
  *     http_decoder_free(d);
  *
- * Several gzip members or zstd frames in a row form one body (RFC 1952, 2.2; RFC 8878, 3.1). Other
- * bytes after them are malformed, and so is an end inside a member or frame.
+ * Several gzip members or zstd frames in a row form a single body (RFC 1952, 2.2; RFC 8878, 3.1).
+ * Other bytes after them are malformed, and so is an end inside a member or frame.
  *
  * A few input bytes may expand to many. HTTP_CODING_RATIO_MAX bounds the output, beside the
- * caller's limit on bodies. HTTP_CODING_WINDOW_MAX bounds a zstd window, and so the memory that a
- * decoder needs (RFC 9659 allows encoders no more).
+ * caller's limit on bodies. HTTP_CODING_WINDOW_MAX bounds a zstd window, and so a decoder's memory
+ * (RFC 9659 allows encoders no more).
  */
 #ifndef HTTP_CODING_H
 #define HTTP_CODING_H
@@ -29,7 +29,7 @@ enum http_coding {
     HTTP_CODING_NONE, /* no coding, or identity */
     HTTP_CODING_GZIP,
     HTTP_CODING_ZSTD,
-    HTTP_CODING_OTHER, /* a coding that is not decoded here, or several codings */
+    HTTP_CODING_OTHER, /* an unsupported coding, or several codings */
     HTTP_CODINGS,
 };
 
@@ -45,7 +45,7 @@ enum {
     HTTP_CODING_WINDOW_MAX = 8 * 1024 * 1024, /* bytes of a zstd window */
 };
 
-/* The coding that Content-Encoding names; all fields of that name are one list. */
+/* The coding named by Content-Encoding; all Content-Encoding fields form a list. */
 enum http_coding http_coding_of(const struct http_head *head);
 /* The coding's name, such as "gzip"; "" for NONE and OTHER. */
 const char *http_coding_name(enum http_coding coding);
@@ -53,7 +53,7 @@ const char *http_coding_name(enum http_coding coding);
 struct http_decoder;
 
 /* `coding` is GZIP or ZSTD. `trusted`: the ratio is not checked, and an empty input decodes to
- * nothing (as in curl and browsers, because servers send it). ERR_NOMEM. */
+ * nothing (as in curl and browsers, because servers send empty bodies). ERR_NOMEM. */
 MUST_USE int http_decoder_new(struct http_decoder **out, enum http_coding coding, bool trusted);
 void http_decoder_free(struct http_decoder *d);
 
@@ -65,7 +65,7 @@ MUST_USE int http_decoder_next(struct http_decoder *d, struct slice *in, char *o
 /* Call after the last input. ERR_SYNTAX: the input ends too early. */
 MUST_USE int http_decoder_end(const struct http_decoder *d);
 
-/* Bytes of memory that the decoder uses now. */
+/* The decoder's present memory, in bytes. */
 size_t http_decoder_memory(const struct http_decoder *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* gzip, by zlib. */
 #include <stdlib.h>
-#define ZLIB_CONST /* zlib takes its input as const */
+#define ZLIB_CONST /* zlib takes the input as const */
 #include <zlib.h>
 
 #include "base/check.h"
@@ -11,7 +11,7 @@ enum { GZIP_WINDOW_BITS = 15 + 16 }; /* 32 KiB, and only the gzip format (inflat
 struct gzip {
     z_stream z;
     size_t memory;
-    bool ended; /* the member is complete: only another one may follow */
+    bool ended; /* the member is complete: only another member may follow */
 };
 
 static voidpf allocate(voidpf opaque, uInt items, uInt size)
@@ -79,7 +79,7 @@ int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t
     if (result == Z_MEM_ERROR)
         return ERR_NOMEM;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return ERR_SYNTAX; /* also if it needs a dictionary, which gzip does not have */
+        return ERR_SYNTAX; /* also for input with a dictionary, which gzip does not have */
     g->ended = result == Z_STREAM_END;
     *between = g->ended;
     return ERR_OK;

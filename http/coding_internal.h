@@ -1,12 +1,12 @@
-/* Adapters of the decoding libraries, one per coding. */
+/* An adapter of each decoding library. */
 #ifndef HTTP_CODING_INTERNAL_H
 #define HTTP_CODING_INTERNAL_H
 
 #include "http/coding.h"
 
 /* `*between` is set if the input so far is empty or ends with a complete member or frame. Errors as
- * http_decoder_next(). A call with input and output room makes progress in one of them. _new()
- * returns NULL if there is no memory. */
+ * http_decoder_next(). A call with input and output room makes progress in either. _new() returns
+ * NULL if there is no memory. */
 void *http_gzip_new(void);
 void http_gzip_free(void *state);
 MUST_USE int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t *made,

@@ -1,4 +1,4 @@
-/* zstd, by its own library. */
+/* zstd, by libzstd. */
 #include <stdlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -14,7 +14,7 @@ _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two 
 struct zstd {
     ZSTD_DCtx *z;
     unsigned begun; /* bytes of the current frame so far, up to HEADER_MAX */
-    bool skippable; /* a skippable frame, decided by its first byte */
+    bool skippable; /* a skippable frame, by the first byte */
 };
 
 void *http_zstd_new(void)
@@ -71,8 +71,8 @@ int http_zstd_next(void *state, struct slice *in, char *out, size_t size, size_t
     ZSTD_outBuffer to = {.size = size};
     to.dst = out;
     if (s->begun < HEADER_MAX && in->len > 0) {
-        /* Feeds the header byte by byte: the library decodes a frame that it gets as a whole in
-         * another way, with other checks of the window and size. */
+        /* Feeds the header byte by byte: given a whole frame, the library decodes in another way,
+         * with other checks of the window and size. */
         if (!is_magic(s, (unsigned char)in->at[0]))
             return ERR_SYNTAX;
         from.size = 1;

@@ -5,14 +5,15 @@
 
 #include "base/wide.h"
 
-/* Two vectors of 16 bytes, or one of 32 if the machine has wide vectors (base/wide.h). */
+/* Two vectors of 16 bytes, or a vector of 32 bytes if the machine has wide vectors
+ * (base/wide.h). */
 typedef unsigned char bytes32 __attribute__((vector_size(32)));
 typedef signed char signed32 __attribute__((vector_size(32)));
 
 enum {
     WORDS = sizeof(bytes32) / sizeof(uint64_t),
-    VECTORS_MAX = UINT8_MAX / WORDS, /* most vectors that can be counted before a byte overflows,
-                                      * summed over all words of a vector */
+    /* Most vectors to count before a byte overflows, summed over all words of a vector. */
+    VECTORS_MAX = UINT8_MAX / WORDS,
 };
 
 /* True for `count` values from `first` on. All vector units have signed comparisons, so the range
@@ -20,7 +21,7 @@ enum {
 #define WITHIN(c, first, count)                                                                    \
     ((bytes32)((signed32)((c) + (unsigned char)(0x80 - (first))) < (signed char)(0x80 + (count))))
 
-/* Per byte of a vector: how many vectors so far had that class at that position. */
+/* Per byte of a vector: how many vectors so far had each class at this position. */
 struct counts {
     bytes32 letters, spaces, digits;
     bytes32 any; /* OR of all bytes so far */
@@ -28,7 +29,7 @@ struct counts {
 
 struct wide_counts {
     bytes32 wide;
-    bytes32 inner; /* bytes that do not begin a character of three bytes or more */
+    bytes32 inner; /* bytes other than the first byte of a character of three bytes or more */
 };
 
 /* Sum of all bytes. Adds bytes in pairs, so that no sum exceeds 16 bits. The top 16 bits of the
@@ -67,8 +68,8 @@ static WIDE_INLINED void count_wide(struct wide_counts *n, const void *at)
     n->inner -= (bytes32)((signed32)c < (signed char)0xe0);
 }
 
-/* Counts `vectors` whole vectors, at most VECTORS_MAX, and `rest` bytes of one more. Most texts are
- * ASCII, so only texts with other bytes are read twice. */
+/* Counts `vectors` whole vectors, at most VECTORS_MAX, and `rest` bytes of another vector. Most
+ * texts are ASCII, so only texts with other bytes are read twice. */
 static WIDE_INLINED void count(struct chain_content *content, const char *at, size_t vectors,
                                size_t rest)
 {
@@ -100,7 +101,7 @@ static WIDE_INLINED void count(struct chain_content *content, const char *at, si
 
 static WIDE_INLINED void count_all(struct chain_content *content, const char *at, size_t len)
 {
-    enum { ROUND = (VECTORS_MAX - 1) * sizeof(bytes32) }; /* leaves one vector for the rest */
+    enum { ROUND = (VECTORS_MAX - 1) * sizeof(bytes32) }; /* leaves a vector for the rest */
     for (; len > ROUND; at += ROUND, len -= ROUND)
         count(content, at, VECTORS_MAX - 1, 0);
     count(content, at, len / sizeof(bytes32), len % sizeof(bytes32));

@@ -1,4 +1,4 @@
-/* Describes a text (struct chain_content) by counting its bytes in classes of values. Vector
+/* Describes a text (struct chain_content) by counting bytes in classes of values. Vector
  * instructions make this cheaper than the hash of the same bytes. */
 #ifndef HTTP_CONTENT_H
 #define HTTP_CONTENT_H

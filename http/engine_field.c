@@ -28,7 +28,7 @@ static const struct entry members[] = {
     NAME("kv_transfer_params"),
     /* vLLM, each API: the same data for the encoder's cache */
     NAME("ec_transfer_params"),
-    /* SGLang, GenerateReqInput: the prefill server and its request; others may follow */
+    /* SGLang, GenerateReqInput: the prefill server and the request there; others may follow */
     NAME("bootstrap_host"),
     NAME("bootstrap_port"),
     NAME("bootstrap_room"),
@@ -43,7 +43,7 @@ static const struct entry members[] = {
 };
 
 static const struct entry headers[] = {
-    /* llm-d-router, pkg/common/routing: hosts that the sidecar beside an engine calls */
+    /* llm-d-router, pkg/common/routing: hosts called by an engine's sidecar */
     NAME("x-prefiller-host-port"),
     NAME("x-encoder-hosts-ports"),
     NAME("x-data-parallel-host-port"),
@@ -96,11 +96,11 @@ const char *http_engine_id_find(struct slice id)
     return NULL;
 }
 
-/* --- bodies that could not be read ---------------------------------------------------------- */
+/* --- unreadable bodies ---------------------------------------------------------------------- */
 
 static const char hidden[] = "engine fields";
 
-/* True if the text escapes a character of the kind that the table's names consist of. */
+/* True if the text escapes a character of a kind used in the table's names. */
 static bool has_escape(struct slice text)
 {
     while (text.len >= 6) {

@@ -7,11 +7,11 @@
  *                 "sequence_number":7}; errors that are not transient have "invalid_prompt"
  *   Anthropic    {"type":"error","error":{"type":"api_error","message":...},"request_id":...}; an
  *                event comes after "event: error"
- *   SGLang       the same body as OpenAI's. As an event of its native stream:
+ *   SGLang       the same body as OpenAI's. As an event of the native stream:
  *                {"error":{"message":...,"type":...,"code":502,"retryable":true}}
  *
- * Sources: OpenAI's and Anthropic's references of their streams; observed output of vLLM 0.32 and
- * SGLang 0.5.23.
+ * Sources: OpenAI's and Anthropic's references of streams; observed output of vLLM 0.32 and SGLang
+ * 0.5.23.
  */
 #ifndef HTTP_ERROR_H
 #define HTTP_ERROR_H
@@ -30,14 +30,15 @@ enum http_error_form {
 struct http_error {
     enum http_error_form form;
     struct slice message;
-    struct slice type;        /* the type from an engine; empty: derived from the status
+    struct slice type;       /* the type from an engine; empty: derived from the status
                                * ("NotFoundError"). Anthropic's form always derives the type from
                                * the status */
-    struct slice param;       /* empty: null; not in Anthropic's form */
-    struct slice request_id;  /* in Anthropic's form only; empty: left out */
-    unsigned status;          /* also the "code" */
-    bool transient;           /* the same request may succeed if repeated: the type becomes one that
-                               * the API's clients retry (docs/agents.md) */
+    struct slice param;      /* empty: null; not in Anthropic's form */
+    struct slice request_id; /* in Anthropic's form only; empty: left out */
+    unsigned status;         /* also the "code" */
+    /* The same request may succeed if repeated: the type tells the API's clients to retry
+     * (docs/agents.md). */
+    bool transient;
     uint64_t sequence_number; /* the event's number, only for an event of responses */
 };
 

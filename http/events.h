@@ -1,15 +1,15 @@
-/* Finds where the events of a stream (text/event-stream) end, so that callers can pass on whole
+/* Finds the ends of events in a stream (text/event-stream), so that callers can pass on whole
  * events. */
 #ifndef HTTP_EVENTS_H
 #define HTTP_EVENTS_H
 
 #include "base/slice.h"
 
-/* Length of the event at the front, including the blank line that ends it; 0: incomplete. */
+/* Length of the event at the front, including the final blank line; 0: incomplete. */
 size_t http_event_length(struct slice stream);
 /* Length of all complete events at the front. */
 size_t http_events_whole(struct slice stream);
-/* Length of the complete events before the first event that carries a token or an error. */
+/* Length of the complete events before the first event with a token or an error. */
 size_t http_events_preamble(struct slice stream);
 /* Returns the next line of data and moves `rest` behind it; empty: no line is left. */
 struct slice http_events_data(struct slice *rest);

@@ -1,5 +1,5 @@
-/* Header fields that the router itself handles. Each has a number, so that one bit test decides
- * what to do with a field. All others are HTTP_FIELD_OTHER and pass untouched. */
+/* Header fields with a meaning for the router. Each has a number, so a single bit test shows how to
+ * treat a field. All others are HTTP_FIELD_OTHER and pass untouched. */
 #ifndef HTTP_FIELD_H
 #define HTTP_FIELD_H
 
@@ -53,7 +53,7 @@
     /* Families, matched in any case and with '_' for '-': field_family.c has their names. */      \
     X(FORWARDING, "") /* X-Forwarded-Port and other fields in which proxies describe a client */   \
     X(ENGINE_HEADER, "") /* fields between engines (engine_field.h) */                             \
-    X(X_GRAPEVINE, "")   /* x-grapevine-...: fields that routers send to clients */
+    X(X_GRAPEVINE, "")   /* x-grapevine-...: fields from routers to clients */
 
 enum http_field_id {
     HTTP_FIELD_OTHER,
@@ -67,14 +67,14 @@ _Static_assert(HTTP_FIELD_IDS <= 64, "sets of fields are 64-bit masks");
 
 #define HTTP_FIELD_BIT(id) (UINT64_C(1) << (id))
 
-/* A field to be written. The caller ensures that its syntax is valid (http_field_is_valid). */
+/* A field to be written. The caller ensures that the syntax is valid (http_field_is_valid). */
 struct http_line {
     struct slice name, value;
 };
 
-/* `name` must be a token (RFC 9110, section 5.6.2); its case does not matter. */
+/* `name` must be a token (RFC 9110, section 5.6.2), in any case. */
 enum http_field_id http_field_lookup(struct slice name);
-/* The family of a name that has no id of its own (field_family.c), or HTTP_FIELD_OTHER. */
+/* The family of a name without a separate id (field_family.c), or HTTP_FIELD_OTHER. */
 enum http_field_id http_field_family(struct slice name);
 
 /* The lower-case name; empty for HTTP_FIELD_OTHER and families. */

@@ -1,4 +1,4 @@
-/* Families of header fields: all names of a family share one id. Names are compared in lower case
+/* Families of header fields: all names of a family share an id. Names are compared in lower case
  * and with '_' as '-', because servers behind the router (WSGI, CGI, nginx) treat both as the same
  * name. */
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "http/engine_field.h"
 #include "http/field.h"
 
-enum { NAME_MAX = 32 }; /* bytes of a name that are compared; no name below is longer */
+enum { NAME_MAX = 32 }; /* compared bytes of a name; no name below is longer */
 
-/* Fields in which proxies give the client's address, other than fields with an id: each product has
- * its own name. */
+/* Fields in which proxies give the client's address, other than fields with an id. Each product
+ * uses another name. */
 static const struct slice addresses[] = {
     SLICE("x-forwarded-for"),
     SLICE("x-real-ip"),

@@ -13,7 +13,7 @@ static const uint64_t hop_by_hop = BIT(CONNECTION) | BIT(KEEP_ALIVE) | BIT(PROXY
                                    BIT(PROXY_AUTHENTICATE) | BIT(PROXY_AUTHENTICATION_INFO) |
                                    BIT(PROXY_AUTHORIZATION) | BIT(HTTP2_SETTINGS);
 
-/* Fields that are not copied. (The router requests ORCA reports for itself, so it removes them.) */
+/* Fields not copied. (The router requests ORCA reports for itself, so these are removed.) */
 static const uint64_t written_anew = BIT(CONTENT_LENGTH) | BIT(EXPECT) | BIT(ENDPOINT_LOAD_METRICS);
 
 /* --- a cursor over reserved room ------------------------------------------------------------ */
@@ -139,7 +139,7 @@ static void put_extra(struct cursor *c, const struct http_line *extra, size_t co
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* Writes the values of all fields with that id as one list, followed by a comma. */
+/* Writes the values of all fields with this id as a list, followed by a comma. */
 static void put_list_so_far(struct cursor *c, const struct http_head *h, enum http_field_id id)
 {
     for (unsigned i = h->first[id]; i != 0 && i <= h->field_count; i++) {
@@ -150,8 +150,8 @@ static void put_list_so_far(struct cursor *c, const struct http_head *h, enum ht
     }
 }
 
-/* Writes one element of Forwarded (RFC 7239). An IPv6 address and a port need quotes; neither can
- * have a character that needs an escape. */
+/* Writes an element of Forwarded (RFC 7239). An IPv6 address and a port need quotes; neither can
+ * have a character to escape. */
 static void put_forwarded(struct cursor *c, const struct http_forward_request *how,
                           struct slice host, struct slice proto)
 {
@@ -209,7 +209,7 @@ static void put_forwarding(struct cursor *c, const struct http_head *h,
     }
 }
 
-/* One member of Via: [protocol/]version SP received-by [comment] */
+/* A member of Via: [protocol/]version SP received-by [comment] */
 static struct slice received_by(struct slice member)
 {
     (void)slice_cut(&member, ' ');
@@ -234,7 +234,7 @@ unsigned http_via_routers(const struct http_head *h, struct slice self, bool *pa
     return routers;
 }
 
-/* Via is never dropped, not even from an untrusted client: loops are detected by its list of
+/* Via is never dropped, not even from an untrusted client: loops are detected by Via's list of
  * routers. */
 static void put_via(struct cursor *c, const struct http_head *h, struct slice via)
 {
@@ -260,7 +260,7 @@ static void put_request_line(struct cursor *c, const struct http_head *h, struct
 }
 
 /* True if a parser reads the forwarded head as the router read the original. Otherwise a second
- * request could hide in it. */
+ * request could hide in the head. */
 static bool request_reads_back(struct slice text, const struct http_forward_request *how)
 {
     static const struct http_limits limits = {SIZE_MAX, SIZE_MAX, HTTP_FIELDS_MAX};
@@ -283,8 +283,8 @@ int http_forward_request_write(struct buf *out, const struct http_head *h,
     CHECK(how->framing != HTTP_BODY_UNTIL_CLOSE);
 
     /* h->bytes covers the head's own lines, joined lists included: a separator takes less than the
-     * 4 bytes that each line has outside its value. The host is written up to three times; proto
-     * and client address up to twice. */
+     * 4 bytes of each line outside the value. The host is written up to three times; proto and
+     * client address up to twice. */
     struct cursor c;
     size_t room = h->bytes + FIXED_ROOM + 3 * (host.len + h->host.len) +
                   2 * (how->client_address.len + how->proto.len) + how->request_id.len +
@@ -361,7 +361,7 @@ int http_forward_response_write(struct buf *out, const struct http_head *h,
                hop_by_hop | written_anew | BIT(X_GRAPEVINE) | BIT(X_GRAPEVINE_REPLICA) | how->drop |
                    extra_fields(how->extra, how->extra_count));
     put_framing(&c, how->framing, how->content_length);
-    /* For HEAD and 304, Content-Length is that of the body that is not sent. */
+    /* For HEAD and 304, Content-Length is the length of the unsent body. */
     if (how->framing == HTTP_BODY_NONE && h->length_given && h->status >= 200 && h->status != 204)
         put_framing(&c, HTTP_BODY_LENGTH, h->content_length);
     if (!how->keep_alive)
@@ -430,7 +430,7 @@ int http_forward_length_change(struct buf *head, uint64_t content_length)
     return ERR_OK;
 }
 
-/* True if `line`, with its CRLF, is a field of that name. */
+/* True if `line`, with its CRLF, is a field of this name. */
 static bool is_field(struct slice line, struct slice name)
 {
     return line.len > name.len && line.at[name.len] == ':' &&

@@ -34,8 +34,8 @@ static uint64_t load_le64(const char *p)
     return w;
 }
 
-/* The first byte that a field value or a reason phrase cannot contain, or `end`. Tests eight bytes
- * at a time: a byte below 0x20 borrows into its top bit, and so does DEL after the XOR. Borrows
+/* The first byte not allowed in a field value or a reason phrase, or `end`. Tests eight bytes at a
+ * time: a byte below 0x20 borrows into the byte's top bit, and so does DEL after the XOR. Borrows
  * only spoil bytes behind a true hit, so the lowest hit is exact. */
 static const char *value_end(const char *p, const char *end)
 {
@@ -59,7 +59,7 @@ static const char *value_end(const char *p, const char *end)
     return p;
 }
 
-/* Takes a CRLF at *p and moves *p behind it. */
+/* Moves *p behind a CRLF at *p. */
 static int line_end(struct http_head *h, const char **p, const char *end)
 {
     if (*p == end)
@@ -281,7 +281,7 @@ static int expect_parse(struct http_head *h)
             continue;
         if (!slice_equal_nocase(h->fields[i - 1].value, SLICE("100-continue")))
             return refuse(h, ERR_UNSUPPORTED, 417, "expectation other than 100-continue");
-        /* HTTP/1.0 has no status 100, and a client without a body does not wait for one. */
+        /* HTTP/1.0 has no status 100, and a client without a body does not wait for a 100. */
         h->expect_continue = h->minor >= 1 && h->framing != HTTP_BODY_NONE &&
                              (h->framing != HTTP_BODY_LENGTH || h->content_length > 0);
     }
@@ -427,7 +427,7 @@ static void head_clear(struct http_head *h, const char *at)
     h->host = h->path = h->query = slice_of("", 0);
 }
 
-/* Refuses an incomplete head that has reached its size limit: it can never become complete. */
+/* Refuses an incomplete head at the size limit: such a head can never become complete. */
 static int head_again(struct http_head *h, int err, size_t len, size_t head_bytes_max)
 {
     if (err == ERR_AGAIN && len >= head_bytes_max)

@@ -43,7 +43,7 @@ static void skip_space(struct slice *s)
         *s = slice_skip(*s, 1);
 }
 
-/* Length of an array of ids from behind its opening bracket up to its closing bracket; SIZE_MAX:
+/* Length of an array of ids from behind the opening bracket up to the closing bracket; SIZE_MAX:
  * the array has other elements. `user` gets each id, unless NULL. */
 static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 {
@@ -64,7 +64,7 @@ static size_t ids_read(struct slice rest, const struct http_ids_user *user)
     return (size_t)(rest.at - begin);
 }
 
-/* --- one answer, or a part of it ------------------------------------------------------------- */
+/* --- an answer, or a part of an answer ------------------------------------------------------ */
 
 enum { NAME_MAX = 16 }; /* bytes of "prompt_token_ids", the longest relevant name */
 
@@ -75,7 +75,7 @@ struct reading {
     const char *copied; /* everything in front of this is in `out` */
     unsigned depth;
     char name_room[NAME_MAX + HTTP_JSON_SLACK];
-    struct slice name;    /* name of the member that the next value belongs to */
+    struct slice name;    /* name of the next value's member */
     bool in_choices;      /* at depth 2 and deeper */
     bool delta_opens;     /* the next token is the delta's first */
     bool has_ids;         /* the answer has ids */
@@ -103,8 +103,8 @@ static void array(struct reading *r)
     r->has_ids |= answer && len > 0;
     CHECK(buf_append(&c->out, r->copied, (size_t)(r->in.at - 1 - r->copied)) == 0);
     CHECK(buf_append_cstr(&c->out, "null") == 0);
-    r->in = slice_skip(r->in, len); /* the tokenizer reads the closing bracket as that of an empty
-                                     * array */
+    /* The tokenizer reads the closing bracket as the end of an empty array. */
+    r->in = slice_skip(r->in, len);
     r->copied = r->in.at + 1;
 }
 
@@ -128,8 +128,8 @@ static void token(struct reading *r, enum http_json_token t)
     r->in_choices &= r->depth > 1;
 }
 
-/* Appends the text to `out` without ids, or unchanged if it has none or is no JSON. False: the text
- * had nothing but ids. */
+/* Appends the text to `out` without ids, or unchanged if there are none or the text is no JSON.
+ * False: the text had nothing but ids. */
 static bool rewrite(struct http_ids_cut *c, struct slice text)
 {
     if (memmem(text.at, text.len, "token_ids", 9) == NULL) {
@@ -198,7 +198,7 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
 {
     struct slice events = slice_of(c->part.at, whole);
     while (events.len > 0) {
-        /* A line end before an event passes by itself: the rest of its blank line may have come
+        /* A line end before an event passes by itself: the rest of the blank line may have come
          * earlier */
         size_t len = events.at[0] == '\n' ? 1 : http_event_length(events);
         rewrite_event(c, slice_of(events.at, len));
@@ -206,8 +206,8 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
     }
 }
 
-/* Takes over `in`, and writes all complete events to `out`. False: a limit or a lack of memory
- * prevents it, and everything passes from now on. */
+/* Takes over `in`, and writes all complete events to `out`. False: because of a limit or a lack of
+ * memory, everything passes from now on. */
 static bool take(struct http_ids_cut *c, struct slice *in)
 {
     if (c->part.len + in->len > HTTP_IDS_CUT_MAX ||

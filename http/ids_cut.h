@@ -5,17 +5,16 @@
  *     for each piece of the body, in any splits:
  *         while (http_ids_cut_next(&cut, &piece, &out))
  *             `out` goes on to the client
- *     http_ids_cut_end(&cut);                and once more, with an empty piece
+ *     http_ids_cut_end(&cut);                then the loop again, with an empty piece
  *
  * If ids are not requested, vLLM (0.10.2 to 0.33) writes null. So these arrays of ids become null:
  * `prompt_token_ids` in the answer or a choice, and `token_ids` in a choice. Events that vLLM sends
- * only for their ids are left out: their `delta` is empty, because its parser of tool calls or
+ * only for their ids are left out: `delta` is empty there, because a parser of tool calls or
  * reasoning keeps the text back. Nothing else is changed.
  *
  * 1. An array with other elements than ids passes unchanged, and so does text that is no JSON.
- * 2. An event, or a body that is no stream, waits until it is complete. If that needs more than
- *    HTTP_IDS_CUT_MAX bytes, everything passes unchanged. So it does if there is no memory, or if
- *    lines end with CR.
+ * 2. An event, or an unstreamed body, waits until complete. Everything passes unchanged if this
+ *    needs more than HTTP_IDS_CUT_MAX bytes, if there is no memory, or if lines end with CR.
  */
 #ifndef HTTP_IDS_CUT_H
 #define HTTP_IDS_CUT_H
@@ -39,7 +38,7 @@ struct http_ids_cut {
     struct buf part;  /* the beginning of an incomplete event or body */
     struct buf out;   /* rewritten output */
     size_t looked;    /* bytes of `part` in which no event ends */
-    unsigned prompts; /* prompts with ids so far: if several, each belongs to one choice */
+    unsigned prompts; /* prompts with ids so far: if several, each belongs to a choice */
     bool is_stream;
     bool ended;
     bool passes; /* everything passes unchanged */

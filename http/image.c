@@ -6,7 +6,7 @@
 
 enum { DECODED_MAX = 720, PREFIX_MAX = 100 };
 
-/* The decoded beginning of a file. Reading beyond its end gives 0. */
+/* The decoded beginning of a file. Reading beyond the end gives 0. */
 struct file {
     unsigned char at[DECODED_MAX + 4];
     uint32_t len;
@@ -84,7 +84,7 @@ static struct size webp_size(const struct file *f)
     return (struct size){little16(f, 26) & SIDE_MASK, little16(f, 28) & SIDE_MASK};
 }
 
-/* A JPEG is a sequence of segments, one of which (the frame) has the size. */
+/* A JPEG is a sequence of segments. The segment "frame" has the size. */
 static struct size jpeg_size(const struct file *f)
 {
     for (uint32_t at = 2; at + 9 <= f->len && byte_at(f, at) == 0xff;) {

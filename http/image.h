@@ -1,4 +1,4 @@
-/* Reads an image's size from the beginning of its file in base64: PNG, JPEG, GIF, WebP. */
+/* Reads an image's size from the beginning of the file in base64: PNG, JPEG, GIF, WebP. */
 #ifndef HTTP_IMAGE_H
 #define HTTP_IMAGE_H
 

@@ -21,7 +21,7 @@ enum state {
     LITERAL,
 };
 
-/* Position in an escape: behind the backslash, or before one of the four hex digits. */
+/* Position in an escape: behind the backslash, or before any of the four hex digits. */
 enum escape { NO_ESCAPE, BACKSLASH, HEX_1, HEX_2, HEX_3, HEX_4 };
 
 enum number_state { N_START, N_MINUS, N_ZERO, N_INT, N_DOT, N_FRACTION, N_E, N_SIGN, N_EXPONENT };
@@ -225,7 +225,7 @@ static inline bool is_space(char c)
     return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
 }
 
-/* Goes on with a token that the last input cut. */
+/* Goes on with a token cut by the end of the last input. */
 static enum http_json_token go_on(struct http_json *j, struct slice *in)
 {
     CHECK(j->state != TEXT);
@@ -290,9 +290,9 @@ bool http_json_finish(const struct http_json *j)
 
 /* --- text ------------------------------------------------------------------ */
 
-/* Text is scanned in blocks. A bit of the mask marks a byte that is not plain: a quote, a
- * backslash, a control byte. Copies are whole blocks too, so they reach beyond the text:
- * HTTP_JSON_SLACK provides room for this in the output. */
+/* Text is scanned in blocks. A bit of the mask marks a special byte: a quote, a backslash, a
+ * control byte. Copies are whole blocks too, so they reach beyond the text: HTTP_JSON_SLACK
+ * provides room for this in the output. */
 #ifdef __SSE2__
 enum { BLOCK = 32 };
 
@@ -322,7 +322,7 @@ static inline uint32_t special_mask(const unsigned char *src)
 #endif
 _Static_assert((unsigned)BLOCK <= HTTP_JSON_SLACK, "a block may be written where a byte has room");
 
-/* The byte that a short escape encodes, or 0. */
+/* The byte encoded by a short escape, or 0. */
 static const unsigned char short_escape[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
@@ -466,7 +466,7 @@ static void pend(struct http_json *j, uint32_t code)
         (uint8_t)(j->pending_len + utf8_put((unsigned char *)j->pending + j->pending_len, code));
 }
 
-/* Handles the \u escape that is complete in j->unit. */
+/* Handles the complete \u escape in j->unit. */
 static void end_unit(struct http_json *j)
 {
     j->escape = NO_ESCAPE;
@@ -490,7 +490,7 @@ static void end_text(struct http_json *j)
         after_value(j);
 }
 
-/* Handles one byte that is no closing quote, with split input and surrogates. The resulting bytes
+/* Handles a byte other than the closing quote, with split input and surrogates. The resulting bytes
  * are pending. */
 static void step_text(struct http_json *j, unsigned char c)
 {
@@ -514,7 +514,7 @@ static void step_text(struct http_json *j, unsigned char c)
             end_unit(j);
         return;
     }
-    if (j->high != 0) { /* the high surrogate is not followed by a low one */
+    if (j->high != 0) { /* no low surrogate follows the high surrogate */
         pend(j, j->high);
         j->high = 0;
     }
@@ -532,8 +532,8 @@ static void step_text(struct http_json *j, unsigned char c)
         j->pending[j->pending_len++] = (char)c;
 }
 
-/* Most strings are short. A string that is plain and all in the first block is copied at once.
- * False: the string is not of this kind, and nothing was done. */
+/* Most strings are short. A plain string within the first block is copied at once. False: the
+ * string is special or longer, and nothing was done. */
 static bool short_text(struct http_json *j, struct slice *in, char *to, size_t room, size_t *len)
 {
     if (in->len < BLOCK || room < BLOCK || j->state != TEXT || j->pending_len > 0 ||

@@ -7,13 +7,13 @@
  *                 n = http_json_text(&json, &in, out, room);    (unescaped bytes)
  *
  * Strings are not buffered. After KEY or STRING the caller draws the unescaped bytes with
- * http_json_text(), straight into its own memory, until http_json_in_text() is false. If the input
- * ends inside a string, the caller goes on drawing when more has arrived.
+ * http_json_text() straight into the caller's memory, until http_json_in_text() is false. If the
+ * input ends inside a string, the caller goes on drawing when more has arrived.
  *
- * The tokenizer refuses everything that RFC 8259 does not allow (a byte order mark, control bytes
- * in strings, NUL, bytes after the value). It also refuses nesting beyond HTTP_JSON_DEPTH_MAX and
+ * The tokenizer refuses everything not allowed by RFC 8259 (a byte order mark, control bytes in
+ * strings, NUL, bytes after the value). It also refuses nesting beyond HTTP_JSON_DEPTH_MAX and
  * numbers longer than HTTP_JSON_NUMBER_MAX. The RFC leaves two choices: bytes of strings need not
- * be UTF-8 and pass unchanged; a lone surrogate (\ud800) becomes its three-byte form (WTF-8).
+ * be UTF-8 and pass unchanged; a lone surrogate (\ud800) becomes three bytes (WTF-8).
  *
  * 1. Tokens and text do not depend on how the input was split.
  * 2. After an error every call answers HTTP_JSON_ERROR, or 0 bytes, and consumes nothing.
@@ -25,7 +25,7 @@
 #include "http/limits.h"
 
 enum {
-    HTTP_JSON_SLACK = 32, /* bytes behind `room` that http_json_text() may overwrite */
+    HTTP_JSON_SLACK = 32, /* bytes behind `room`, which http_json_text() may overwrite */
 };
 
 enum http_json_token {
@@ -37,13 +37,13 @@ enum http_json_token {
     HTTP_JSON_ARRAY_END,
     HTTP_JSON_KEY,    /* text follows */
     HTTP_JSON_STRING, /* text follows */
-    HTTP_JSON_NUMBER, /* http_json_number() has its text */
+    HTTP_JSON_NUMBER, /* http_json_number() has the text */
     HTTP_JSON_TRUE,
     HTTP_JSON_FALSE,
     HTTP_JSON_NULL,
 };
 
-/* The two states that callers test; json.c has the others. */
+/* The two states tested by callers; json.c has the others. */
 enum { HTTP_JSON_FAILED, HTTP_JSON_IN_TEXT, HTTP_JSON_STATES };
 
 struct http_json {
@@ -51,19 +51,19 @@ struct http_json {
     uint8_t state;        /* what may come next: enum state in json.c */
     uint8_t number_state; /* position in the grammar of numbers */
     uint8_t literal;      /* token of the literal being read */
-    uint8_t matched;      /* bytes of that literal so far */
+    uint8_t matched;      /* bytes of `literal` so far */
     bool is_key;          /* the string being read is a key */
     uint16_t depth;
     uint16_t number_len;
     char pending[8];
-    /* Written for unusual strings only. These members are kept apart from those above, because a
-     * processor that loads all of them at once waits for the latest store. */
+    /* Written for unusual strings only. These members are kept apart from the members above,
+     * because a processor that loads all of them at once waits for the latest store. */
     uint8_t escape;      /* position inside an escape, 0 = in none */
-    uint8_t pending_len; /* unescaped bytes that did not fit into the caller's room yet */
+    uint8_t pending_len; /* unescaped bytes without space in the caller's buffer yet */
     uint16_t unit;       /* the \u escape being read */
-    uint16_t high;       /* a high surrogate that waits for the low one, or 0 */
+    uint16_t high;       /* a high surrogate, whose low surrogate has not come yet; 0: none */
     struct slice number; /* text of the last NUMBER: in the input or in number_text */
-    uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* one bit for each open container */
+    uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* a bit for each open container */
     char number_text[HTTP_JSON_NUMBER_MAX];
 };
 
@@ -91,7 +91,7 @@ static inline struct slice http_json_number(const struct http_json *j)
 }
 
 /* After all input: true if the input was exactly one JSON value. (A number right at the end of the
- * input counts, though no token was returned for it.) */
+ * input counts, though no token was returned.) */
 bool http_json_finish(const struct http_json *j);
 
 static inline bool http_json_failed(const struct http_json *j)

@@ -10,7 +10,7 @@ static bool begins(struct slice text, struct slice with)
     return text.len >= with.len && slice_equal_nocase(slice_of(text.at, with.len), with);
 }
 
-/* True for parameter names that only occur in signatures. */
+/* True for parameter names used only in signatures. */
 static bool signs(struct slice name)
 {
     static const struct slice prefixes[] = {
@@ -33,7 +33,7 @@ static bool signs(struct slice name)
     return false;
 }
 
-/* True for parameters that belong to a signature if the URL has one: its times, keys and terms. */
+/* True for parameters that belong to a signature, if any: times, keys and terms. */
 static bool goes_with(struct slice name)
 {
     static const struct slice names[] = {
@@ -69,7 +69,7 @@ static bool goes_with(struct slice name)
     return signs(name);
 }
 
-/* The parameter that begins at `from`, up to the next `&` or the end. */
+/* The parameter from `from` on, up to the next `&` or the end. */
 static struct slice parameter_at(const char *at, size_t from, size_t len)
 {
     const char *end = memchr(at + from, '&', len - from);

@@ -57,8 +57,8 @@ static const struct http_member members[] = {
      .is_user_message = true, .has_head = true},
     {MEMBER_OF(HTTP_IN_BODY, "text", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 2},
     {MEMBER_OF(HTTP_IN_BODY, "query", HTTP_SLOT_LIST, HTTP_PROMPT_TEXT), .rank = 1},
-    /* Members that vLLM and SGLang pass to the template beside the text: docs/adr/0050 has the
-     * sources. */
+    /* Members passed to the template in addition to the text, by vLLM and SGLang: docs/adr/0050 has
+     * the sources. */
     {MEMBER_OF(HTTP_IN_BODY, "chat_template", HTTP_SLOT_ARGUMENT, 0)},
     {MEMBER_OF(HTTP_IN_BODY, "chat_template_kwargs", HTTP_SLOT_ARGUMENT, 0)},
     {MEMBER_OF(HTTP_IN_BODY, "reasoning_effort", HTTP_SLOT_ARGUMENT, 0)},

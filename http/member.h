@@ -1,11 +1,11 @@
-/* The members of request bodies that the skimmer knows by name (http/skim.h). */
+/* The members of request bodies known to the skimmer by name (http/skim.h). */
 #ifndef HTTP_MEMBER_H
 #define HTTP_MEMBER_H
 
 #include "base/chain.h"
 #include "base/slice.h"
 
-/* The purpose of a value. It follows from the member's name, or from the surrounding array. */
+/* The purpose of a value, by the member's name or the surrounding array. */
 enum http_slot {
     HTTP_SLOT_SKIP,
     HTTP_SLOT_FIELD,
@@ -23,32 +23,32 @@ enum http_slot {
     HTTP_SLOT_PART_TYPE,
     HTTP_SLOT_PART_TEXT,
     HTTP_SLOT_PART_CONTENT,
-    HTTP_SLOT_MEMBER,   /* of a message or content part: goes into its atom */
+    HTTP_SLOT_MEMBER,   /* a member of a message or content part: goes into the atom */
     HTTP_SLOT_ATOM,     /* inside an atom */
-    HTTP_SLOT_ARGUMENT, /* changes the prompt, though its text is the same */
+    HTTP_SLOT_ARGUMENT, /* changes the prompt even if all texts are the same */
     HTTP_SLOT_ENGINE,   /* a field between engines (engine_field.h) */
 };
 
-/* The objects that have listed members. */
+/* The objects with listed members. */
 enum http_member_parent { HTTP_IN_BODY, HTTP_IN_METADATA, HTTP_IN_SAMPLING, HTTP_IN_XARGS };
 
 struct http_member {
     struct slice name;
     uint8_t parent;
     uint8_t slot;
-    uint8_t index;        /* number of the field, number, flag or segment; of an OBJECT: its enum
-                           * http_member_parent */
-    uint8_t rank;         /* if several present members fill one segment or field, the highest rank
-                           * wins */
-    bool is_user_message; /* the value, if it is a string, is one user message */
-    bool has_head;        /* the segment may begin with text that no model sees */
+    /* Index of the field, number, flag or segment; for an OBJECT: an enum http_member_parent. */
+    uint8_t index;
+    /* If several present members fill the same segment or field, the highest rank wins. */
+    uint8_t rank;
+    bool is_user_message; /* the value, if a string, is a user message */
+    bool has_head;        /* the segment may begin with text unseen by any model */
 };
 
 /* NULL: routing does not use the name. */
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
 
 /* True if a content part's member of this name is, or refers to, an image, a sound, a film or a
- * file. Sets `*medium` (enum chain_medium). Anthropic's `source` counts as an image, though it may
+ * file. Sets `*medium` (enum chain_medium). Anthropic's `source` counts as an image, but may also
  * be a document. */
 bool http_member_is_media(struct slice name, uint8_t *medium);
 
@@ -56,8 +56,8 @@ bool http_member_is_media(struct slice name, uint8_t *medium);
 bool http_member_is_text_type(struct slice type);
 
 /* For members of messages, content parts, tools, and objects like these within them. True if the
- * API defines the members of this member's value, so that null in them equals absent. (In schemas
- * and arguments null is a value.) */
+ * API defines the members of the value: then null in them equals absent. (In schemas and arguments
+ * null is a value.) */
 bool http_member_is_typed(struct slice name);
 
 #endif

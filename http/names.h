@@ -1,4 +1,4 @@
-/* Finds a name in a short constant table by its length and its first and last byte:
+/* Finds a name in a short constant table by length, first byte and last byte:
  *
  *     for (unsigned i = http_names_first(&names, name); i != 0; i = names.next[i])
  *         ...                                       compare with row i - 1 of the table
@@ -24,7 +24,7 @@ static inline unsigned http_names_place(struct slice name)
     return (ends + 11 * (unsigned)name.len) % HTTP_NAMES_PLACES;
 }
 
-/* Adds a row. Add rows from the last to the first, so that of two equal rows the first is found
+/* Adds a row. Add rows from the last to the first: then the first of two equal rows is found
  * first. */
 static inline void http_names_put(struct http_names *n, unsigned row, struct slice name)
 {

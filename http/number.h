@@ -4,8 +4,8 @@
 
 #include "base/slice.h"
 
-/* Reads an integer, also one written as 1e3 or 5.0, as the engines do. An integer beyond the range
- * becomes the bound that it passed. False: not an integer, and `out` is unchanged. */
+/* Reads an integer, even if written as 1e3 or 5.0, like the engines. An integer beyond the range
+ * becomes the nearest bound. False: not an integer, and `out` is unchanged. */
 bool http_number_to_i64(struct slice number, int64_t *out);
 
 /* Reads a token id, which has plain digits only. */

@@ -14,7 +14,7 @@ enum {
     SEGMENT_BYTES_MAX = 128, /* much longer than any name below */
 };
 
-/* --- the paths that clients use ------------------------------------------------------------- */
+/* --- the paths used by clients -------------------------------------------------------------- */
 
 struct known {
     struct slice path;
@@ -113,7 +113,7 @@ static bool is_id(struct slice s)
     return !only_dots;
 }
 
-/* Splits the path of a stored result into its id and what lies below, at most one level deep. */
+/* Splits the path of a stored result into the id and the path below, at most one level deep. */
 static bool lookup_stored(struct slice path, struct slice *id, struct slice *below)
 {
     *below = path;
@@ -124,7 +124,7 @@ static bool lookup_stored(struct slice path, struct slice *id, struct slice *bel
     return is_id(*id) && (alone || below->len > 0);
 }
 
-/* Methods of /v1/responses/{id} or of a path below it; 0: unknown. */
+/* Methods of /v1/responses/{id} or of a path below; 0: unknown. */
 static unsigned response_methods(struct slice below)
 {
     return below.len == 0                             ? M(GET) | M(DELETE)
@@ -141,7 +141,7 @@ static unsigned video_methods(struct slice below)
                                                   : 0;
 }
 
-/* Methods of an image that an engine stored: only the content below has a path. 0: unknown. */
+/* Methods of an engine's stored image: only the content below has a path. 0: unknown. */
 static unsigned image_methods(struct slice below)
 {
     return slice_equal(below, SLICE("content")) ? GET : 0;
@@ -209,8 +209,8 @@ static bool starts_nocase(struct slice path, struct slice start)
 }
 
 /* Finds paths that make an engine compute, and paths of stored results, including unknown paths
- * below those. Other paths, such as lists and health, are not searched for: behind other segments
- * they differ by engine. */
+ * below stored results. Other paths, such as lists and health, are not searched for: behind other
+ * segments they differ by engine. */
 static struct http_route lookup_end(struct slice path, enum http_method method)
 {
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
@@ -253,8 +253,8 @@ static struct http_route lookup_behind(struct slice path, enum http_method metho
 
 /* --- the paths that steer an engine --------------------------------------------------------- */
 
-/* In lower case. A path with one of these segments anywhere is a control path, because an engine
- * may have a root path. So is a path with a segment that begins with a prefix of the next table. */
+/* In lower case. A path with any of these segments anywhere is a control path, because an engine
+ * may have a root path. So is a path with a segment whose beginning is in the next table. */
 static const char *const control_names[] = {
     /* vLLM */
     "sleep", "wake_up", "is_sleeping", "pause", "resume", "is_paused", "abort_requests",
@@ -273,7 +273,7 @@ static const char *const control_names[] = {
     /* SGLang's server for images and videos */
     "set_lora", "merge_lora_weights", "unmerge_lora_weights"};
 
-/* Families that grow with every release of an engine. */
+/* Families of control paths: they grow with every release of an engine. */
 static const char *const control_prefixes[] = {
     "update_weight",       "init_weight",         "send_weight",     "destroy_weight",
     "get_weight",          "start_weight",        "finish_weight",   "load_lora_adapter",

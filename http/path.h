@@ -1,13 +1,14 @@
-/* Classifies the paths of the client port by one table of vLLM's and SGLang's paths.
+/* Classifies the paths of the client port by a table of vLLM's and SGLang's paths.
  *
  * Engine control paths (sleep, flush, LoRA loading, ...) are recognised in every disguise that an
- * engine, or a proxy in front of it, may undo. Disguises are percent-encoding (of any depth), dot
- * segments, doubled, trailing or backward slashes, path parameters, other case, control bytes, and
- * a prefix or suffix of further segments. A path that could reach one is HTTP_PATH_CONTROL, never
- * HTTP_PATH_OTHER. Paths that make an engine compute, and those of stored results, are also found
- * behind other segments (`behind`): the rules for clients and their keys apply there as well. Paths
- * are not rewritten, with one exception. If a path is listed without its last slash, that slash is
- * removed: engines answer such a path with a redirect, which clients do not follow with a body.
+ * engine, or a proxy before the engine, may undo. Disguises are percent-encoding (of any depth),
+ * dot segments, doubled, trailing or backward slashes, path parameters, other case, control bytes,
+ * and a prefix or suffix of further segments. A path that could reach a control path is
+ * HTTP_PATH_CONTROL, never HTTP_PATH_OTHER. Paths that make an engine compute, and paths of stored
+ * results, are also found behind other segments (`behind`): the rules for clients and their keys
+ * apply there as well. Paths are not rewritten, with an exception: if a path is listed without the
+ * last slash, the slash is removed. Engines answer such a path with a redirect, which clients do
+ * not follow with a body.
  */
 #ifndef HTTP_PATH_H
 #define HTTP_PATH_H
@@ -20,23 +21,24 @@ enum http_path_kind {
     HTTP_PATH_OTHER, /* unknown path: refused, or proxied by load */
     HTTP_PATH_CHAT,  /* /v1/chat/completions */
     HTTP_PATH_COMPLETIONS,
-    HTTP_PATH_RESPONSES,       /* POST /v1/responses */
-    HTTP_PATH_MESSAGES,        /* POST /v1/messages (Anthropic) */
-    HTTP_PATH_GENERATE,        /* SGLang's /generate */
-    HTTP_PATH_TOKENS,          /* /inference/v1/generate: token ids in, token ids out */
-    HTTP_PATH_PROMPT,          /* a JSON body that names a model and may hold a prompt: render,
-                                * tokenize, embeddings, pooling, score, detokenize, ... */
+    HTTP_PATH_RESPONSES, /* POST /v1/responses */
+    HTTP_PATH_MESSAGES,  /* POST /v1/messages (Anthropic) */
+    HTTP_PATH_GENERATE,  /* SGLang's /generate */
+    HTTP_PATH_TOKENS,    /* /inference/v1/generate: token ids in, token ids out */
+    /* A JSON body with a model, and maybe a prompt: render, tokenize, embeddings, pooling, score,
+     * detokenize, ... */
+    HTTP_PATH_PROMPT,
     HTTP_PATH_INVOCATIONS,     /* SageMaker's: a body as for PROMPT, but a header may name another
                                   model, and the engine's operator another handler */
     HTTP_PATH_MEDIA,           /* audio, images, or a video in the answer itself: JSON or multipart,
                                 * with a model */
-    HTTP_PATH_JOBS,            /* /v1/videos: POST as for MEDIA begins a job, which one engine
-                                  stores; GET lists that engine's jobs */
+    HTTP_PATH_JOBS,            /* /v1/videos: POST as for MEDIA begins a job, which is stored by
+                                  a single engine; GET lists an engine's jobs */
     HTTP_PATH_PLAIN,           /* proxied by load, without reading a body */
     HTTP_PATH_MODELS,          /* merged over the replicas */
     HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
     HTTP_PATH_RESPONSE_STORED, /* id: plain; goes to the replica that made the response */
-    HTTP_PATH_MEDIA_STORED,    /* a stored video or image; goes to the replica that made it */
+    HTTP_PATH_MEDIA_STORED,    /* a stored video or image; goes to the replica that made the file */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
     HTTP_PATH_STATUS,          /* /metrics, /load and such, which differ by engine: treated as
                                 * OTHER */
@@ -51,9 +53,9 @@ struct http_route {
     enum http_path_kind kind;
     bool method_allowed; /* false: answer 405 with Allow; the engines' body is
                             {"detail":"Method Not Allowed"} */
-    unsigned methods;    /* bits 1 << enum http_method that the path takes */
+    unsigned methods;    /* the path's methods: bits 1 << enum http_method */
     struct slice id;     /* the id in a path of MODEL_ONE, RESPONSE_STORED or MEDIA_STORED */
-    bool slashed;        /* the path is listed without its last slash, which is to be removed */
+    bool slashed;        /* the path is listed without the last slash: the slash is to be removed */
     bool behind;         /* the listed path is behind other segments or in another case, as an
                             engine may have a root path; the request path is forwarded unchanged */
     size_t prefix;       /* bytes of the request path before the listed path */

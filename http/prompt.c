@@ -8,7 +8,7 @@
 #include "http/content.h"
 #include "http/prompt_internal.h"
 
-/* Tags that distinguish atoms and separators from text in the hash state. */
+/* Tags to distinguish atoms and separators from text in the hash state. */
 enum {
     ATOM_TAG = 0x61746f6d,
     SEPARATOR_TAG = 0x73657061,
@@ -102,8 +102,8 @@ static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
     open_part(p, segment, p->form.parts[p->open].first);
 }
 
-/* Reads the state at every checkpoint up to the position. A text that reaches a block's maximum of
- * points is not a block. */
+/* Reads the state at every checkpoint up to the position. A text with a block's maximum of points
+ * is not a block. */
 static void read_points(struct http_prompt *p)
 {
     while (p->now.points < points_max[p->open] && next_checkpoint(p) <= p->now.bytes) {
@@ -160,7 +160,7 @@ static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
 }
 
 /* Hashes `len` bytes of the stage from `from` on. The state is written in front of them, over bytes
- * that were hashed already. */
+ * already hashed. */
 static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
 {
     if (p->chain.chunks)
@@ -174,7 +174,7 @@ static void hash_unit(struct http_prompt *p, uint32_t from, uint32_t len)
         read_points(p);
 }
 
-/* Hashes the whole units in the stage and moves the rest to its front. */
+/* Hashes the whole units in the stage and moves the rest to the front. */
 static void drain(struct http_prompt *p)
 {
     uint32_t from = 0;
@@ -251,7 +251,7 @@ void http_prompt_close(struct http_prompt *p)
     CHECK(p->open >= 0);
     flush(p);
     struct http_prompt_piece *part = &p->form.parts[p->open];
-    /* The end point is added before it is known if another segment follows: if no segment follows,
+    /* The end point is added before the next segment, if any, is known: if no segment follows,
      * http_prompt_join() drops the point. */
     uint32_t last = p->now.points == 0 ? 0 : checkpoint_blocks(p->now.points - 1u);
     uint64_t beyond = p->now.bytes / CHECKPOINT_BLOCK_BYTES - last;
@@ -496,8 +496,8 @@ static void order_points(struct http_prompt *p)
     unsigned at = 0;
     for (unsigned left = p->form.filled; left != 0; left &= left - 1) {
         struct http_prompt_piece *part = &p->form.parts[__builtin_ctz(left)];
-        if (part->count > 0 && part->first != at) { /* rotates the part to the front of the parts
-                                                     * that are left */
+        /* Rotates the part to the front of the remaining parts. */
+        if (part->count > 0 && part->first != at) {
             reverse(p->chain.points, at, part->first);
             reverse(p->chain.points, part->first, part->first + part->count);
             reverse(p->chain.points, at, part->first + part->count);

@@ -11,29 +11,29 @@
  *
  * Text is collected in a stage and hashed in units. A unit ends at the next checkpoint, at
  * HTTP_PROMPT_STAGE bytes, or before an atom: state = XXH3-128(state, unit). So the unescaper and
- * the hash each touch a byte once, and the state at a checkpoint is its id. An atom is hashed the
- * same way. The atom moves the position by its weight, and checkpoints inside the atom get the
- * state after it.
+ * the hash each touch a byte once, and the state at a checkpoint is the checkpoint's id. An atom is
+ * hashed the same way. The atom moves the position by the weight, and checkpoints inside the atom
+ * get the state after it.
  *
- * Every segment is hashed from its own start, because earlier segments may come later in the body,
- * and because an engine may leave one out. http_prompt_join() mixes the namespace and the digests
- * of the earlier segments into each point. A segment that another follows gets one more point near
- * its end, so that shared tools and system texts count as a whole.
+ * Every segment is hashed from the segment's start, because earlier segments may come later in the
+ * body, and because an engine may leave a segment out. http_prompt_join() mixes the namespace and
+ * the digests of the earlier segments into each point. A segment before another gets an additional
+ * point near the end, so that shared tools and system texts count as a whole.
  *
- * The *head* of a system text or of a conversation is cut into segments of its own, because clients
- * and proxies put text there that no template shows the model. See docs/adr/0051. One segment is
- * the first line, if it ends within HTTP_PROMPT_LINE_MAX bytes. Another is the rest of the first
- * text, if that has fewer points than HTTP_PROMPT_POINTS_BLOCK. If the first text of a system list
+ * The *head* of a system text or of a conversation is cut into separate segments, because clients
+ * and proxies put text there that no template shows the model. See docs/adr/0051. The first line is
+ * a segment, if it ends within HTTP_PROMPT_LINE_MAX bytes. The rest of the first text is a segment,
+ * if there are fewer points than HTTP_PROMPT_POINTS_BLOCK. If the first text of a system list
  * begins like Claude Code's billing header, this text is a segment too, and the text behind it is
  * the head.
  *
- * A system message that follows other messages is *late*. It is hashed in its place. An engine that
+ * A system message that follows other messages is *late*. It is hashed in place. An engine that
  * moves late messages to the head shares messages with another prompt only if both have the same
  * late messages. In that case a digest of everything up to the last late message is mixed into the
  * messages.
  *
  * With chain.chunks the points are chunks instead (http/chunk_cut.h): a new state begins after each
- * chunk, so the same text has the same ids at any position. A chunk ends at its cut, and at the end
+ * chunk, so the same text has the same ids at any position. A chunk ends at a cut, and at the end
  * of a message or a content part. Roles are not part of a chunk. A chunk shorter than half a block
  * has no point. An atom is a chunk by itself.
  *
@@ -54,10 +54,10 @@ enum http_prompt_segment {
     HTTP_PROMPT_HEADER, /* Claude Code's billing header */
     HTTP_PROMPT_SYSTEM_LINE,
     HTTP_PROMPT_SYSTEM_BLOCK,
-    HTTP_PROMPT_SYSTEM, /* the system text, or its part after the head */
+    HTTP_PROMPT_SYSTEM, /* the system text after the head */
     HTTP_PROMPT_TEXT_LINE,
     HTTP_PROMPT_TEXT_BLOCK,
-    HTTP_PROMPT_TEXT, /* the messages or the plain prompt, or their part after the head */
+    HTTP_PROMPT_TEXT, /* the messages or the plain prompt, after the head */
     HTTP_PROMPT_SEGMENTS,
 };
 
@@ -79,12 +79,12 @@ struct http_prompt_mark {
 
 struct http_prompt_piece {
     struct http_prompt_mark end; /* the state when the segment was closed */
-    uint16_t first;              /* index of its first point in chain.points */
+    uint16_t first;              /* index in chain.points of the segment's first point */
     uint16_t count;
     bool has_end_point;
 };
 
-/* A prompt with segments that are not joined yet. */
+/* A prompt with segments not joined yet. */
 struct http_prompt_form {
     struct hash128 namespace;
     struct hash128 arguments; /* digest of the template's arguments; zero: none */
@@ -93,10 +93,10 @@ struct http_prompt_form {
                                * unknown */
     bool goes_on;             /* there is a message of another speaker than user and system */
     bool is_led;              /* the first message is a system message */
-    uint64_t said_from;       /* bytes of TEXT that leading system messages take */
+    uint64_t said_from;       /* bytes of TEXT in leading system messages */
     struct hash128 late;      /* digest of TEXT up to the last late system message; zero: none */
     uint64_t late_bytes;      /* bytes of all late system messages */
-    uint8_t filled;           /* segments that are closed and not empty, one bit each */
+    uint8_t filled;           /* closed segments with content, a bit each */
     struct http_prompt_piece parts[HTTP_PROMPT_SEGMENTS]; /* set for the `filled` segments only */
 };
 
@@ -114,22 +114,22 @@ struct http_prompt {
 
 /* `secret` is borrowed until http_prompt_join(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
-/* Makes the points chunks; call it before anything is written. */
+/* Makes the points chunks; call before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
 
-/* Says which speaker the message that ends now has. Call it before the message's atom. `from`: the
+/* Tells the speaker of the message that ends now. Call before the message's atom. `from`: the
  * message's start. */
 enum http_prompt_by { HTTP_PROMPT_BY_OTHER, HTTP_PROMPT_BY_SYSTEM, HTTP_PROMPT_BY_USER };
 void http_prompt_said(struct http_prompt *p, enum http_prompt_by by,
                       const struct http_prompt_mark *from);
 
-/* Starts TOOLS, SYSTEM or TEXT, empty; drops the previous content of the segment and its head. No
- * segment may be open. */
+/* Starts TOOLS, SYSTEM or TEXT, empty; drops the previous content of the segment and of the
+ * segment's head. No segment may be open. */
 void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
-/* Starts SYSTEM or TEXT with its head. `blocks`: the segment is a list of texts, so the first may
+/* Starts SYSTEM or TEXT with the head. `blocks`: the segment is a list of texts, so the first may
  * be a header. */
 void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks);
-/* A text ended. If it was the first one, the head ends too. */
+/* A text ended. If it was the first text, the head ends too. */
 void http_prompt_text_end(struct http_prompt *p);
 void http_prompt_close(struct http_prompt *p);
 
@@ -147,14 +147,14 @@ void http_prompt_commit(struct http_prompt *p, size_t len);
 
 void http_prompt_token_id(struct http_prompt *p, uint32_t id);
 void http_prompt_atom(struct http_prompt *p, struct hash128 digest, uint64_t weight);
-/* Counts media that the next atom holds. */
+/* Counts media in the next atom. */
 void http_prompt_media(struct http_prompt *p, const struct chain_content *media);
 
-/* Marks a boundary between two texts, so that their hash differs from that of the same text in one
- * piece. */
+/* Marks a boundary between two texts, so that their hash differs from the hash of the joined
+ * text. */
 void http_prompt_separate(struct http_prompt *p);
 
-/* _mark() returns the current position; _rewind() drops everything that was written since. */
+/* _mark() returns the current position; _rewind() drops everything written since. */
 struct http_prompt_mark http_prompt_mark(struct http_prompt *p);
 void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *mark);
 
@@ -165,8 +165,8 @@ void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark
  * follow. */
 void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
                      struct hash128 arguments);
-/* Turns `chain`, which has the segments' points, into the chain of the prompt as an engine with
- * this rendering sees it. The chain's other members are already set. */
+/* Turns `chain`, which has the segments' points, into the prompt's chain as seen by an engine with
+ * this rendering. The chain's other members are already set. */
 void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
                       struct rendering rendering, struct chain *chain);
 
@@ -188,15 +188,15 @@ static inline bool http_prompt_has_late(const struct http_prompt_form *form)
 {
     return (form->late.low | form->late.high) != 0;
 }
-/* Bytes of a segment that come before late system messages if these are moved to the head;
- * UINT64_MAX: the whole segment. */
+/* Bytes of a segment before late system messages if these are moved to the head; UINT64_MAX: the
+ * whole segment. */
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,
                                  enum http_prompt_segment segment);
-/* The segments that are in the prompt, in order, and their number. Empty segments, and those that
- * no model sees, are left out. */
+/* The segments in the prompt, in order, and their number. Segments that are empty, or unseen by the
+ * model, are left out. */
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
                            uint8_t out[HTTP_PROMPT_SEGMENTS]);
-/* Digest of one whole segment. */
+/* Digest of a whole segment. */
 struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct rendering rendering,
                                   enum http_prompt_segment segment);
 

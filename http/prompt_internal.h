@@ -26,7 +26,7 @@ static inline bool http_prompt_is_head(int segment)
     return (HTTP_PROMPT_HEADS >> segment & 1) != 0;
 }
 
-/* The segment that has `segment` as its head, or `segment` itself. */
+/* The segment whose head is `segment`, or `segment` itself. */
 static inline enum http_prompt_segment http_prompt_whole_of(int segment)
 {
     if (segment == HTTP_PROMPT_TOOLS)

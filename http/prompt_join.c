@@ -35,13 +35,13 @@ static uint64_t bytes_of(const struct http_prompt_form *form, unsigned segments)
     return bytes;
 }
 
-/* Segments that are in the prompt, one bit each. A leading text counts in any rendering if less
- * than a block follows it, tools not counted: it then is the prompt itself. */
+/* The segments in the prompt, a bit each. A leading text counts in any rendering if less than a
+ * block follows, not counting the tools: then the text is the prompt itself. */
 static unsigned segments_in(const struct http_prompt_form *form, struct rendering rendering)
 {
     bool has_system = http_prompt_has_system(form);
     unsigned header = rendering.counts_header ? 0 : 1u << HTTP_PROMPT_HEADER, out = header;
-    unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* the segments that may lead */
+    unsigned lead = (1u << HTTP_PROMPT_TEXT_LINE) - 1; /* the segments allowed to lead */
     if (!has_system)
         lead = ~lead;
     if (rendering.lead != RENDERING_LEAD_ALL)
@@ -88,7 +88,7 @@ struct hash128 http_prompt_digest(const struct http_prompt_form *form, struct re
 }
 
 /* Puts the points of the segments in `order` behind each other. Only the tools may move to a later
- * place: the points that now come before the tools move down. */
+ * place: the points now before the tools move down. */
 static void pick_points(const struct http_prompt_form *form, const uint8_t *order, unsigned count,
                         struct chain *chain)
 {
@@ -122,7 +122,7 @@ static struct hash128 space_of(const struct http_prompt_form *form,
     return hash128(secret, words, sizeof words);
 }
 
-/* The prefix digest for messages that follow late system messages moved to the head. */
+/* The prefix digest for messages after late system messages moved to the head. */
 static struct hash128 before_late(const struct http_prompt_form *form,
                                   const struct hash_secret *secret, const struct hash128 *before)
 {

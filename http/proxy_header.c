@@ -16,7 +16,7 @@ static bool read_port(struct slice text)
     return text.len <= 5 && slice_to_u64(text, &port) == 0 && port <= UINT16_MAX;
 }
 
-/* Reads an address of the family that the line names. */
+/* Reads an address of the family named in the line. */
 static bool read_address(struct slice text, bool v4, uint8_t out[IP_BYTES])
 {
     char host[IP_TEXT_BYTES];

@@ -19,8 +19,8 @@ struct http_proxy_header {
 };
 
 /* Reads the header at the front of `in`. ERR_AGAIN: more is needed. ERR_SYNTAX: no header, a
- * malformed header, or one of more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX bytes.
- * Fields behind the addresses of version 2 (TLVs) are skipped. */
+ * malformed header, or a header of more than HTTP_PROXY_HEADER_V1_MAX or HTTP_PROXY_HEADER_V2_MAX
+ * bytes. Fields behind the addresses of version 2 (TLVs) are skipped. */
 MUST_USE int http_proxy_header_parse(struct slice in, struct http_proxy_header *out);
 
 #endif

@@ -20,7 +20,7 @@ enum kind {
     IN_ATOM_OBJECT,
 };
 
-enum { MESSAGE_BYTES = 16 }; /* bytes that a chat template adds to a message: about 4 tokens */
+enum { MESSAGE_BYTES = 16 }; /* bytes added to a message by a chat template: about 4 tokens */
 
 /* --- atoms ----------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static void frame_add(const struct http_skim *s, struct http_skim_frame *f, uint
     f->weight += weight;
 }
 
-/* Adds a complete value that is no text to its container. */
+/* Adds a complete value (not text) to the container. */
 static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -105,8 +105,8 @@ static void push(struct http_skim *s, enum kind kind)
         f->mark = http_prompt_mark(&s->prompt);
 }
 
-/* True if the current member of a message or part is the one that streams. If two may stream, the
- * higher rank does, or the later member of equal rank. */
+/* True if the current member of a message or part streams. If two may stream, the higher rank does,
+ * or the later member of equal rank. */
 static bool claim(struct http_skim *s, uint8_t rank)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -118,7 +118,7 @@ static bool claim(struct http_skim *s, uint8_t rank)
     return true;
 }
 
-/* True if the current member of the body fills its segment, by the same rule. Opens the segment. */
+/* True if the body's current member fills the segment, by rank. Then opens the segment. */
 static bool claim_segment(struct http_skim *s, bool is_list)
 {
     uint8_t segment = s->member->index;
@@ -256,7 +256,7 @@ static void begin_string(struct http_skim *s)
     s->text = HTTP_SKIM_TO_PROMPT;
     switch ((enum http_slot)s->slot) {
     case HTTP_SLOT_SKIP:
-    case HTTP_SLOT_NOTED: /* not possible: it became SKIP */
+    case HTTP_SLOT_NOTED: /* not possible: NOTED became SKIP */
     case HTTP_SLOT_INTEGER:
     case HTTP_SLOT_BOOLEAN:
     case HTTP_SLOT_GIVEN:
@@ -494,7 +494,7 @@ static void skip_token(struct http_skim *s, enum http_json_token token)
     }
 }
 
-/* An element of an array gets its slot from the array. */
+/* The array decides the slot of an element. */
 static void set_element_slot(struct http_skim *s)
 {
     switch ((enum kind)frame_top(s)->kind) {

@@ -6,10 +6,10 @@
  *     http_skim_finish(&skim);               results are valid from here on
  *
  * The skimmer recognises the bodies of OpenAI (chat, completions, responses, embeddings), Anthropic
- * (messages), vLLM (tokenize, generate) and SGLang (generate) by their member names, in one code
- * path. It does not store the body, allocates nothing, and never fails the request. A body that is
- * no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt, json.h), is
- * "not understood" and forwarded as it is.
+ * (messages), vLLM (tokenize, generate) and SGLang (generate) by their member names, in a single
+ * code path. It does not store the body, allocates nothing, and never fails the request. A body
+ * that is no JSON object, or beyond a limit (nesting of HTTP_SKIM_DEPTH_MAX inside the prompt,
+ * json.h), is "not understood" and forwarded unchanged.
  *
  * The prompt becomes a chain (base/chain.h) by http/prompt.h. Its canonical form:
  *
@@ -18,17 +18,18 @@
  *    separate head (http/prompt.h). Members of the body may come in any order.
  * 2. Text streams: string contents, text parts, prompts. Token ids are four bytes each, little
  *    endian. Everything else (roles, tool calls, tool definitions, names) is an atom: a digest of
- *    the JSON value that does not depend on the order of members. An atom's weight in bytes is the
- *    lengths of its strings. A content part's `type` is left out if the type is text.
- * 3. A message is its content, then one atom of its other members. The role is also mixed into
- *    every point within the message. Content as a string or as one text part is the same; further
- *    content parts are separated. A string `input` is one user message.
- * 4. A content part with an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever its
- *    length. Its URL counts without its signature (http/media_url.h). `cache_control` is ignored
+ *    the JSON value, independent of the order of members. An atom's weight in bytes is the sum of
+ *    the lengths of all strings in the value. A content part's `type` is left out if the type is
+ *    text.
+ * 3. A message is the content, then an atom of all other members. The role is also mixed into
+ *    every point within the message. Content as a string and as a single text part is the same;
+ *    further content parts are separated. A string `input` is a user message.
+ * 4. A content part with an image, audio or a file counts as CHAIN_MEDIUM_BYTES, whatever the
+ *    length. A URL counts without the signature (http/media_url.h). `cache_control` is ignored
  *    everywhere in the prompt. So are null members of messages, content parts and tools, and of
  *    objects within them if the API names those objects' members.
- * 5. Of repeated members of the body, and of a message's repeated role or content, the last one
- *    counts. Inside atoms all of them count. A null segment counts as absent.
+ * 5. Of repeated members of the body, and of a message's repeated role or content, only the
+ *    last counts. Inside atoms all of them count. A null segment counts as absent.
  * 6. Model, LoRA names, cache_salt, extra_key and previous_response_id are the namespace: chains of
  *    different namespaces share no id. The template's arguments count in the same way
  *    (chat_template_kwargs, reasoning_effort, ...), unless the rendering says that they do not
@@ -56,7 +57,7 @@ _Static_assert(HTTP_SKIM_SCRATCH <= UINT16_MAX, "that of the scratch has two");
 
 /* String members of the body. */
 enum http_skim_name {
-    HTTP_SKIM_MODEL, /* SGLang's "base:adapter" stays as it is */
+    HTTP_SKIM_MODEL, /* SGLang's "base:adapter" stays unchanged */
     HTTP_SKIM_USER,
     HTTP_SKIM_PROMPT_CACHE_KEY,
     HTTP_SKIM_SESSION_ID,
@@ -90,25 +91,25 @@ enum http_skim_flag {
 };
 
 struct http_skim_field {
-    bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is 32 hex digits of its digest */
-    uint8_t rank;   /* rank of the member that set it, if several members may */
+    bool is_digest; /* longer than HTTP_SKIM_FIELD_MAX: `text` is the digest, in 32 hex digits */
+    uint8_t rank;   /* rank of the member that set the field, if several may */
     uint8_t len;
     char text[HTTP_SKIM_FIELD_MAX + HTTP_JSON_SLACK];
 };
 
-/* One open object or array (skim.c). */
+/* An open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;  /* rank of the member that streamed, if only one may stream */
+    uint8_t rank;  /* rank of the streamed member, if only one member may stream */
     bool is_first; /* array: has no element yet */
     bool is_media; /* content part: the member being read is an image or other medium, or is inside
-                      one */
+                      a medium */
     bool is_typed; /* the API names the object's members */
     bool key_is_typed;   /* the API names the members of the member being read */
     bool takes_argument; /* body: the member being read is a template argument */
     uint8_t medium;      /* enum chain_medium, if is_media */
     uint64_t key;        /* hash of the member's name */
-    uint64_t role;       /* message: hash of its role */
+    uint64_t role;       /* message: hash of the role */
     uint8_t by;          /* message: enum http_prompt_by */
     uint64_t key_weight;
     uint64_t weight;
@@ -125,8 +126,8 @@ struct http_skim {
     bool flags[HTTP_SKIM_FLAGS];
     bool has_number[HTTP_SKIM_NUMBERS];
     int64_t numbers[HTTP_SKIM_NUMBERS];
-    uint64_t model_at;        /* offset in the body of the model's string, with its quotes */
-    uint64_t model_bytes;     /* length of that string; see http_skim_has_model() */
+    uint64_t model_at;        /* offset in the body of the model's string, with the quotes */
+    uint64_t model_bytes;     /* length of the model's string; see http_skim_has_model() */
     const char *engine_field; /* a non-null member of the body that http/engine_field.h lists;
                                  for a request id the text in it, or "request_id" if too long to
                                  be checked; NULL: none */
@@ -137,25 +138,25 @@ struct http_skim {
     bool finished;
     uint8_t text;                        /* destination of the string being read */
     uint8_t slot;                        /* purpose of the next value */
-    const struct http_member *member;    /* the body's member that the present value belongs to */
+    const struct http_member *member;    /* the body's member with the present value */
     const char *engine_name;             /* name of the member if `slot` is HTTP_SLOT_ENGINE */
-    uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* ranks of the members that the segments came from */
+    uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* ranks of the segments' members */
     uint16_t depth;                      /* frames in use */
     uint16_t skip_depth;                 /* open containers inside a skipped value */
     uint16_t scratch_len;
     uint64_t fed;           /* bytes of the body, with the present piece */
     uint64_t string_at;     /* offset of the text of the string being read */
-    uint64_t scratch_total; /* bytes of the string, including those that left the scratch */
+    uint64_t scratch_total; /* bytes of the string, including bytes no longer in the scratch */
     struct hash128 scratch_state;
-    bool scratch_cut;    /* true: the string's digest leaves out its rest */
+    bool scratch_cut;    /* true: the string's digest leaves out the rest of the string */
     uint32_t kilopixels; /* thousands of pixels of an image in a string of the part's present
                           * member */
-    uint32_t present;    /* bits 1 << enum http_skim_name of the fields that are set */
+    uint32_t present;    /* bits 1 << enum http_skim_name of the set fields */
     uint32_t odd;        /* bits 1 << enum http_skim_name: see http_skim_is_odd() */
     const struct hash_secret *secret;
     struct http_json json;
     char scratch[sizeof(struct hash128) + HTTP_SKIM_SCRATCH + HTTP_JSON_SLACK];
-    struct http_prompt prompt; /* its chain is the result, see http_skim_chain() */
+    struct http_prompt prompt; /* `prompt.chain` is the result, see http_skim_chain() */
     struct http_skim_frame frames[HTTP_SKIM_DEPTH_MAX];
     struct http_skim_field fields[HTTP_SKIM_NAMES];
 };
@@ -164,7 +165,7 @@ struct http_skim {
  * first. */
 void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
 
-/* Makes the chain one of chunks (base/chain.h); call it before the first piece. */
+/* Makes the chain's points chunks (base/chain.h); call before the first piece. */
 static inline void http_skim_by_chunks(struct http_skim *s)
 {
     http_prompt_by_chunks(&s->prompt);
@@ -204,17 +205,16 @@ static inline bool http_skim_has_model(const struct http_skim *s)
 {
     return (s->present >> HTTP_SKIM_MODEL & 1) != 0 && !s->fields[HTTP_SKIM_MODEL].is_digest;
 }
-/* Replaces the model that the body names, by a name of at most HTTP_SKIM_FIELD_MAX bytes. Call it
- * between http_skim_end() and http_skim_join(). */
+/* Replaces the body's model by a name of at most HTTP_SKIM_FIELD_MAX bytes. Call between
+ * http_skim_end() and http_skim_join(). */
 void http_skim_model_set(struct http_skim *s, struct slice model);
 
-/* The bound on output tokens that the engine will apply, or -1 if there is none. The first present
- * one of max_completion_tokens, max_output_tokens, max_tokens and
- * sampling_params.max_new_tokens. */
+/* The engine's bound on output tokens, or -1 if there is none: the first present member of
+ * max_completion_tokens, max_output_tokens, max_tokens and sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
 
-/* The most likely API, by the member that the prompt came from, if the request's path does not tell
- * it. HTTP_PATH_OTHER: there is no prompt. */
+/* The most likely API, by the body member with the prompt, for requests whose path does not tell
+ * the API. HTTP_PATH_OTHER: there is no prompt. */
 enum http_path_kind http_skim_path(const struct http_skim *s);
 
 /* True if the prompt has tools, in any form. */
@@ -223,8 +223,8 @@ static inline bool http_skim_has_tools(const struct http_skim *s)
     return s->ranks[HTTP_PROMPT_TOOLS] != 0;
 }
 
-/* The prompt. Its length is 0 if the body was not understood, or has no prompt or only a short
- * one. */
+/* The prompt. The length is 0 if the body was not understood, or has no prompt or only a short
+ * prompt. */
 static inline const struct chain *http_skim_chain(const struct http_skim *s)
 {
     return &s->prompt.chain;

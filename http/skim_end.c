@@ -5,7 +5,7 @@
 #include "http/member.h"
 #include "http/skim.h"
 
-/* Digest of all members that keep two prompts with the same text apart. */
+/* Digest of all members by which prompts with the same text differ. */
 static struct hash128 namespace_digest(const struct http_skim *s)
 {
     static const uint8_t names[] = {

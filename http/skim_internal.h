@@ -14,11 +14,11 @@ void http_skim_scratch_start(struct http_skim *s);
 struct slice http_skim_scratch_text(const struct http_skim *s);
 /* The hash of the whole string, of any length. */
 struct hash128 http_skim_scratch_digest(struct http_skim *s);
-/* The hash of a whole string that may be a medium's URL, without the URL's signature. */
+/* The hash of a whole string without the signature, if the string is a medium's URL. */
 struct hash128 http_skim_url_digest(struct http_skim *s);
 /* Stores the string, which is complete and ends at offset `end` of the body, as a field's value. */
 void http_skim_field_store(struct http_skim *s, uint64_t end);
-/* Counts the media of a content part's member that is complete. */
+/* Counts the media of a complete member of a content part. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
 /* Draws text until the string or the input ends. */
 void http_skim_draw(struct http_skim *s, struct slice *in);

@@ -66,7 +66,7 @@ void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f)
     s->kilopixels = 0;
 }
 
-/* The text in a request id that names engines; NULL: none. An id longer than the scratch is not
+/* The text that names engines in a request id; NULL: none. An id longer than the scratch is not
  * searched, and counts as naming engines. */
 static const char *names_engines(const struct http_skim *s)
 {

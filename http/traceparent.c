@@ -14,7 +14,7 @@ static unsigned hex_value(char c)
     return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a') + 10;
 }
 
-/* True for a valid id: hex digits that are not all zero. */
+/* True for a valid id: hex digits, but not all zero. */
 static bool is_id(const char *at, size_t len)
 {
     bool zero = true;

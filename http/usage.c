@@ -69,7 +69,7 @@ static void line_end(struct http_usage *u)
     u->name_len = 0;
 }
 
-/* Handles one byte of a line before the field's value. */
+/* Handles a byte of a line before the field's value. */
 static void name_step(struct http_usage *u, char c)
 {
     if (u->mark_len < MARK_LEN) {
@@ -125,7 +125,7 @@ static void sse_read(struct http_usage *u, struct slice in)
 
 /* --- events of a known shape -------------------------------------------------- */
 
-/* Length of the event at the front of `in` with its blank line, if it is complete and has one line
+/* Length of the event at the front of `in` with the blank line, if complete and with a single line
  * of data; otherwise 0. */
 static size_t whole_event(const struct http_usage *u, struct slice in)
 {
@@ -157,8 +157,8 @@ static bool has_known_shape(const struct http_usage *u, struct slice event)
            is_plain_text(event.at + head, event.len - head - tail);
 }
 
-/* Call after an event with tokens was parsed: stores the event without its text. `text_bytes`:
- * bytes of all texts in it. */
+/* Call after an event with tokens was parsed: stores the event without the text. `text_bytes`:
+ * bytes of all the event's texts. */
 static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_bytes)
 {
     static const struct slice before[] = {SLICE("\"content\":\""), SLICE("\"text\":\"")};
@@ -182,7 +182,7 @@ static void learn_shape(struct http_usage *u, struct slice event, uint64_t text_
     }
 }
 
-/* Reads an event that whole_event() found, with the same result as sse_read(). */
+/* Reads an event found by whole_event(), with the same result as sse_read(). */
 static void event_read(struct http_usage *u, struct slice event)
 {
     const size_t name = sizeof "data: " - 1, ends = 2;

@@ -18,7 +18,7 @@ void http_usage_cut_free(struct http_usage_cut *c)
     http_usage_cut_init(c);
 }
 
-/* --- one event ------------------------------------------------------------------------------ */
+/* --- an event ------------------------------------------------------------------------------- */
 
 enum what { NO_USAGE, ONLY_USAGE, USAGE_BESIDE_CONTENT };
 
@@ -79,7 +79,8 @@ struct slice http_usage_cut_finish(const struct http_usage_cut *c)
     return slice_skip(buf_slice(&c->finish), c->finish_out);
 }
 
-/* True if the event ends a choice, has no fingerprint, and can get one before its last brace. */
+/* True if the event ends a choice, has no fingerprint, and has a place for it before the last
+ * brace. */
 static bool is_finish(struct slice event)
 {
     if (event.len > HTTP_USAGE_CUT_MAX || !has(event, finish_mark) ||
@@ -94,7 +95,7 @@ static bool is_finish(struct slice event)
            slice_starts_with(slice_skip(event, line), SLICE("data:"));
 }
 
-/* Makes the event wait for the next one. False: there is no room, and the event passes. */
+/* Makes the event wait for the next event. False: there is no room, and the event passes. */
 static bool hold(struct http_usage_cut *c, struct slice event)
 {
     struct buf *finish = &c->finish;
@@ -152,8 +153,8 @@ static size_t event_length(struct slice s)
     return line_end ? 1 : http_event_length(s);
 }
 
-/* Length of the complete events at the front. After a CR at the end, a LF may follow that belongs
- * to the event. */
+/* Length of the complete events at the front. After a CR at the end, a LF of the same event may
+ * follow. */
 static size_t events_whole(struct slice s)
 {
     if (slice_ends_with(s, SLICE("\r")))
@@ -166,7 +167,7 @@ static size_t events_whole(struct slice s)
     return whole;
 }
 
-/* Position in an event after its start. */
+/* Position in an event after the start. */
 enum place { IN_LINE, AFTER_CR, AT_LINE, AFTER_BLANK_CR };
 
 /* Takes the rest of the event at c->place off the front of `s` and returns its length. If the event
@@ -195,7 +196,7 @@ static bool may_be_usage(struct slice rest)
 }
 
 /* Bytes at the front of `events`, which are complete, up to the usage event or an event that must
- * wait. `*cut` is the length of that event, which is not forwarded now. */
+ * wait. `*cut` is the length of the latter event, which is not forwarded now. */
 static size_t until_usage(struct http_usage_cut *c, struct slice events, size_t *cut)
 {
     *cut = 0;
@@ -235,7 +236,7 @@ static void hand_rest(struct http_usage_cut *c, struct slice *out)
     c->handed |= PART;
 }
 
-/* Stores all of `in`, the start of an event. Does not move memory that was handed to the caller. */
+/* Stores all of `in`, the start of an event. Does not move memory handed to the caller. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
     bool ended;
@@ -273,7 +274,7 @@ static bool keep_more(struct http_usage_cut *c, struct slice *in)
     return true;
 }
 
-/* Forwards an event that is too long to be the usage event as it arrives, to its end. */
+/* Forwards an event as it arrives, to the end. The event is too long to be the usage event. */
 static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     bool ended;
@@ -284,7 +285,7 @@ static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *
     return n > 0;
 }
 
-/* Forwards complete events, or the event that waited for the next one. False: nothing to
+/* Forwards complete events, or the event that waited for the next event. False: nothing to
  * forward. */
 static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
                        struct slice *out)
@@ -304,7 +305,7 @@ static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *us
     return len > 0;
 }
 
-/* Forwards the event that came in parts, once it is complete. */
+/* Forwards an event received in parts, once complete. */
 static bool take_part(struct http_usage_cut *c, struct slice *in, struct slice *out)
 {
     if (!c->whole)

@@ -1,4 +1,4 @@
-/* Interprets the members of an answer as its JSON arrives. */
+/* Interprets the members of an answer as the JSON arrives. */
 #include "http/usage_internal.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ enum level {
 enum slot {
     SKIP,
     ENTER, /* an object or array that opens the level in the slot */
-    TOKEN, /* a value that carries tokens unless it is empty */
+    TOKEN, /* a value that has tokens unless it is empty */
     ID,
     TYPE, /* type of the event */
     OBJECT_NAME,
@@ -69,7 +69,7 @@ struct known {
         (text), sizeof(text) - 1                                                                   \
     }
 
-/* A TOKEN member may be an object or array too, and then carries tokens unless it is empty. */
+/* A TOKEN member may be an object or array too, with tokens unless empty. */
 static const struct known of_answer[] = {
     {ID, 0, NAME("id")},
     {TYPE, 0, NAME("type")},
@@ -166,7 +166,7 @@ __attribute__((constructor)) static void names_make(void)
     }
 }
 
-/* --- one answer ------------------------------------------------------------ */
+/* --- an answer ------------------------------------------------------------- */
 
 static void answer_start(struct http_usage *u)
 {
@@ -409,8 +409,8 @@ void http_usage_json_feed(struct http_usage *u, struct slice in)
         enum http_json_token token = http_json_next(&u->json, &in);
         if (token <= HTTP_JSON_MORE)
             return;
-        if (u->watches) { /* an object or array that carries tokens unless empty was entered: tests
-                           * if it is empty */
+        /* An object or array was entered that has tokens unless empty: tests if it is empty. */
+        if (u->watches) {
             u->carries_token |= token != HTTP_JSON_OBJECT_END && token != HTTP_JSON_ARRAY_END;
             u->watches = false;
         }

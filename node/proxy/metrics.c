@@ -127,7 +127,7 @@ static const char *coding_name(unsigned coding)
     return http_coding_name((enum http_coding)coding);
 }
 
-/* Writes a counter for each value of an enumeration, labelled with its name. */
+/* Writes a counter for each value of an enumeration, labelled with the value's name. */
 static void write_labelled(const struct proxy *proxy, struct prometheus *p)
 {
     const struct proxy_stats *s = &proxy->stats;

@@ -5,8 +5,8 @@
  *             close_host
  *
  * node/io/tcp.c and node/io/names.c implement the network with libuv; tests and simulations
- * implement it in virtual time. No action may deliver an event before it returns, so a function
- * that the proxy calls never calls back.
+ * implement it in virtual time. No action may deliver an event before returning, so a function
+ * called by the proxy never calls back.
  *
  * A stream has an owner, which sets `events` and `owner` before the first event. Each event brings
  * the time, in milliseconds of a monotonic clock; nothing in the proxy reads a clock. */
@@ -22,7 +22,7 @@
 
 struct node_address;
 
-/* A resource that this machine lacks to open a connection; not the peer's failure. */
+/* The resource missing on this machine to open a connection; not the peer's failure. */
 enum net_shortage {
     NET_SHORT_OF_PORTS,  /* ERR_FULL: all local ports are in use for the address */
     NET_SHORT_OF_FILES,  /* ERR_LIMIT: no file descriptors, in this process or in the system */
@@ -41,7 +41,7 @@ static inline bool net_is_shortage(int err)
 }
 
 struct net_events {
-    /* Returns memory for the next received bytes. If that is empty, or the function is NULL, the
+    /* Returns memory for the next received bytes. If there is none, or the function is NULL, the
      * network uses its own buffer. */
     struct slice (*room)(void *owner);
     /* `err`: 0, ERR_CLOSED (the port refused), ERR_DENIED (the certificate), ERR_UNSUPPORTED (no
@@ -57,23 +57,23 @@ struct net_events {
     void (*closed)(void *owner);
 };
 
-/* The network's own struct begins with this one. */
+/* The network's own struct begins with this struct. */
 struct net_stream {
     const struct net_events *events;
     void *owner;
 };
 
 enum {
-    NET_ADDRESSES_MAX = 8, /* addresses used of one name */
+    NET_ADDRESSES_MAX = 8, /* addresses used per name */
     NET_ADDRESS_NEW = 255, /* in net_found.before: not in the previous result */
-    NET_IP_BYTES = 64,     /* an address as text, with its zone and NUL */
+    NET_IP_BYTES = 64,     /* an address as text, with zone and NUL */
 };
 
 /* The result of a look-up: the name's addresses from now on. */
 struct net_found {
     unsigned count; /* addresses found; 0: none, and the known addresses stay */
-    /* Each address's number in the previous result, or NET_ADDRESS_NEW. A previous number that is
-     * missing here means that the address is gone. */
+    /* Each address's number in the previous result, or NET_ADDRESS_NEW. If a previous number is
+     * missing here, the address is gone. */
     uint8_t before[NET_ADDRESSES_MAX];
     /* The reason for no address: ERR_NOT_FOUND (the name has none), ERR_TIMEOUT (no DNS server
      * answered), ERR_UNREACHABLE (any other failure). `error` is the reason in words. */
@@ -82,15 +82,15 @@ struct net_found {
     bool more; /* the look-up continues and will report another result */
 };
 
-/* A name and its addresses; the network's own struct begins with this one. */
+/* A name and its addresses; the network's own struct begins with this struct. */
 struct net_host {
     void (*resolved)(void *owner, const struct net_found *found, uint64_t now_ms);
     void *owner;
 };
 
 enum {
-    NET_PIECES_MAX = 64, /* pieces in one write */
-    /* A machine that vanishes closes no connection. So on both sides the kernel sends a probe after
+    NET_PIECES_MAX = 64, /* pieces per write */
+    /* A vanished machine closes no connection. So on both sides the kernel sends a probe after
      * NET_KEEPALIVE_S of silence, and then every NET_KEEPALIVE_EVERY_S. The connection breaks after
      * NET_SILENT_MS without a reply, to probes or to data (TCP_USER_TIMEOUT, RFC 5482). */
     NET_KEEPALIVE_S = 15,
@@ -113,7 +113,7 @@ struct net_actions {
     void (*close_host)(struct net_host *host);
 
     /* Begins a connection with TCP keep-alive. Returns a shortage (enum net_shortage). Returns
-     * ERR_CLOSED or ERR_UNREACHABLE if that failure is known at once. */
+     * ERR_CLOSED or ERR_UNREACHABLE for failures known at once. */
     int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
     /* Writes at most NET_PIECES_MAX pieces, as far as the kernel accepts them at once. Returns the
      * number of bytes, 0 if the kernel's buffer is full, or ERR_CLOSED. */

@@ -1,4 +1,5 @@
-/* Passes each event of the network, the clock and the router to its client, upstream or replica. */
+/* Passes each event of the network, the clock and the router to the right client, upstream or
+ * replica. */
 #include "node/proxy/proxy.h"
 
 #include <inttypes.h>
@@ -103,7 +104,7 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
 
 static void take_held(struct upstream *u);
 
-/* Continues with the received part of an answer that waited for the client. */
+/* Continues with the received part of an answer, held back for a slow client. */
 static void client_drained(struct exchange *x)
 {
     struct upstream *u = x->now.upstream;
@@ -413,8 +414,8 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
 }
 
 /* After a pause (a stopped process, a suspended machine) the answers that arrived meanwhile are
- * still unread. Nobody was slow, so all time limits move by the pause. No check begins on a
- * connection that may be closed by now. If the loop is late again and again, it is only slow. */
+ * still unread. Nobody was slow, so all time limits move by the pause. No check begins, because the
+ * connection may be closed by now. A loop that is late again and again is only slow. */
 void proxy_tick(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
@@ -495,7 +496,7 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     p->closed |= closed;
     for (struct client *c = p->clients.all; news && c != NULL; c = c->next) {
         struct exchange *x = c->exchange;
-        /* A prepared head, sent or held, says that another request may follow. */
+        /* A prepared head, sent or held, promises the client another request. */
         bool promised = x != NULL && (x->now.status != 0 || x->alive);
         if (c->port == PROXY_PORT_CLIENT && x != NULL && !promised)
             c->last = true;

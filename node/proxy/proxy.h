@@ -41,13 +41,13 @@ struct trace;
 
 enum {
     PROXY_TICK_MS = 50,         /* shortest time between two ticks */
-    PROXY_TICK_IDLE_MS = 500,   /* longest time between two ticks of a process that runs freely */
-    PROXY_READ_BYTES = 65536,   /* most bytes that the network reads at once */
+    PROXY_TICK_IDLE_MS = 500,   /* longest time between two ticks, unless the process was stopped */
+    PROXY_READ_BYTES = 65536,   /* most bytes read at once by the network */
     PROXY_IDENTITY_BYTES = 192, /* this router's name in probes of other routers, with NUL */
     PROXY_ADMIN_CONNECTIONS_MAX = 160, /* on the admin port and the probe port together */
 };
 
-/* The port that accepted a connection. */
+/* The port of an accepted connection. */
 enum proxy_port {
     PROXY_PORT_CLIENT,
     PROXY_PORT_ADMIN,
@@ -69,9 +69,9 @@ struct proxy_config {
     uint64_t random[3];        /* random bits for request ids and for this router's pseudonym */
     const char *name;          /* this router's name in the cluster; NULL: no other routers */
     struct access *access;     /* clients' keys; NULL: no key is required */
-    /* Returns the API key that probes send, valid until the event ends. `*version` rises with each
-     * new key. The function is NULL if there is no key. With `access`, clients' requests are
-     * forwarded with this key too. */
+    /* Returns the API key for probes, valid until the event ends. `*version` rises with each new
+     * key. The function is NULL if there is no key. With `access`, clients' requests are forwarded
+     * with this key too. */
     struct slice (*replica_key)(void *context, unsigned *version);
     void *replica_key_context;
     struct trace *trace;           /* NULL: no tracing */
@@ -80,8 +80,8 @@ struct proxy_config {
      * PROXY_ADMIN_CONNECTIONS_MAX. */
     unsigned admin_connections_max;
     /* Receives the head of a request to the admin port before the body arrives. Answers a forbidden
-     * request. For others, calls exchange_skim_begin() if it needs the body; otherwise the body is
-     * dropped. */
+     * request. For other requests, calls exchange_skim_begin() if the body is needed; otherwise the
+     * body is dropped. */
     void (*admin_head)(void *context, struct exchange *x, const struct http_head *head);
     /* Answers a whole request of the admin port with exchange_answer(), now or later. */
     void (*admin)(void *context, struct exchange *x, const struct http_head *head);
@@ -96,8 +96,8 @@ MUST_USE int proxy_start(struct proxy *p, uint64_t now_ms);
 /* A replica was added to the router or returned (`present`), or was removed. Requests under way
  * there continue. */
 void proxy_replica(struct proxy *p, unsigned replica, bool present, uint64_t now_ms);
-/* Closes the pool of a removed replica, before its name is forgotten. Returns false if something is
- * still under way there, so that the caller must call again later. */
+/* Closes the pool of a removed replica, before the name is forgotten. Returns false if something is
+ * still under way there; the caller calls again later. */
 bool proxy_replica_forgotten(struct proxy *p, unsigned replica);
 
 /* Takes the stream over. `peer`: the peer's IP address as text. After ERR_NOMEM the caller closes
@@ -106,19 +106,19 @@ MUST_USE int proxy_accept(struct proxy *p, struct net_stream *stream, enum proxy
                           const char *peer, uint64_t now_ms);
 /* Returns true if an accepted stream must begin with a PROXY header. */
 bool proxy_header_awaited(const struct net_stream *stream);
-/* Returns the client's IP address: from a PROXY header, else the address that connected. */
+/* Returns the client's IP address: from a PROXY header, otherwise the connection's address. */
 const char *proxy_peer(const struct net_stream *stream);
 
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);
-/* Returns the time of the next tick: PROXY_TICK_MS after the last one if a request is open or
+/* Returns the time of the next tick: PROXY_TICK_MS after the last tick if a request is open or
  * replicas are watched, otherwise the end of the next time limit. Each event may move this time
  * forward. O(1). */
 uint64_t proxy_due_ms(const struct proxy *p);
 
-/* The first call (`closed` is false) reports the node as not ready and lets each answer close its
- * connection. The second (`closed` is true) says that the client port accepts no more connections,
- * and closes idle ones. Neither can be undone. */
+/* The first call (`closed` is false) reports the node as not ready, and from now on answers close
+ * their connections. The second (`closed` is true) reports a closed client port, and closes idle
+ * connections. Neither can be undone. */
 void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms);
 /* Called after the settings have changed: renews all values derived from them. Requests under way
  * keep their replicas but get the new time limits. */
@@ -139,7 +139,7 @@ const char *proxy_not_ready(const struct proxy *p);
 struct proxy_stats *proxy_stats(struct proxy *p);
 /* Histograms of request durations. */
 const struct proxy_timing *proxy_timing(const struct proxy *p);
-/* Number of requests that wait in the queue for a free replica. */
+/* Number of requests in the queue for a free replica. */
 uint64_t proxy_waiting(const struct proxy *p);
 /* Bytes of memory in use for bodies in transit. */
 uint64_t proxy_body_bytes(const struct proxy *p);
@@ -147,8 +147,8 @@ uint64_t proxy_body_bytes(const struct proxy *p);
 void proxy_queue_write(const struct proxy *p, struct json_writer *w);
 void proxy_metrics(const struct proxy *proxy, struct prometheus *p);
 
-/* Asserts invariants that hold between events: counters agree with the lists, and every booking has
- * an owner. */
+/* Asserts the invariants between events: counters agree with the lists, and every booking has an
+ * owner. */
 void proxy_check(const struct proxy *p);
 
 #endif

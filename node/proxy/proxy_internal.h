@@ -1,4 +1,4 @@
-/* Shared by the proxy's files: its state, and scratch memory for one event. */
+/* Shared by the proxy's files: the proxy's state, and scratch memory for an event. */
 #ifndef NODE_PROXY_PROXY_INTERNAL_H
 #define NODE_PROXY_PROXY_INTERNAL_H
 
@@ -16,13 +16,13 @@
 
 enum {
     PROXY_PAUSE_MS = 1000,     /* a longer gap between two ticks: the process was stopped */
-    PROXY_LOOP_LOG_MS = 60000, /* between two log lines about requests that go in a circle */
+    PROXY_LOOP_LOG_MS = 60000, /* between two log lines about requests in a circle of routers */
     PROXY_JOIN_BYTES = 16384,  /* up to this size copying is cheaper than a list of pieces */
 };
 
 _Static_assert(PROXY_TICK_IDLE_MS + PROXY_TICK_MS < PROXY_PAUSE_MS, "an idle router is no pause");
 
-/* Time limits. Each has a queue of its deadlines. */
+/* Time limits. Each has a queue of deadlines. */
 enum proxy_limit {
     PROXY_CLIENT_HEAD,
     PROXY_CLIENT_IDLE, /* idle connections of the client port, the longest idle first */
@@ -34,8 +34,8 @@ enum proxy_limit {
     PROXY_CLIENT_BODY_TOTAL, /* also the list of all uploads (node/proxy/client/upload.h) */
     PROXY_CLIENT_WRITE,
     PROXY_CLIENT_LINGER, /* all connections in state LINGER, and no others */
-    /* A connection that cannot be written to but is not known as closed, or one that may linger
-     * only briefly. */
+    /* A connection that cannot be written to but is not known as closed, or that may linger only
+     * briefly. */
     PROXY_CLIENT_SHORT,
     PROXY_CLIENT_FRESH,   /* the port is closed: the first request of a new connection */
     PROXY_CLIENT_PARTING, /* the port is closed: the next request of a used connection */
@@ -48,7 +48,7 @@ enum proxy_limit {
     PROXY_UPSTREAM_KEEPALIVE,
     PROXY_UNPACK, /* an answer is decoded in parts: until the next part */
     PROXY_STREAM_HOLD,
-    PROXY_RETRY_FIRST, /* waits before another attempt: one row for each of PROXY_RETRY_WAITS */
+    PROXY_RETRY_FIRST, /* waits before another attempt: a queue for each of PROXY_RETRY_WAITS */
     PROXY_RETRY_LAST = PROXY_RETRY_FIRST + 3,
     PROXY_REQUEST, /* the whole request */
     PROXY_QUEUE,
@@ -93,9 +93,9 @@ struct proxy {
     char via[32];                        /* this router in Via: HTTP_VIA_ROUTER and random digits */
     char identity[PROXY_IDENTITY_BYTES]; /* `via` and the name in the cluster, for probes */
 
-    /* Scratch for the duration of one event. */
+    /* Scratch for the duration of an event. */
     struct http_head head;
-    struct http_head local_head; /* of a request that the router answers */
+    struct http_head local_head; /* of a request answered by the router */
     struct buf scratch;
     char joined[PROXY_JOIN_BYTES];
 };

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Returns the limit of a queue used even without a limit: for its order, or because a later limit
+/* Returns the limit of a queue needed even without a limit: for the order, or because a later limit
  * applies to requests under way. */
 static uint64_t or_never(uint64_t ms)
 {

@@ -17,7 +17,7 @@ enum client_end {
     CLIENT_END_GONE,      /* the client closed or reset the connection */
     CLIENT_END_SLOW,      /* the client did not send or read in time */
     CLIENT_END_ENGINE,    /* the replica broke off the answer */
-    CLIENT_END_NO_MEMORY, /* the router had no memory for output that the client did not read */
+    CLIENT_END_NO_MEMORY, /* the router had no memory for output not read by the client */
     CLIENT_END_REFUSED,   /* the router refused the rest of the request during the answer */
     CLIENT_END_STOPPED,   /* the router shuts down */
     CLIENT_END_LATE,      /* request-timeout passed */
@@ -41,7 +41,7 @@ struct proxy_stats {
     uint64_t requests_refused[REFUSALS];
     uint64_t responses[6];          /* by class: 1xx..5xx, index 0 unused */
     uint64_t results[NODE_RESULTS]; /* of ended requests */
-    uint64_t unauthorized;          /* requests that ended with 401: no key, or a wrong one */
+    uint64_t unauthorized;          /* requests that ended with 401: no key, or a wrong key */
     uint64_t hidden;                /* requests with NODE_RESULT_OK after a failed attempt */
     uint64_t client_gone;
     uint64_t answers_cut[CLIENT_ENDS]; /* answers begun and not finished */
@@ -54,12 +54,13 @@ struct proxy_stats {
     uint64_t upstream_timeouts;
     uint64_t upstream_broken; /* connections broken during an answer */
     uint64_t upstream_reused;
-    uint64_t upstream_stale;         /* reused connections that the engine had closed */
-    uint64_t upstream_full;          /* times upstream-connections-max blocked a replica */
-    uint64_t probes_too_large;       /* answers to probes that were too large to read whole */
-    uint64_t probes_vetoed;          /* health checks timed out but ignored: other bytes came */
-    uint64_t controls;               /* control requests, each to one of several replicas */
-    uint64_t cache_resets;           /* replicas that confirmed an empty cache */
+    uint64_t upstream_stale;   /* reused connections already closed by the engine */
+    uint64_t upstream_full;    /* times upstream-connections-max blocked a replica */
+    uint64_t probes_too_large; /* answers to probes that were too large to read whole */
+    uint64_t probes_vetoed;    /* health checks timed out but ignored: other bytes came */
+    /* Requests to single replicas, made from control requests to all. */
+    uint64_t controls;
+    uint64_t cache_resets;           /* times a replica confirmed an empty cache */
     uint64_t watchdog_moved;         /* requests moved away from stalled or sleeping replicas */
     uint64_t bytes_in;               /* request bodies */
     uint64_t bytes_out;              /* answers */

@@ -7,15 +7,14 @@
 #include "base/err.h"
 #include "http/proxy_header.h"
 
-/* If at least this many bytes of a body are yet to come, they are read straight into its
+/* If at least this many bytes of a body are yet to come, they are read straight into the body's
  * segments. */
 enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* A port that listens on [::] sees IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). In
- * X-Forwarded-For, logs, limits and allow lists they are the same clients as at a port of
- * 0.0.0.0. */
+/* A port on [::] sees IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). X-Forwarded-For,
+ * logs, limits and allow lists must have plain IPv4 addresses, as on a port on 0.0.0.0. */
 static void set_peer(struct client *c, const char *peer)
 {
     uint8_t ip[IP_BYTES];
@@ -163,7 +162,7 @@ bool client_linger(struct client *c, size_t bytes)
 }
 
 /* Returns the limit of a connection without a request under way. If the port is closed, a request
- * may still arrive: the peer sent it before the close became visible. */
+ * may still arrive, sent before the peer saw the close. */
 static enum proxy_limit idle_limit(const struct client *c)
 {
     if (!c->proxy->closed)
@@ -253,7 +252,7 @@ static bool take_header(struct client *c, struct client_input *out)
     return true;
 }
 
-/* Takes one head. Returns false if more bytes are needed. */
+/* Takes a head. Returns false if more bytes are needed. */
 static bool take_head(struct client *c, struct client_input *out)
 {
     struct proxy *p = c->proxy;
@@ -334,7 +333,7 @@ bool client_rest(struct client *c)
         err = buf_append_slice(&c->in, rest);
         CHECK(err == 0 || err == ERR_NOMEM); /* the limits leave room for a read */
         if (c->state != CLIENT_HEAD && c->in.len > c->proxy->limits.head_bytes_max)
-            set_reading(c, false); /* a long pipeline: its rest stays in the kernel's buffer */
+            set_reading(c, false); /* a long pipeline: the rest stays in the kernel's buffer */
     }
     buf_free(&c->held);
     if (c->state == CLIENT_HEAD && !c->ended) {
@@ -383,15 +382,15 @@ void client_resume_body(struct client *c)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* Notes that nothing can be written. The connection closes at the next read, or when the current
- * write ends. If nothing is read or written, its time limit ends the connection. */
+/* Nothing can be written any more. The connection closes at the next read, or when the current
+ * write ends. If nothing is read or written, the time limit ends the connection. */
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;
     arm(c, PROXY_CLIENT_SHORT);
 }
 
-/* Queues the first segment with the network, which takes one at a time. */
+/* Queues the first segment with the network, which takes a single segment at a time. */
 static void send_queued(struct client *c)
 {
     if (c->writing || c->out_first == NULL)
@@ -405,8 +404,8 @@ static void send_queued(struct client *c)
     c->writing = true;
 }
 
-/* Copies bytes that the kernel did not accept to the end of the queue. Does not extend a segment
- * that is being written. */
+/* Copies bytes not accepted by the kernel to the end of the queue. Does not extend a segment while
+ * the network writes it. */
 static int queue_bytes(struct client *c, struct slice bytes)
 {
     while (bytes.len > 0) {

@@ -1,12 +1,12 @@
-/* A connection on the client port or the admin port. It takes requests from the received bytes one
- * by one, gathers and writes answers, and detects a slow or vanished peer.
+/* A connection on the client port or the admin port. Takes requests from the received bytes in
+ * their order, gathers and writes answers, and detects a slow or vanished peer.
  *
  *   HEAD ──> BODY ──> ANSWER ──> HEAD ...        pipelined requests wait in `in`
  *     └────────┴────────┴──> LINGER ──> closed   error sent; the peer may still be sending
  *
  * There is one exchange at a time. Bytes that arrive during an answer (a pipeline) are stored, up
  * to the size limit of one head. Then reading stops. Otherwise the router reads even while an
- * answer is awaited, because only a read shows that the client has closed the connection.
+ * answer is awaited, because only a read shows a closed connection.
  *
  * The connection knows nothing of an exchange's state: proxy.c takes requests from the connection
  * for the exchange, which writes the answer back. */
@@ -32,7 +32,7 @@ struct client {
     struct deadline deadline;
     enum proxy_port port;
     enum client_state state;
-    enum proxy_limit armed; /* the queue of `deadline`, while that is armed */
+    enum proxy_limit armed; /* the queue of `deadline`, if armed */
     bool reading;
     bool writing;
     bool waiting;   /* in proxy->clients.waiting */
@@ -41,22 +41,23 @@ struct client {
     bool begun;     /* `window` began with stored bytes of an incomplete head */
     bool too_large; /* the received bytes do not fit after the stored ones in `held` */
     bool last;      /* the connection closes after the present answer */
-    /* The connection was refused: the answer says so and does not count as a request. */
+    /* The connection was refused, and the answer gives the reason. Not counted as a request. */
     bool surplus;
     bool awaits_header; /* a PROXY header must come first (http/proxy_header.h) */
     bool lingering;     /* the answer is an error: the peer may finish sending before the close */
     bool ended;         /* the present answer is complete, but not yet fully written */
-    bool reset_at_end;  /* the answer was cut off: only a reset shows that to the peer */
+    bool reset_at_end;  /* the answer was cut off: only a reset tells the peer */
     bool half_closed;   /* the peer sent FIN, and still gets answers to complete requests */
     enum client_end
         broken; /* why nothing can be written any more; CLIENT_END_DONE: writing works */
 
     struct buf in; /* unparsed bytes: part of a head, or a pipeline */
-    /* `in`, while client_next() takes from it: `window` points into this buffer. */
+    /* The buffer `in` while client_next() reads: `window` points into `held`. */
     struct buf held;
-    struct slice window; /* the bytes that client_next() has yet to take */
+    struct slice window; /* the bytes not yet taken by client_next() */
     struct http_progress progress;
-    bool parsed_once; /* `in` was parsed and incomplete: its end must come before the next try */
+    /* `in` was parsed and is incomplete: the head's end must come before the next try. */
+    bool parsed_once;
     enum client_standing standing;
     struct peers_client *from; /* the address to which the connection is counted; NULL: none */
     uint64_t lingered;         /* bytes received in state LINGER */
@@ -67,7 +68,7 @@ struct client {
     const char *room;     /* memory into which the network reads a body; NULL: none */
     struct upload upload; /* the body's pace, unless the whole body came with the head */
 
-    struct segment *out_first; /* first of the segments that the kernel has not accepted yet */
+    struct segment *out_first; /* first of the segments not yet accepted by the kernel */
     struct segment *out_last;
     size_t out_bytes;
 
@@ -98,7 +99,7 @@ struct client_input {
     bool stranger;       /* the required PROXY header is missing */
     unsigned refused;    /* HTTP status with which to refuse the request; 0: not refused */
     const char *refusal; /* the reason in words */
-    const char *limit;   /* the setting that caused the refusal; NULL: none */
+    const char *limit;   /* the setting behind the refusal; NULL: none */
 };
 
 /* Adds new bytes, borrowed until client_rest(). If `bytes` is empty, the stored bytes are read
@@ -131,8 +132,8 @@ void client_resume_body(struct client *c);
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-/* These gather an answer's head and pieces of its body for client_flush() at the event's end. The
- * pieces are borrowed until then. */
+/* Gather an answer's head and pieces of the body for client_flush() at the event's end. The pieces
+ * are borrowed until then. */
 void client_gather_head(struct client *c, const struct http_head *head,
                         const struct http_forward_response *how);
 void client_gather(struct client *c, struct slice bytes);
@@ -164,14 +165,14 @@ void client_discard(struct client *c);
 void client_write(struct client *c, const struct slice *pieces, unsigned count);
 /* The network has written the queued bytes. */
 void client_written(struct client *c);
-/* Returns true if so many bytes are queued for the peer that the answer must pause. */
+/* Returns true if the answer must pause, because too many bytes are queued for the peer. */
 static inline bool client_congested(const struct client *c)
 {
     return c->out_bytes > PROXY_OUT_BYTES_HIGH;
 }
 
-/* Counts bytes that arrive after the answer and are dropped. Returns false if they are too many;
- * then the caller closes. */
+/* Counts bytes received and dropped after the answer. Returns false if they are too many; then the
+ * caller closes. */
 bool client_linger(struct client *c, size_t bytes);
 
 /* Called when the exchange has ended with a complete answer. */
@@ -186,9 +187,9 @@ void client_answer_cut(struct client *c, bool by_reset);
 /* Closes now; the exchange must have ended. `reset`: closes by a reset, because the peer would take
  * a plain end for the answer's end. */
 void client_close(struct client *c, bool reset);
-/* Called when the client port has closed. On an idle connection a request may still arrive, which
- * the peer sent before it saw the close. The router waits PROXY_PARTING_MS for such a request on a
- * used connection, and PROXY_FRESH_MS on a new one. */
+/* Called when the client port has closed. On an idle connection a request may still arrive: the
+ * peer sent it before seeing the close. The router waits PROXY_PARTING_MS for such a request on a
+ * used connection, and PROXY_FRESH_MS on a new connection. */
 void client_drain(struct client *c);
 
 #endif

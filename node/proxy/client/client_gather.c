@@ -73,7 +73,7 @@ void client_discard(struct client *c)
     g->bytes = 0;
 }
 
-/* Copies small pieces into one buffer, where copying is cheaper than a list of pieces for the
+/* Copies small pieces into a single buffer, where copying is cheaper than a list of pieces for the
  * kernel. */
 static unsigned join(struct proxy *p, struct slice *pieces, unsigned count, size_t total)
 {

@@ -10,11 +10,12 @@ enum {
     PROXY_OUT_BYTES_HIGH = 256 * 1024, /* queued for a slow client: stop reading the engine */
     PROXY_FRESH_MS = 500,              /* a drain's wait for a new connection's first request */
     PROXY_PARTING_MS = 2000,           /* a drain's wait for a used connection's next request */
-    PROXY_PIECES_MAX = 59,             /* pieces of an answer gathered in one event */
+    PROXY_PIECES_MAX = 59,             /* pieces of an answer gathered per event */
     PROXY_LINGER_MS = 30000, /* longest time in which a client may still send after an error */
-    PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* most bytes in that time */
-    PROXY_LINGER_SHORT_MS = 2000, /* the time if connections are scarce or the port is closed */
-    PROXY_ADMIN_IDLE_MS = 20000,  /* longest time without a whole head, on admin and probe ports */
+    PROXY_LINGER_BYTES_MAX = 256 * 1024 * 1024, /* most bytes after an error, in PROXY_LINGER_MS */
+    /* Replaces PROXY_LINGER_MS if connections are scarce or the port is closed. */
+    PROXY_LINGER_SHORT_MS = 2000,
+    PROXY_ADMIN_IDLE_MS = 20000, /* longest time without a whole head, on admin and probe ports */
 };
 
 /* How a connection counts for the limits (node/proxy/guard/door.h). */
@@ -27,29 +28,29 @@ enum client_standing {
 };
 
 struct client_door {
-    unsigned standing[CLIENT_STANDINGS]; /* connections of each kind; that of OUTSIDE is unused */
+    unsigned standing[CLIENT_STANDINGS]; /* connections of each kind; OUTSIDE is unused */
     unsigned surplus_max, admin_max;
     struct peers peers;
-    struct ip_net *balancers; /* owned: load balancers that send a PROXY header */
-    unsigned balancer_count;  /* 0: if proxy-protocol is on, all connections send one */
+    struct ip_net *balancers; /* owned: load balancers with a PROXY header */
+    unsigned balancer_count;  /* 0: if proxy-protocol is on, all connections have a PROXY header */
     uint64_t logged_ms;       /* last log line about a missing PROXY header; 0: never */
-    unsigned unlogged;        /* such refusals since that log line */
+    unsigned unlogged;        /* connections without a PROXY header since `logged_ms` */
 };
 
-/* The output of one event to one client, written with one call. The pieces are borrowed: they are
- * flushed before the event ends, and an event belongs to one client. */
+/* An event's output to a client, written by a single call. An event belongs to a single client. The
+ * pieces are borrowed, and flushed before the event ends. */
 struct client_gathered {
     const struct client *owner; /* NULL: nothing is gathered */
     bool has_head;              /* proxy->scratch has the answer's head */
     unsigned count;
     size_t bytes;
-    struct slice pieces[PROXY_PIECES_MAX + 1]; /* one more: a piece from an earlier event */
+    struct slice pieces[PROXY_PIECES_MAX + 1]; /* the extra place: a piece from an earlier event */
 };
 
 struct proxy_clients {
     struct client *all;      /* open connections */
     struct client *waiting;  /* clients with an arrived next request, the latest first */
-    uint64_t slow_looked_ms; /* last search for a slow upload that found none */
+    uint64_t slow_looked_ms; /* last search that found no slow upload */
     struct client_door door;
     struct client_gathered gathered; /* output of the present event */
 };

@@ -1,5 +1,4 @@
-/* The pace of an arriving body. Time in which the router does not read from the client does not
- * count.
+/* The pace of an arriving body. Time counts only while the router reads from the client.
  *
  * All incomplete uploads are in one list, in the order of their start: the queue of
  * PROXY_CLIENT_BODY_TOTAL. A body in the same read as its head is never in the list. */
@@ -13,23 +12,25 @@
 
 enum {
     UPLOAD_RATE_MS = 30000, /* the shortest time over which client-body-rate-min is averaged */
-    UPLOAD_PACE_MS = 5000,  /* the pace is measured over this time, or up to twice as long */
+    /* The pace is measured over this time at least, and twice this time at most. */
+    UPLOAD_PACE_MS = 5000,
 };
 
-/* The number of bytes that have arrived since a time. */
+/* The number of bytes received since a time. */
 struct upload_window {
     uint64_t since_ms;
     uint64_t bytes;
 };
 
 struct upload {
-    struct deadline total; /* in the list while it is armed */
+    struct deadline total; /* in the list while armed */
     uint64_t since_ms;     /* start of the upload, moved on by the length of pauses */
     uint64_t held_ms;      /* start of the present pause; 0: none */
     uint64_t last_ms;      /* last arrival of bytes, moved on by the length of later pauses */
     struct upload_window rate;
     struct upload_window pace;
-    struct upload_window pace_before; /* the window before `pace`; the pace is that of both */
+    /* The window before `pace`; the upload's pace is measured over both. */
+    struct upload_window pace_before;
 };
 
 static inline bool upload_listed(const struct upload *u)
@@ -44,7 +45,7 @@ static inline void upload_end(struct upload *u)
 }
 /* Counts arrived bytes. Returns false if they arrive more slowly than `rate_min` bytes a second. */
 bool upload_add(struct upload *u, uint64_t bytes, uint64_t rate_min, uint64_t now_ms);
-/* Notes that the router has stopped reading (`held`), or continues. */
+/* The router has stopped reading (`held`), or continues. */
 void upload_hold(struct upload *u, bool held, uint64_t now_ms);
 /* Moves all times by `by_ms`, in which the process did not run. */
 void upload_shift(struct upload *u, uint64_t by_ms);

@@ -11,7 +11,7 @@ enum {
     PROXY_QUICK_MS = 500,                    /* connect timeout of probes of a down replica */
 };
 
-/* The state of one kind of shortage (node/proxy/engine/shortage.h). */
+/* The state of a kind of shortage (node/proxy/engine/shortage.h). */
 struct proxy_shortage {
     uint64_t met;      /* connections that failed for this shortage, since the start */
     uint64_t since_ms; /* start of the present shortage; 0: none */
@@ -22,17 +22,19 @@ struct proxy_shortage {
 
 struct proxy_engines {
     struct pool *pools;  /* NODE_REPLICAS_MAX of them, by replica; unused pages stay untouched */
-    unsigned pool_count; /* one more than the last index ever used */
+    unsigned pool_count; /* highest index ever used, plus 1 */
     bool pools_missing;  /* a pool could not be opened, for lack of memory */
     struct http_limits limits; /* for the heads of engines' answers */
     struct prober *prober;
-    struct feeds *feeds;           /* feeds of KV events; NULL: no KV events are read */
-    struct publishers *publishers; /* engines that connect to publish events; NULL if `feeds` is */
+    struct feeds *feeds; /* feeds of KV events; NULL: no KV events are read */
+    /* Engines connected to publish events; NULL if `feeds` is NULL. */
+    struct publishers *publishers;
     struct proxy_shortage shortages[NET_SHORTAGES];
     unsigned without_place; /* number of pools with `no_place` */
     uint64_t place_ms;      /* files or memory are short: no connection opens before this time */
-    uint64_t place_wait_ms; /* length of that wait, doubled after each failure */
-    /* Functions of proxy.c: events of streams to replicas, and the end of their time limits. */
+    uint64_t place_wait_ms; /* length of the wait until `place_ms`, doubled after each failure */
+    /* Functions of proxy.c: events of streams to replicas, and the end of the streams' time
+     * limits. */
     const struct net_events *events;
     void (*expired)(struct deadline *d);
 };

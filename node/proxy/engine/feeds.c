@@ -16,7 +16,7 @@ enum {
     READERS = 2,       /* readers of an engine's events: the first reports, the second stands by */
     FAILED_MS = 10000, /* without a subscription for this long, another router takes over */
     COVERS_MS = 10000, /* a reader that has known the whole cache for this long may go first */
-    KEPT_MS = 60000,   /* an engine's address is remembered this long after its connection */
+    KEPT_MS = 60000,   /* an engine's address is remembered this long after the connection */
 };
 
 struct feeds {
@@ -25,16 +25,17 @@ struct feeds {
     struct feeds_of {
         struct kv_source *sources; /* owned: endpoints as the process reported them */
         uint16_t count;
-        uint64_t covers_ms; /* since then all of the cache is known by events; 0: it is not */
-        uint64_t well_ms;   /* last time the feed was read, or need not be; 0: not checked yet */
-        uint8_t reading;    /* last logged enum kv_reading */
-        uint8_t trouble;    /* last logged enum feeds_trouble */
-        uint64_t heard;     /* number of subscriptions and messages so far */
-        uint64_t stored;    /* answers that stored blocks, when `heard` last rose */
-        bool live;          /* node/route was told that the events are live */
-        bool held;          /* the engine is connected to this router */
-        bool connects;      /* the feed is read over the engine's own connection */
-        uint64_t left_ms;   /* time at which the engine's connection ended */
+        /* Since then all of the cache is known by events; 0: not all is known. */
+        uint64_t covers_ms;
+        uint64_t well_ms; /* last time the feed was read, or need not be; 0: not checked yet */
+        uint8_t reading;  /* last logged enum kv_reading */
+        uint8_t trouble;  /* last logged enum feeds_trouble */
+        uint64_t heard;   /* number of subscriptions and messages so far */
+        uint64_t stored;  /* answers with stored blocks, when `heard` last rose */
+        bool live;        /* node/route treats the events as live */
+        bool held;        /* the engine is connected to this router */
+        bool connects;    /* the feed is read over the engine's own connection */
+        uint64_t left_ms; /* time at which the engine's connection ended */
         char from[NET_IP_BYTES]; /* IP address of the engine's last connection; "": none yet */
     } of[NODE_REPLICAS_MAX];
 };
@@ -118,7 +119,7 @@ static bool is_off_at(const struct proxy *p, unsigned slot)
            (named_find(p, node_router_replica(p->config.router, slot), &named) && named.off);
 }
 
-/* Finds the endpoint of an engine that connects. `named` has the topic and the replay port. */
+/* Finds the endpoint of a connecting engine. `named` has the topic and the replay port. */
 static bool connection_find(const struct proxy *p, unsigned slot, const struct kv_named *named,
                             struct endpoint *out)
 {
@@ -220,7 +221,7 @@ static double blocks_of(const struct node_replica *k)
     return s->cache_tokens > 0 && s->block_tokens > 0 ? s->cache_tokens / s->block_tokens : 0;
 }
 
-/* Returns true if another router has taken the feed over, so that nothing is lost. */
+/* Returns true if another router has taken the feed over, so nothing is lost. */
 static bool others_read(const struct proxy *p, unsigned slot)
 {
     const struct node_replica *k = node_router_replica(p->config.router, slot);
@@ -245,7 +246,7 @@ static void log_change(const struct proxy *p, unsigned slot)
     feeds_log_reading(p, slot, now, from.at);
 }
 
-/* Tells node/route that the events are live while this reader reports them. */
+/* Tells node/route if the feed's events are live, because this reader reports them. */
 static void tell_router(const struct proxy *p, unsigned slot)
 {
     struct feeds *f = p->engines.feeds;
@@ -255,7 +256,7 @@ static void tell_router(const struct proxy *p, unsigned slot)
     f->of[slot].live = live;
 }
 
-/* Returns true if this reader should go before the others. A reader that reports keeps its turn, so
+/* Returns true if this reader should go before the others. A reporting reader keeps the turn, so
  * that two equal readers do not alternate. */
 static bool goes_ahead(const struct proxy *p, unsigned slot, bool speaks)
 {
@@ -309,7 +310,7 @@ static void note_heard(const struct proxy *p, unsigned slot)
     of->stored = node_router_events_stored(p->config.router, slot);
 }
 
-/* Returns the trouble of a feed that this router should read. A feed is silent if no message came
+/* Returns the trouble of a feed to be read by this router. A feed is silent if no message came
  * while KV_TALLY_MEMORY answers stored blocks. */
 static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
 {
@@ -347,7 +348,7 @@ static void log_trouble(const struct proxy *p, unsigned slot, const struct endpo
 
 /* --- the check of each second --------------------------------------------------------------- */
 
-/* Passes on an engine's connection that is older than the feed. */
+/* Passes on an engine's connection if older than the feed. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
     struct kv_readers *readers = p->engines.feeds->readers;

@@ -14,8 +14,8 @@ enum feeds_trouble {
     FEEDS_TROUBLE_UNREACHABLE, /* the subscription fails */
     FEEDS_TROUBLE_SILENT,      /* no message comes, though the engine stores blocks */
 };
-/* Logs the trouble. `named`: a label gave the endpoint, not the engine. `answers`: the number of
- * answers that stored blocks without a message. */
+/* Logs the trouble. `named`: the endpoint comes from a label, not from the engine. `answers`: the
+ * number of answers with stored blocks but no message. */
 void feeds_log_trouble(const struct proxy *p, unsigned slot, enum feeds_trouble trouble,
                        const char *from, struct slice topic, bool named, uint64_t answers);
 

@@ -1,4 +1,4 @@
-/* A small HTTP client for one replica: the GETs of probes, and control requests for engines
+/* A small HTTP client for a replica: the GETs of probes, and control requests for engines
  * (node/proxy/own/control.h). Requests follow each other on a kept-alive connection. If the engine
  * closes the connection or answers 408 just as a request arrives, the request is repeated once on a
  * fresh connection. */
@@ -14,9 +14,9 @@ enum {
 
 /* The time limits of a request; bits. */
 enum {
-    FETCH_SLOW = 1,    /* a health check that costs the engine a token */
+    FETCH_SLOW = 1,    /* a health check for which the engine generates a token */
     FETCH_QUICK = 2,   /* short connect timeout: the replica is down, and the next try comes soon */
-    FETCH_PATIENT = 4, /* a control request, which may take long because it loads weights */
+    FETCH_PATIENT = 4, /* a control request: loading weights may take long */
 };
 
 /* `err`: 0, ERR_UNREACHABLE (`refused`: the port is closed), ERR_TIMEOUT, ERR_CLOSED, ERR_SYNTAX,
@@ -36,9 +36,9 @@ struct fetch {
     void *context;
     bool busy;
     unsigned pace;      /* bits FETCH_* */
-    bool reused;        /* sent on a connection that was idle, and may be stale */
+    bool reused;        /* sent on a previously idle connection, which may be stale */
     unsigned addresses; /* addresses of the name that failed during this fetch */
-    int failed;         /* the error that `deadline` passes to `done`; 0: ERR_TIMEOUT */
+    int failed;         /* the error passed to `done` by `deadline`; 0: ERR_TIMEOUT */
     bool refused;
     /* During `done`: the answering router's name; empty: no router answered. */
     char router[PROXY_IDENTITY_BYTES];
@@ -69,7 +69,8 @@ static inline bool fetch_error_is_tls(int err)
 {
     return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_VERSION;
 }
-/* Writes the name or pseudonym of the router that answered, with a note if that is this router. */
+/* Writes the answering router's name or pseudonym, with a note if the answering router is this
+ * router. */
 void fetch_router_text(const struct fetch *f, char *out, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* Copies the text, for which the caller has checked that there is space. */
+/* Copies the text. The caller has checked that there is space. */
 static struct slice text_add(struct model_list *list, struct slice text)
 {
     char *at = list->text + list->text_len;
@@ -12,8 +12,7 @@ static struct slice text_add(struct model_list *list, struct slice text)
     return slice_of(at, text.len);
 }
 
-/* Copies the parent's name. Adapters of one base are listed together, so the name is stored
- * once. */
+/* Copies the parent's name. A base's adapters are listed together, so the name is stored once. */
 static struct slice parent_add(struct model_list *list, struct slice parent)
 {
     if (parent.len == 0)
@@ -78,7 +77,7 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret, 
     memset(m->slots, 0, sizeof m->slots);
 }
 
-/* Returns the slot that has the id, or else the free slot for it. There is always a free slot. */
+/* Returns the id's slot, or the free slot for a new id. There is always a free slot. */
 static unsigned slot_of(const struct model_merge *m, struct slice id)
 {
     enum { SLOTS = ARRAY_LEN(m->slots) };

@@ -28,8 +28,8 @@ struct model_list {
 /* Reads a list. ERR_SYNTAX: node_models_parse() cannot parse the JSON. */
 MUST_USE int model_list_read(struct model_list *out, struct slice json);
 
-/* Returns the context length, in tokens, if it is the same for all models of the list; adapters
- * share their base's. 0: none is reported, or they differ. */
+/* Returns the context length, in tokens, if equal for all models of the list; an adapter has the
+ * context length of its base model. 0: none is reported, or they differ. */
 uint32_t model_list_context(const struct model_list *list);
 
 /* A merged list: for each model, the object from the replica with the longest context. */
@@ -51,8 +51,9 @@ void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
 struct slice model_merge_find(const struct model_merge *m, struct slice id);
 /* Finds the model's number in the list. Returns false if there is no such model. */
 bool model_merge_number(const struct model_merge *m, struct slice id, unsigned *number);
-/* Adds a model, or replaces the same model if its context was shorter. A callback for
- * node_models_parse() with the merge as context. Models that do not fit are left out. ERR_NOMEM. */
+/* Adds a model, or replaces the same model if the earlier object has a shorter context. A callback
+ * for node_models_parse() with the merge as context. Models beyond the limits are left out.
+ * ERR_NOMEM. */
 MUST_USE int model_merge_add(void *merge, const struct node_listed *model);
 
 #endif

@@ -42,9 +42,9 @@ static void on_resolved(void *owner, const struct net_found *found, uint64_t now
     }
 }
 
-/* Returns the Host field. TLS uses the same host, so a server with several names sees one. The
- * scheme's default port is left out, because some proxies compare Host with a bare name. NULL: no
- * memory. */
+/* Returns the Host field. TLS uses the same host, so a server with several names sees the same name
+ * in both. The scheme's default port is left out, because some proxies compare Host with a bare
+ * name. NULL: no memory. */
 static char *authority_of(const struct node_address *address, const char *tls_name)
 {
     const char *host = address->tls && tls_name[0] != '\0' ? tls_name : address->host;

@@ -20,7 +20,7 @@ enum {
     HUNG_UP_MIN_MS = 1000, /* between two model probes caused by closed connections */
 };
 
-/* Returns the probes' API key and its version; 0: there is no key. */
+/* Returns the probes' API key and the key's version; 0: there is no key. */
 static struct slice replica_key(const struct proxy *proxy, unsigned *version)
 {
     *version = 0;
@@ -57,7 +57,7 @@ static uint64_t health_interval(const struct prober_probe *p)
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
-/* The interval for probes that the engine does not answer, or answers uselessly. */
+/* The interval for probes without a useful answer from this type of engine. */
 static const uint64_t never_ms = UINT64_MAX / 2;
 
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
@@ -109,7 +109,7 @@ static void begin(struct prober_lane *lane, enum node_probe kind, uint64_t now)
         struct slice key = replica_key(proxy, &version);
         if (buf_printf(&lines, "Authorization: Bearer %.*s\r\n", SLICE_ARG(key)) != 0) {
             buf_free_wiped(&lines);
-            return; /* no memory: the probe is sent when it is due again */
+            return; /* no memory: the probe is sent at the next due time */
         }
     }
     fetch_get(&lane->fetch, prober_path(p, kind), buf_slice(&lines), pace);
@@ -154,7 +154,8 @@ static bool is_under_way(const struct prober_probe *p, enum node_probe kind)
     return false;
 }
 
-/* Returns true if the replica will list its models soon, or if a check will show if it is back. */
+/* Returns true if the replica will list models soon, or if a running check will show if it is up
+ * again. */
 static bool lists_soon(const struct prober_probe *p)
 {
     if (!p->active || !p->was_up)
@@ -210,8 +211,8 @@ static void key_changed(struct prober_probe *p)
     }
 }
 
-/* Returns the kind of probe that has been due longest, so that frequent probes do not starve
- * others. NODE_PROBES: none is due. */
+/* Returns the longest due kind of probe, so that frequent probes do not starve others. NODE_PROBES:
+ * none is due. */
 static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
@@ -448,7 +449,7 @@ int prober_start(struct proxy *proxy)
     for (unsigned i = 0; i < proxy->engines.pool_count; i++) {
         bool good =
             proxy->engines.pools[i].proxy != NULL && proxy->engines.pools[i].address.port != 0;
-        /* A replica removed before probing began keeps its pool as long as its slot. */
+        /* A replica removed before probing began still has a pool. */
         if (good && node_router_replica_present(proxy->config.router, i))
             prober_begin(proxy, i);
     }

@@ -78,7 +78,7 @@ static void found_router(struct prober_probe *p, const struct prober_lane *lane)
 }
 
 /* Logs a change of the health check's answer. After an unhealthy answer the replica gets no new
- * requests, because it drains or the engine is dead. Requests under way there continue. */
+ * requests: it drains, or the engine is dead. Requests under way there continue. */
 static void log_leaving(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -206,8 +206,8 @@ static int models_replace(struct prober_probe *p, struct slice body)
     return buf_append_slice(&p->models, body);
 }
 
-/* Notes if the replica refuses probes. Logs each change, and each new key that is refused. A good
- * answer on one path says nothing about paths that were refused: these are probed again. */
+/* Notes if the replica refuses probes. Logs each change, and each refused new key. A good answer on
+ * a path says nothing about refused paths: they are probed again. */
 static void note_access(struct prober_probe *p, const struct prober_lane *lane, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -309,7 +309,7 @@ static bool is_no_word(unsigned status)
     return status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
 }
 
-/* Notes that a replica has no model list, so that it may be no engine. */
+/* The replica has no model list, and so may be no engine. */
 static void no_list(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;
@@ -426,7 +426,7 @@ void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned s
     };
     struct prober_probe *p = lane->probe;
     if (err == ERR_FULL || err == ERR_NOMEM)
-        return; /* this router lacks a file or memory: the probe is sent when it is due again */
+        return; /* this router lacks a file or memory: the probe is sent at the next due time */
     if (err == 0 && lane->fetch.router[0] != '\0') {
         found_router(p, lane);
         return;

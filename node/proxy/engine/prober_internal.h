@@ -13,8 +13,8 @@ enum {
     PROBER_LANES = 2,             /* probes of a replica at a time */
 };
 
-/* A lane: one probe under way, and its connection. The second lane is used for due probes while the
- * first waits long for an answer. */
+/* A lane: a probe under way, and the connection. While the probe on the first lane waits long for
+ * an answer, due probes use the second lane. */
 struct prober_lane {
     struct fetch fetch;
     struct prober_probe *probe;
@@ -36,19 +36,19 @@ struct prober_probe {
     bool was_up;                    /* the replica was up at the last log line */
     bool sought;                    /* requests wait to learn if the replica is back */
     bool models_asked;              /* /v1/models was answered, or timed out */
-    bool told_down;                 /* the log says that the replica is down */
-    bool told_router;               /* the log says that a router answers, not an engine */
-    bool told_refused;              /* the log says that the replica refuses probes */
-    unsigned told_key;              /* version of the API key in that log line */
-    bool told_leaving;              /* the log says that the health check reports it unhealthy */
+    bool told_down;                 /* the replica is logged as down */
+    bool told_router;               /* logged: a router answers, not an engine */
+    bool told_refused;              /* logged: the replica refuses probes */
+    unsigned told_key;              /* version of the API key when `told_refused` was logged */
+    bool told_leaving;              /* logged: the replica reports itself unhealthy */
     bool warned;                    /* the health was probed because another router found trouble */
     bool wanted;                    /* reads the metrics next time, even on another router's turn */
     bool older_server_info;         /* /server_info is missing: the path of older SGLang is used */
     bool no_ping;                   /* /ping is missing or refused */
     bool health_wants_key;          /* /health was refused without the key */
-    bool metrics_missing;           /* the log says that the metrics are unavailable */
-    bool ranks_differ;              /* the log says that the label has the wrong number of ranks */
-    bool too_large[NODE_PROBES];    /* the log says that the answer is too large */
+    bool metrics_missing;           /* logged: the metrics are unavailable */
+    bool ranks_differ;              /* logged: the label has the wrong number of ranks */
+    bool too_large[NODE_PROBES];    /* logged: the answer is too large */
     struct buf models;              /* the last valid answer to /v1/models */
 };
 
@@ -63,7 +63,7 @@ struct prober {
 
 /* --- prober_answer.c ------------------------------------------------------------------------- */
 
-/* Handles a probe's answer, or its failure: err, refused and status are as in fetch.h. */
+/* Handles a probe's answer or failure: err, refused and status are as in fetch.h. */
 void prober_answered(struct prober_lane *lane, int err, bool refused, unsigned status,
                      struct slice body);
 /* Logs any change of the replica's health since the last log line. Broken answers to clients cause

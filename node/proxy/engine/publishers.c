@@ -57,7 +57,7 @@ struct publisher {
     char from[NET_IP_BYTES];
     char topic[KV_TOPIC_MAX]; /* the first message's topic, which all others must have */
     uint8_t topic_len;
-    bool began; /* reading has begun; it waits until this router has joined its cluster */
+    bool began; /* reading has begun, after this router has joined the cluster */
     bool spoke; /* a message has set `topic` */
     bool paused, closing;
     bool logged;    /* the log has the reason why messages are dropped */
@@ -81,7 +81,7 @@ struct publishers {
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Gives up the replica, so that another connection's messages for it may be read. */
+/* Gives up the replica: another connection's messages for the replica may now be read. */
 static void release(struct publisher *c)
 {
     struct publishers *ps = c->proxy->engines.publishers;
@@ -166,7 +166,7 @@ static bool fits(const struct publisher *c, unsigned slot)
         return false;
     if (said.len > 0)
         CHECK(kv_named_parse(said, &named) == NULL); /* checked before */
-    /* A replica with kv-events=off matches, but its messages are not read. */
+    /* A replica with kv-events=off matches, but the messages are not read. */
     return (named.connects || named.off) && slice_equal(named.topic, topic) &&
            (topic.len > 0 || has_address(p, slot, plain(c->from)));
 }
@@ -186,7 +186,7 @@ static bool is_taken(const struct publisher *c, int slot)
     return false;
 }
 
-/* Returns the connection's replica, even if its events are not read, or NOBODY. */
+/* Returns the connection's replica, even if the replica's events are not read; NOBODY: none. */
 static int find(const struct publisher *c, enum drop *drop)
 {
     const struct node_router *r = c->proxy->config.router;
@@ -295,7 +295,7 @@ static void on_message(struct publisher *c)
         p->engines.publishers->drops[drop]++;
 }
 
-/* Returns the connection that uses the most memory. Some connection must use memory. */
+/* Returns the connection with the most memory. Some connection must use memory. */
 static struct publisher *largest(const struct publishers *ps)
 {
     struct publisher *found = NULL;

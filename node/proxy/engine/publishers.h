@@ -1,6 +1,6 @@
 /* Engines that connect to the router and publish their KV events there (kv-events-listen), instead
  * of listening on a port (feeds.h). The connection's address and the topic (the first part of each
- * message) show which replica it is:
+ * message) identify the replica:
  *
  *   a topic     the replica with the label kv-events=listen?topic=TEXT
  *   no topic    the replica at this address, if there is exactly one
@@ -18,7 +18,7 @@
 #include "node/proxy/proxy_internal.h"
 
 enum {
-    PUBLISHERS_MAX = 192,             /* most connections: one for each feed, and closing ones */
+    PUBLISHERS_MAX = 192,             /* most connections: 1 per feed, and closing ones */
     PUBLISHERS_HANDSHAKE_MS = 10000,  /* until the peer has completed the handshake */
     PUBLISHERS_BYTES_S = 32 << 20,    /* bytes read per second from a connection */
     PUBLISHERS_MEMORY_MAX = 64 << 20, /* bytes of incomplete messages of all connections */
@@ -34,8 +34,8 @@ void publishers_close(struct proxy *p);
 MUST_USE int publishers_accept(struct proxy *p, struct net_stream *stream, const char *peer);
 /* Called by each tick. */
 void publishers_tick(struct proxy *p);
-/* Called when the replica's name is forgotten. The connection's next message shows its replica
- * anew. */
+/* Called when the replica's name is forgotten. The next message on the connection identifies the
+ * replica anew. */
 void publishers_forget(struct proxy *p, unsigned replica);
 /* Closes all connections. */
 void publishers_stop(struct proxy *p);

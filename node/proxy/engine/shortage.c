@@ -16,7 +16,7 @@ static enum net_shortage kind_of(int err)
                               : NET_SHORT_OF_MEMORY;
 }
 
-/* Returns a name for the log. An operator's new replica is probed before it has an index. */
+/* Returns a name for the log. A new replica is probed before it has an index. */
 static struct slice name_of(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;

@@ -4,7 +4,7 @@
  *
  * The replica counts as full (node_router_replica_full()) until a connection there is idle or
  * closed, or until the next try. The first try comes after 100 ms. Each later wait is twice as
- * long, up to a second, because in a failed try the kernel examines every port of its range.
+ * long, up to a second, because in a failed try the kernel examines every port of the range.
  *
  * A shortage is over after SHORTAGE_OVER_MS without a failure. Meanwhile the log names the shortage
  * and the remedy once a minute; /metrics and `gvctl status` show them. */
@@ -28,7 +28,7 @@ void shortage_by_limit(struct pool *pool);
 void shortage_full(struct pool *pool);
 /* Called if a connection opened, or the pool closes: the shortage no longer counts. */
 void shortage_none(struct pool *pool);
-/* Called if a connection became idle or closed, so that a request may find one. */
+/* Called if a connection became idle or closed, so that a request may find a connection. */
 void shortage_room(struct pool *pool);
 /* Returns the shortage because of which no connection may be tried now, as an error of
  * net->connect(); 0: a try is allowed. */

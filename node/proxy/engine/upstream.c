@@ -11,8 +11,8 @@ enum { PIECES_MAX = 16, JOIN_BYTES_MAX = 8192 };
 
 static void answer_ended(struct upstream *u);
 
-/* Returns the time since the request was sent. Until all of it is sent, returns the time since its
- * first byte: one byte on a closed connection is enough for the engine to report the close. */
+/* Returns the time since the request was sent. Until the whole request is sent, returns the time
+ * since the first byte: a single byte on a closed connection makes the engine report the close. */
 static uint64_t age_of_ms(const struct upstream *u)
 {
     return u->proxy->now_ms - (u->request_sent ? u->sent_ms : u->began_ms);
@@ -88,7 +88,7 @@ static void begin(struct upstream *u, struct exchange *x, const struct upstream_
         u->in.len = 0;
 }
 
-/* Returns an idle connection to an address that the name still has; NULL: none. */
+/* Returns an idle connection to any present address of the name; NULL: none. */
 static struct upstream *idle_of(struct pool *pool)
 {
     while (pool->idle != NULL && !pool_has_address(pool, pool->idle->address))
@@ -174,8 +174,8 @@ static void advance(struct upstream *u, size_t bytes)
     CHECK(bytes == 0);
 }
 
-/* Called if nothing more can be sent. An early answer may still be readable. If there is none, the
- * connection ends, or else a time limit that cannot be turned off. */
+/* Called if nothing more can be sent. An early answer may still be readable. The wait for an answer
+ * ends with the connection, or after the connect timeout, which cannot be turned off. */
 static void sending_failed(struct upstream *u)
 {
     u->write_failed = true;
@@ -189,7 +189,7 @@ static bool all_sent(const struct upstream *u)
     return u->head_sent == r->head.len && r->body->complete && u->body_sent == r->body->bytes;
 }
 
-/* Queues the bytes that the kernel did not accept at once. */
+/* Queues the bytes not accepted by the kernel at once. */
 static void queue_rest(struct upstream *u)
 {
     struct slice pieces[PIECES_MAX];
@@ -217,7 +217,7 @@ static void queue_rest(struct upstream *u)
     u->write_body = body_ref(r->body);
 }
 
-/* Sends a head and a small body as one piece, because that costs less than a list of pieces. */
+/* Sends a head and a small body as a single piece, which costs less than a list of pieces. */
 static ptrdiff_t write_now(struct upstream *u, const struct slice *pieces, unsigned count,
                            size_t total)
 {
@@ -436,7 +436,7 @@ static bool end_is_due(const struct upstream *u)
            u->remaining == 0;
 }
 
-/* Ends the answer, and keeps the connection if both sides allow that. */
+/* Ends the answer, and keeps the connection if both sides permit. */
 static void answer_ended(struct upstream *u)
 {
     struct proxy *p = u->proxy;
@@ -460,7 +460,7 @@ static void answer_ended(struct upstream *u)
     shortage_room(u->pool);
 }
 
-/* Runs once per piece of an answer, so a head or an end that is absent must cost nothing. */
+/* Runs once per piece of an answer, so an absent head or end must cost nothing. */
 bool upstream_next(struct upstream *u, struct upstream_output *out)
 {
     out->malformed = u->too_large;

@@ -1,5 +1,5 @@
-/* A connection to a replica: sends one request at a time, takes the answer from the received bytes,
- * and waits in the replica's pool for the next request.
+/* A connection to a replica: sends a request, takes the answer from the received bytes, and waits
+ * in the replica's pool for the next request.
  *
  *   CONNECTING ──> BUSY ──> IDLE (in the pool, last in first out) ──> BUSY ...
  *        └───────────┴─────────┴──> closed
@@ -27,8 +27,8 @@ enum {
      * second allows for TCP's retransmissions and delays. */
     UPSTREAM_STALE_MS = 100,
     UPSTREAM_STALE_TRIPS = 2,
-    /* If the engine closes a connection that was idle for less, the process is ending. Servers keep
-     * idle connections for at least 5 s, as does uvicorn of vLLM and SGLang. */
+    /* If the engine closes a connection that was idle for a shorter time, the process is ending.
+     * Servers keep idle connections for at least 5 s, as does uvicorn of vLLM and SGLang. */
     UPSTREAM_EARLY_MS = 2000,
 };
 
@@ -45,13 +45,13 @@ enum upstream_failure {
 
 enum upstream_state { UPSTREAM_CONNECTING, UPSTREAM_BUSY, UPSTREAM_IDLE, UPSTREAM_CLOSING };
 
-/* The parts of a request that a connection needs. Part of the exchange, and valid as long. */
+/* A request as a connection needs it. Part of the exchange, and valid as long. */
 struct upstream_request {
     struct buf head;     /* as sent to the replica */
-    struct body *body;   /* may still grow until it is complete */
+    struct body *body;   /* may grow until complete */
     bool to_head;        /* the request is a HEAD: the answer has no body */
-    bool streams_tokens; /* a streamed completion */
-    bool answered_whole; /* the answer is not streamed, but comes whole when it is finished */
+    bool streams_tokens; /* the answer is a streamed completion */
+    bool answered_whole; /* the answer is not streamed, but comes whole at the end */
 };
 
 struct upstream {
@@ -87,16 +87,17 @@ struct upstream {
     uint64_t body_sent;
     struct segment *segment; /* the body's segment to send next; NULL: none begun */
     size_t segment_sent;
-    struct body *write_body; /* referenced while its bytes are queued with the network */
+    struct body *write_body; /* a reference to the body while bytes are queued with the network */
     size_t write_bytes;
     char *write_head; /* while queued: a copy of the head's unsent rest */
 
     /* Receiving. */
-    struct buf in;       /* stored bytes: an incomplete head, or a held-back part of the body */
-    struct buf held;     /* `in`, while upstream_next() takes from it; `window` points into it */
-    struct slice window; /* the bytes that upstream_next() has yet to take */
+    struct buf in; /* stored bytes: an incomplete head, or a held-back part of the body */
+    /* The buffer `in` while upstream_next() reads: `window` points into `held`. */
+    struct buf held;
+    struct slice window; /* the bytes not yet taken by upstream_next() */
     bool too_large;      /* the received bytes do not fit after the stored ones in `held` */
-    bool ends_apart;     /* upstream_next() reports the body's end apart from its last bytes */
+    bool ends_apart;     /* upstream_next() reports the body's end apart from the last bytes */
     bool held_back;      /* `in` is a part of the body, given back by upstream_hold() */
     size_t head_bytes;   /* bytes of this answer's heads, interim ones (1xx) included */
     bool in_body;
@@ -132,7 +133,7 @@ bool upstream_release_sent(struct upstream *u, struct body *b);
 struct upstream_output {
     const struct http_head *head; /* valid for the call; NULL: none */
     struct slice body;
-    bool end;       /* the answer is complete; its connection is back in the pool, or closed */
+    bool end;       /* the answer is complete; the connection is back in the pool, or closed */
     bool stale;     /* `head` is a 408 that closes an idle connection, not a reply to the request */
     bool malformed; /* the answer is malformed: the caller must fail the connection */
 };
@@ -151,10 +152,10 @@ void upstream_again(struct upstream *u);
  * connection. */
 bool upstream_rest(struct upstream *u);
 
-/* Called when the replica sends no more. Returns true if that was the answer's end. */
+/* Called when the replica sends no more. Returns true if the answer has thereby ended. */
 bool upstream_ended(struct upstream *u);
-/* Called when the first token came, or if the answer has no tokens. From now on the time limit is
- * that between two pieces. */
+/* Called when the first token came, or if the answer has no tokens. From now on the time limit for
+ * the gap between two pieces applies. */
 void upstream_token_came(struct upstream *u);
 /* upstream_pause() stops reading the answer while the client is slow. upstream_resume()
  * continues. */
@@ -163,9 +164,9 @@ void upstream_resume(struct upstream *u);
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Closes a failed connection. Returns the failure that the exchange should count. */
+/* Closes a failed connection. Returns the failure to count. */
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure);
-/* Called when the exchange gives up the connection. Closes the connection unless it is in the
+/* Called when the exchange gives up the connection. Closes the connection unless already in the
  * pool. */
 void upstream_abort(struct upstream *u);
 /* Called after the stream's last event. */

@@ -7,7 +7,7 @@
 
 /* Opens a new connection, in state CONNECTING. Errors as upstream_start(). */
 MUST_USE int upstream_open(struct pool *pool, struct upstream **out);
-/* Closes a connection unless already closed. An idle one must have left the pool before. */
+/* Closes a connection unless already closed. An idle connection must have left the pool before. */
 void upstream_close(struct upstream *u);
 /* Takes an idle connection out of the pool. */
 void upstream_leave_pool(struct upstream *u);

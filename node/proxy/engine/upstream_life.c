@@ -71,8 +71,8 @@ void upstream_flush_pool(struct pool *pool)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* Closes an idle connection to end a shortage: one of this pool, if there is any. If the shortage
- * is not of ports, otherwise the longest idle of all pools. Returns false if there is none. */
+/* Closes an idle connection to end a shortage: first of this pool. Without one, and if the shortage
+ * is not of ports, closes the longest idle of all pools. Returns false if there is none. */
 static bool make_room(struct pool *pool, int shortage)
 {
     struct upstream *idle = pool->idle;

@@ -1,11 +1,11 @@
-/* Model aliases (node/settings/aliases.h). The body for an engine names the real model, and nothing
- * else in the body changes. The router's beliefs about caches use the real name too, because
+/* Model aliases (node/settings/aliases.h). In the body for an engine, only the model's name
+ * changes, to the real name. The router's beliefs about caches use the real name too, because
  * requests by the alias and by the real name share the engines' caches.
  *
  * If an alias is split between models, a conversation stays with one model. The client's session
- * decides which, or if there is none the prompt's beginning, in the same way at all routers. The
- * next model is tried only if no replica of the previous one can be chosen, never because a replica
- * is slow or full. */
+ * selects the model, or if there is none the prompt's beginning. All routers select the same model.
+ * The next model is tried only if no replica of the previous one can be chosen, never because a
+ * replica is slow or full. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -87,8 +87,8 @@ static struct slice model_at(const struct targets *t, unsigned i)
     return t->alias->targets[t->order[i]].model;
 }
 
-/* Returns the index of the first target from `from` on that has a replica which can serve now;
- * t->count: none. A stored response exists only at the replica that made it. */
+/* Returns the index of the first target from `from` on with a replica able to serve now; t->count:
+ * none. A stored response exists only at the replica that made it. */
 static unsigned first_up(const struct exchange *x, const struct targets *t, unsigned from)
 {
     struct node_router *router = x->proxy->config.router;

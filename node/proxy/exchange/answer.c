@@ -8,7 +8,7 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-/* Returns the reason that belongs to an error's status. */
+/* Returns the reason for an error with this status. */
 static enum refusal refusal_of(unsigned status)
 {
     static const struct {
@@ -48,8 +48,8 @@ static void count_refusal(struct exchange *x)
         x->proxy->stats.requests_refused[x->refusal]++;
 }
 
-/* Writes header lines with the reason for the router's own error, and the setting that caused
- * it. */
+/* Writes header lines with the reason for the router's own error, and the setting behind the
+ * error. */
 static size_t say_why(const struct exchange *x, struct http_line *lines)
 {
     size_t n = 0;
@@ -62,8 +62,8 @@ static size_t say_why(const struct exchange *x, struct http_line *lines)
     return n;
 }
 
-/* Returns true if a repeated request may succeed. It will not after poison, after a request in a
- * circle of routers, or after an engine's own error. */
+/* Returns true if a repeated request may succeed. A repetition is useless after poison, after a
+ * request in a circle of routers, or after an engine's own error. */
 static bool is_transient(const struct exchange *x, unsigned status)
 {
     if (x->client->port != PROXY_PORT_CLIENT || x->route.kind == HTTP_PATH_HEALTH ||
@@ -96,8 +96,8 @@ static void say_error(const struct exchange *x, struct http_error *e, char out[E
 
 void exchange_event_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
-    /* Programs do not see the status. Those that read "code" repeat after 503, and Anthropic's
-     * repeat after an overload. */
+    /* Programs do not see the status. Programs that read "code" repeat after 503, and Anthropic's
+     * after an overload. */
     if (e->status >= 500 && is_transient(x, e->status))
         e->status = 503;
     say_error(x, e, out);
@@ -293,7 +293,7 @@ static void answer_error_lines(struct exchange *x, unsigned status, const char *
     answer(x, &a, &error);
 }
 
-/* `replica`: the replica that caused the error; empty: the router itself. */
+/* `replica`: the replica at fault; empty: the router itself. */
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
                               struct slice param, const char *text, struct slice replica)
 {

@@ -1,6 +1,6 @@
-/* Finds the replica that has a stored response unknown to this router. Replicas are asked one after
- * another by a small GET, and only the one with the response gets the request itself. If none has
- * the response, or engines do not know such a GET, any replica gets the request. */
+/* Finds the replica with a stored response unknown to this router. Replicas are asked in turn by a
+ * small GET, and only the replica with the response gets the request itself. If none has the
+ * response, or engines do not know such a GET, any replica gets the request. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool is_plain(struct slice id)
 }
 
 /* Writes the GET, by the request's head and with the client's key. A request that only reads the
- * response needs no such question, because it is a GET itself. */
+ * response is a GET itself, and needs no question. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;

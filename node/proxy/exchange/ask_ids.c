@@ -1,10 +1,10 @@
 /* Asks engines for a prompt's token ids. The reader of an engine's KV events does not always find a
  * prompt's blocks by structure (node/kv/reader.h). vLLM returns the ids on request
  * (return_token_ids). So the router requests them for some prompts, hashes them as they arrive
- * (node/kv/asked.h), and removes them from the answer. The client gets the body that the engine
- * would have sent otherwise. The only difference is that the answer has no Content-Length.
+ * (node/kv/asked.h), and removes them from the answer. The client gets the same body as if the ids
+ * had not been requested. Only the Content-Length is missing.
  *
- * vLLM before 0.10.2 ignores the field. SGLang has another name for it, and refuses the field in
+ * vLLM before 0.10.2 ignores the field. SGLang has another name for the field, and refuses it in
  * streams, so SGLang is never asked. */
 #include <stdlib.h>
 

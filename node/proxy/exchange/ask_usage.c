@@ -1,7 +1,7 @@
-/* Asks for usage that the client did not request. Streams report tokens only on request
+/* Asks for usage not requested by the client. Streams report tokens only on request
  * (stream_options.include_usage), and the router learns from them. So the router requests usage,
- * and removes it from the answer. The client gets the body that the engine would have sent
- * otherwise. */
+ * and removes it from the answer. The client gets the same body as if usage had not been
+ * requested. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -48,8 +48,9 @@ void exchange_questions_ask(struct exchange *x)
     }
 }
 
-/* Asks this attempt's replica for usage, unless its answer may be unreadable, so that usage could
- * not be removed. The field keeps its place in the body, so that another attempt can use it. */
+/* Asks this attempt's replica for usage. Does not ask if the answer may be unreadable, because then
+ * usage could not be removed. The field's place in the body is kept, so that another attempt can
+ * use it. */
 void exchange_usage_aim(struct exchange *x)
 {
     x->now.usage_asked =

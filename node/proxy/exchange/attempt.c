@@ -64,7 +64,7 @@ static bool may_be_done_twice(const struct exchange *x)
 }
 
 /* Returns true if the request may be sent again. After silence until the timeout, the engine has
- * most likely queued the prompt, and another engine would queue it again. */
+ * most likely queued the prompt, and another engine would queue the prompt again. */
 static bool is_safe(const struct exchange *x)
 {
     return !x->reached || exchange_begins_nothing(x->method, x->now.judged) || BUG(DEED_TWICE) ||
@@ -102,7 +102,7 @@ static bool was_lost(const struct exchange *x)
         return false;
     if (pool->spared_ms == 0 || died_ms >= pool->spared_ms + BUDGET_SPARED_MS)
         pool->spared_ms = died_ms;
-    return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* one death may be judged again */
+    return died_ms < pool->spared_ms + SUSPECT_DEATH_MS; /* the same death may be judged again */
 }
 
 /* Returns true if another replica may be tried. `failing`: a replica in a back-off counts too. */
@@ -114,9 +114,8 @@ static bool has_other(struct exchange *x, bool failing)
                                  x->now.decision.replica, failing, x->proxy->now_ms);
 }
 
-/* Returns true if a request that a full replica refused can go to a replica that is not full. Such
- * a retry costs little, because the full replica has computed nothing and is avoided from now
- * on. */
+/* Returns true if a request refused by a full replica can go to a replica with room. Such a retry
+ * costs little, because the full replica has computed nothing and is avoided from now on. */
 static bool has_room_elsewhere(struct exchange *x, enum verdict_reason why)
 {
     return why == RETRY_BUSY && has_other(x, false);
@@ -184,7 +183,7 @@ static void company_late(struct deadline *d)
     exchange_route(x);
 }
 
-/* Refuses the request for the reason that admission gave. */
+/* Refuses the request with the reason given by admission. */
 static void refuse(struct exchange *x)
 {
     if (x->plan.why == REFUSED_KEY_LIMIT) {
@@ -198,8 +197,8 @@ static void refuse(struct exchange *x)
     }
 }
 
-/* Begins the planned attempt and ends the previous one. Returns false if the request waits for a
- * replica, or was refused. */
+/* Begins the planned attempt and ends the previous attempt. Returns false if the request waits for
+ * a replica, or was refused. */
 static bool begin(struct exchange *x)
 {
     enum admission_verdict verdict = x->plan.verdict;
@@ -216,8 +215,8 @@ static bool begin(struct exchange *x)
     return true;
 }
 
-/* Called when the search for the stored response is over. Sends the request to the replica that has
- * the response, or if none has it to any replica. */
+/* Called when the search for the stored response is over. Sends the request to the replica with the
+ * response; if there is none, to any replica. */
 void exchange_asked(struct exchange *x)
 {
     exchange_hang_up(x);
@@ -258,7 +257,7 @@ static int start_upstream(struct exchange *x, bool fresh)
 }
 
 /* Called if nothing could be sent to the booked replica, which does not count as an attempt. Books
- * the replica that is best now, or queues the request. Returns false if it was queued or
+ * the best replica at this time, or queues the request. Returns false if it was queued or
  * answered. */
 static bool place_anew(struct exchange *x)
 {
@@ -280,8 +279,8 @@ static void send_now(struct exchange *x)
 {
     struct proxy *p = x->proxy;
     /* A request that must not run twice never uses a reused connection, which may already be
-     * closed. Nor does a request after its engine's death, because a stale connection would look
-     * like a death at an engine that never got the request. */
+     * closed. Nor does a request after an engine's death: a stale connection would look like a
+     * second death, though the engine never got the request. */
     bool fresh = !may_be_done_twice(x) || x->suspect.deaths > 0;
     int err;
     exchange_pin(x);
@@ -341,10 +340,9 @@ static void send_later(struct deadline *d)
         exchange_place_anew(x);
 }
 
-/* Sends the first retry at once. Later retries wait for random times, so that requests that failed
- * together do not return together. After an engine's death the first retry waits too, because the
- * chosen replica may be dead as well, and after two deaths the request would look like the
- * cause. */
+/* Sends the first retry at once. Later retries wait for random times, to spread requests that
+ * failed together. After an engine's death the first retry waits too: the chosen replica may be
+ * dead as well, and after two deaths the request would look like the cause. */
 static void start(struct exchange *x)
 {
     struct proxy *p = x->proxy;
@@ -377,13 +375,13 @@ bool exchange_look_after(struct exchange *x)
     x->looked_after = true;
     exchange_release_booking(x, NODE_OUTCOME_REJECTED);
     exchange_hang_up(x);
-    exchange_forget_answer(x); /* with its held part, and its time limit */
+    exchange_forget_answer(x); /* with the held part and the time limit */
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
 }
 
 /* Returns true if the model lists should be read before the request is sent. The only possible
- * replica may have a new engine since its last list, or has sent no list. Another replica may serve
+ * replica may have a new engine since the last list, or has sent no list. Another replica may serve
  * the model by now. */
 static bool needs_lists(const struct exchange *x)
 {

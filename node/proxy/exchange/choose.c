@@ -132,8 +132,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
 }
 
-/* Looks for a longer context. If a request was refused that fits the listed context, that is no
- * sign that other replicas' lists are outdated. */
+/* Looks for a longer context. If a refused request fits the listed context, other replicas' lists
+ * need not be outdated. */
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -166,7 +166,7 @@ static void model_unknown(struct exchange *x)
 }
 
 /* Answers after the last failed attempt. An engine's last error is the best information. If the
- * last attempt did not reach its replica, the status says that no replica can serve now. */
+ * last attempt did not reach the replica, the status says "no replica can serve now". */
 void exchange_no_answer(struct exchange *x, const char *text)
 {
     bool late = x->timed_out || x->refusal == REFUSED_CONNECT;
@@ -229,7 +229,7 @@ void exchange_exclude_other_engines(struct exchange *x)
 }
 
 /* Chooses once. A search for a stored response is a question rather than work: most replicas will
- * not have it, so nothing is recorded for them. */
+ * not have the response, so nothing is recorded for them. */
 int exchange_choose_once(struct exchange *x)
 {
     struct proxy *p = x->proxy;

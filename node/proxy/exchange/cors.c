@@ -4,7 +4,7 @@
  * distinguish the router's errors from network failures. */
 #include "node/proxy/exchange/exchange_internal.h"
 
-/* Header fields that pages may read, besides those that the standard always allows. */
+/* Header fields that pages may read, besides those always allowed by the standard. */
 static const struct slice exposed =
     SLICE("x-request-id, x-should-retry, x-grapevine-replica, x-grapevine-model, "
           "x-grapevine-fallback, x-grapevine-reason, x-grapevine-limit, retry-after");

@@ -1,10 +1,10 @@
-/* Decodes compressed request bodies (http/coding.h). Engines accept none, and a router needs the
- * model in the body. The body is decoded as it arrives, and forwarded as if sent plain: whole, with
- * a length and without Content-Encoding.
+/* Decodes compressed request bodies (http/coding.h). Engines do not accept compressed bodies, and
+ * the router needs the model in the body. The body is decoded on arrival, and forwarded as if sent
+ * plain: whole, with a length and without Content-Encoding.
  *
  * Answers are decoded too, if the router reads their tokens, errors and end. For these the router
  * requests no coding, but a proxy before the engine may still compress them. A few bytes may decode
- * to many, so each event decodes only a part of what was read. The rest waits in the connection
+ * to many, so each event decodes only a part of the read bytes. The rest waits in the connection
  * until the client has taken the output. */
 #include "node/proxy/exchange/exchange_internal.h"
 
@@ -14,7 +14,7 @@
 #include "base/bug.h"
 #include "base/err.h"
 
-enum { DECODE_ROOM = 16384 }; /* most output of one call */
+enum { DECODE_ROOM = 16384 }; /* most output per call */
 
 bool exchange_decode_begin(struct exchange *x, const struct http_head *head)
 {

@@ -7,7 +7,7 @@
 
 /* --- from the client ------------------------------------------------------------------------ */
 
-/* Handles a result of client_next(): a new request, or a piece of its body. Returns true if the
+/* Handles a result of client_next(): a new request, or a piece of a body. Returns true if the
  * request is complete and the router answers it. */
 bool exchange_request(struct client *c, const struct client_input *in);
 /* exchange_body_room() returns memory into which the network reads the body directly: empty at the
@@ -33,16 +33,16 @@ void exchange_refuse(struct client *c, unsigned status, const char *text);
 struct exchange_refusal {
     unsigned status;
     enum refusal refusal; /* the reason; REFUSED_NONE: the status decides */
-    const char *limit;    /* the setting that caused the refusal; NULL: none */
+    const char *limit;    /* the setting behind the refusal; NULL: none */
     const char *text;
 };
 void exchange_refuse_for(struct client *c, const struct exchange_refusal *why);
-/* Refuses with the status and text that belong to the reason. */
+/* Refuses with the reason's status and text. */
 void exchange_refuse_because(struct client *c, enum refusal why);
 
 /* --- from the replica ----------------------------------------------------------------------- */
 
-/* Handles a result of upstream_next(). Returns false if the answer contradicts its head. Then the
+/* Handles a result of upstream_next(). Returns false if the answer contradicts the head. Then the
  * caller must fail the connection. */
 bool exchange_response(struct exchange *x, const struct upstream_output *out);
 /* Continues with an answer held back by upstream_hold(): passes on the decoded bytes not passed on
@@ -52,7 +52,7 @@ bool exchange_response_rest(struct exchange *x);
 void exchange_flush(struct exchange *x);
 /* Called when the answer is complete. */
 void exchange_ended(struct exchange *x);
-/* Called when the attempt has failed and its connection is closed. */
+/* Called when the attempt has failed and the connection is closed. */
 void exchange_failed(struct exchange *x, enum upstream_failure failure);
 /* Writes the gathered bytes, and then an error event if the answer is a stream of events. */
 void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
@@ -63,15 +63,14 @@ void exchange_say_cut(struct exchange *x, unsigned status, const char *text);
  * continues, under a new limit. Returns false if the attempt fails; x->refusal and x->limit have
  * the reason. */
 bool exchange_time_left(struct exchange *x);
-/* Cuts an answer that has begun, because nothing shows that the engine works. Ends the exchange. */
+/* Cuts a begun answer, because the engine shows no sign of work. Ends the exchange. */
 void exchange_stall_cut(struct exchange *x);
 /* Called when request-timeout has passed. Ends the exchange. */
 void exchange_late(struct exchange *x);
 /* Returns true if the request has no token yet and another replica is up and not avoided. */
 bool exchange_may_move(struct exchange *x);
 /* Returns true if the engine counts the request at once, because the body has nothing to prepare:
- * no picture, no sound, no grammar. Returns false if that is not certain. Reads the body only
- * once. */
+ * no picture, no sound, no grammar. Returns false in uncertain cases. Reads the body only once. */
 bool exchange_is_plain(struct exchange *x);
 /* Returns true if answers on such a path have tokens, because the request is for a completion. */
 bool exchange_answers_tokens(enum http_path_kind kind);
@@ -81,8 +80,8 @@ bool exchange_answers_tokens(enum http_path_kind kind);
 /* Chooses a replica and sends the request, or answers with the reason why no replica is
  * possible. */
 void exchange_route(struct exchange *x);
-/* Sends the body's bytes that have come, releases sent ones, and stops reading from a client that
- * is faster than the engine. */
+/* Sends the received bytes of the body, releases sent ones, and stops reading while the client is
+ * faster than the engine. */
 void exchange_push(struct exchange *x);
 /* Chooses replicas for queued requests, because a replica may be free. */
 void exchange_queue_run(struct proxy *p);

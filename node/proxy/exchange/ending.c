@@ -1,6 +1,6 @@
-/* Handles answers that end badly: cut, without their API's terminal event, or with an error event
- * of the engine. Each is counted, and reported to the circuit breaker. A stream's client gets an
- * error event in the API's form, and then a body without its proper end. */
+/* Handles answers that end badly: cut, without the API's terminal event, or with an error event of
+ * the engine. Each is counted, and reported to the circuit breaker. A stream's client gets an error
+ * event in the API's form, and then a body without a proper end. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ void exchange_judge_error(struct exchange *x)
 
 /* --- the client's view ---------------------------------------------------------------------- */
 
-/* Returns true if the client would read an event that the router adds to the answer. */
+/* Returns true if the client would read an error event added by the router. */
 static bool takes_event(const struct exchange *x)
 {
     bool open = x->out_framing == HTTP_BODY_CHUNKED || x->out_framing == HTTP_BODY_UNTIL_CLOSE;
@@ -88,9 +88,8 @@ static bool takes_event(const struct exchange *x)
            x->client->broken == CLIENT_END_DONE;
 }
 
-/* Returns the bytes by which to end an event that was cut. Half an object is no JSON, so no client
- * takes the event for complete. If the cut is in a field's name, the field becomes an unknown
- * one. */
+/* Returns the bytes by which to end a cut event. Half an object is no JSON, so no client takes the
+ * event for complete. If the cut is in a field's name, the bytes make the name unknown. */
 static struct slice event_end(const struct exchange *x)
 {
     if ((x->now.cuts_usage && http_usage_cut_rest(&x->now.cut).len > 0) ||

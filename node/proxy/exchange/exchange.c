@@ -121,7 +121,7 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
 {
     struct proxy *p = x->proxy;
     struct node_usage usage = *told;
-    (void)node_usage_clean(&usage); /* node_router_finish() counts it */
+    (void)node_usage_clean(&usage); /* counted by node_router_finish() */
     const struct node_decision_end end = {
         .outcome = outcome,
         .status = x->now.status != 0 ? x->now.status : x->now.judged,
@@ -192,9 +192,8 @@ void exchange_blame(struct exchange *x)
     x->doubt.open = false;
 }
 
-/* Returns true if the request gets an access line. Health probes get none: each is answered 503
- * until an engine is loaded, which would be too many lines. Nor do clients' mistakes, of which a
- * program may make seven at its start. */
+/* Returns true if the request gets an access line. Health probes get none: 503s while an engine
+ * loads would make too many lines. Nor do clients' mistakes: a starting program may make seven. */
 static bool has_access_line(const struct exchange *x, enum client_end why)
 {
     bool invalid = x->refused && refusal_is_clients(x->refusal);
@@ -322,7 +321,7 @@ static void drop_answer(struct exchange *x)
     segment_pool_discharge(&x->proxy->segments, x->now.unpack_bytes);
 }
 
-/* Ends the exchange. All ways to end one lead here. */
+/* Ends the exchange. All ends lead here. */
 static void end(struct exchange *x, enum client_end why, enum node_outcome outcome)
 {
     struct proxy_stats *stats = &x->proxy->stats;

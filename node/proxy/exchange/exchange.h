@@ -1,6 +1,6 @@
-/* A request, from its head to the last byte of its answer: its kind, its replica and its progress.
- * Its events are in drive.h. This header also has the functions by which the router answers a
- * request itself (node/proxy/own/local.h, node/admin).
+/* A request, from the head to the last byte of the answer: the kind, the replica and the progress.
+ * Events for a request are in drive.h. This header also has the functions by which the router
+ * answers a request itself (node/proxy/own/local.h, node/admin).
  *
  * Until an answer's first token goes to the client (hold.c), a failed attempt is repeated at
  * another replica, at most retries-max times and within the retry budget. However the request ends,
@@ -20,21 +20,21 @@
 #include "node/proxy/engine/upstream.h"
 
 enum {
-    EXCHANGE_ID_MAX = 128,             /* bytes of X-Request-Id; a longer one is replaced */
+    EXCHANGE_ID_MAX = 128,             /* longest X-Request-Id in bytes; a longer id is replaced */
     EXCHANGE_PATH_MAX = 96,            /* bytes of the path in logs */
     EXCHANGE_SESSION_MAX = 128,        /* bytes of the session header's value */
-    EXCHANGE_ORIGIN_MAX = 256,         /* bytes of an Origin that the answer repeats */
+    EXCHANGE_ORIGIN_MAX = 256,         /* bytes of an Origin repeated in the answer */
     EXCHANGE_UNPACK_BYTES = 16384,     /* size of the buffer for decoded bytes of an answer */
     EXCHANGE_HOST_MAX = 264,           /* bytes of a Host field for engines */
     EXCHANGE_RETRY_BYTES = 256 * 1024, /* a longer streamed body cannot be sent again */
     EXCHANGE_ASK_BYTES = 1024 * 1024,  /* a larger body is tried at only a few replicas */
-    EXCHANGE_SEND_BYTES_HIGH =
-        256 * 1024,                /* unsent bytes of a streamed body that stop the reading */
-    EXCHANGE_ROUTERS_MAX = 3,      /* a request that passed more routers is answered 508 */
+    /* With this many unsent bytes of a streamed body, reading pauses. */
+    EXCHANGE_SEND_BYTES_HIGH = 256 * 1024,
+    EXCHANGE_ROUTERS_MAX = 3,      /* a request through more routers is answered 508 */
     EXCHANGE_FREE_RETRIES_MAX = 8, /* uncounted retries after failures to connect */
-    EXCHANGE_HELD_MAX = 64 * 1024, /* bytes held of an answer; a longer one is not judged */
-    /* Bytes held of an error. EXCHANGE_HELD_MAX applies instead if a longer context may help,
-     * because engines repeat the prompt in that error. */
+    EXCHANGE_HELD_MAX = 64 * 1024, /* held bytes of an answer; a longer answer is not judged */
+    /* Held bytes of an error. If a replica with a longer context may help, EXCHANGE_HELD_MAX
+     * applies, because engines repeat a too long prompt in the error. */
     EXCHANGE_HELD_ERROR_MAX = 8 * 1024,
     /* Decoded bytes of an answer in one event: PROXY_READ_BYTES at a ratio of 16, some ms of
      * work. */
@@ -46,14 +46,14 @@ enum {
 struct suspect {
     uint64_t hash;            /* hash of the request; 0: not computed yet */
     uint64_t at_ms;           /* time of the last death during the request */
-    unsigned replica;         /* the replica that died then */
-    unsigned deaths;          /* deaths during this request's attempts that count against it */
+    unsigned replica;         /* the replica of the last death */
+    unsigned deaths;          /* deaths during attempts, counted against the request */
     bool died;                /* a death occurred, even if an answer later cleared the request */
     bool spared;              /* a death was not counted: the request may have been in transit */
     bool core;                /* a core died: the engine's death is certain */
     bool clear;               /* the evidence is strong: a dead core, or no other suspect */
     enum refusal refused;     /* the reason why the request must not be sent (again) */
-    const char *refused_text; /* that reason in words for the client, unless it is poison */
+    const char *refused_text; /* the reason in words for the client, unless the request is poison */
 };
 
 /* An error that may be the replica's fault or the request's: the next replica's answer decides. */
@@ -66,10 +66,11 @@ struct exchange_doubt {
 /* A rejection (4xx) that is stored while another replica is tried (kept.c, reject.c). */
 struct exchange_kept {
     bool open;
-    bool
-        says_why; /* the text depends on the replica, so another answer is no evidence against it */
-    bool is_error; /* `bytes` has type and message: the rejection was an event, or too long */
-    /* The rejection was too long to store. If another replica rejects too, the client gets that. */
+    /* The text depends on the replica: another answer is no evidence against the replica. */
+    bool says_why;
+    bool is_error; /* `bytes` has only type and message: the rejection was an event, or too long */
+    /* The rejection was too long to store. A second rejection, by another replica, goes to the
+     * client instead. */
     bool cut;
     bool last; /* the value of client->last after the stored head */
     struct node_rejection what;
@@ -87,11 +88,11 @@ enum exchange_hold {
     EXCHANGE_HOLD_ERROR,
 };
 
-/* The part of an answer that is read: nothing; tokens, errors and the end; or only tokens, for the
- * limits of a client's key. */
+/* The parts of an answer to read: none; tokens, errors and the end; or only tokens, for the limits
+ * of a client's key. */
 enum exchange_scan { EXCHANGE_SCAN_NONE, EXCHANGE_SCAN_USAGE, EXCHANGE_SCAN_TOKENS };
 
-/* The prompt's token ids that the router requested with the present answer (ask_ids.c). */
+/* The prompt's token ids, requested by the router with the present answer (ask_ids.c). */
 struct exchange_ids {
     bool cuts; /* the ids are being removed from the answer */
     struct http_ids_cut cut;
@@ -103,7 +104,7 @@ enum attempt_phase {
     ATTEMPT_NONE,      /* no attempt yet, or the last one is over */
     ATTEMPT_CHOSEN,    /* a replica is booked; the request is sent now, or after a back-off */
     ATTEMPT_SENT,      /* the request is on a connection; no answer has begun */
-    ATTEMPT_HELD,      /* an answer has begun, and another may still replace it */
+    ATTEMPT_HELD,      /* an answer has begun, and may still be replaced */
     ATTEMPT_ANSWERING, /* the answer is committed: the client has bytes of it */
     ATTEMPT_PHASES
 };
@@ -125,7 +126,7 @@ struct attempt {
     enum node_outcome outcome;
     enum exchange_hold hold;
     enum exchange_scan scan;
-    bool follows; /* the client has a head and preamble already: this answer's are not forwarded */
+    bool follows; /* the client already has a head and preamble: those of this answer are dropped */
     bool first_token;
     bool last_asked; /* the value of client->last before the answer's head */
     bool id_told;    /* the response's id was read and noted */
@@ -155,17 +156,17 @@ struct exchange {
     struct exchange *next_free;
 
     /* The request. */
-    struct upstream_request request; /* its head is as received if the router itself answers */
+    struct upstream_request request; /* `head` is as received if the router itself answers */
     struct http_route route;
     enum http_method method;
     unsigned minor;
     bool local;   /* the router answers: admin port, health, models, control requests to all */
     bool to_all;  /* a control request (node/proxy/own/control.h): the body is kept */
     bool endless; /* the answer continues until the client disconnects */
-    bool probe;   /* a probe by a router that has this one listed as a replica */
+    bool probe;   /* a probe by a router that lists this router as a replica */
     bool whole;   /* the choice of a replica requires the complete body */
     bool skimming;
-    bool undecided;               /* the body's first byte decides if it is read or just streamed */
+    bool undecided;               /* the first byte decides if the body is read or just streamed */
     bool form;                    /* the body is multipart, with a model field */
     bool early;                   /* routed by the body's first EXCHANGE_RETRY_BYTES */
     bool dropped;                 /* a sent part of the body was released: no retry */
@@ -182,7 +183,7 @@ struct exchange {
     uint8_t agent_len;
     uint8_t alias_len;     /* the client named an alias (alias.c); 0: no */
     uint8_t alias_at;      /* index of the present model, in this request's order of models */
-    bool fell_back;        /* not the first model, because no replica of that is up */
+    bool fell_back;        /* a later model of the alias, because no replica of the first is up */
     uint64_t alias_hash;   /* decides the order of the alias's models */
     uint64_t conversation; /* hash for control-share; 0: not needed, or unknown */
     struct node_rendered rendered; /* the prompt as engines see it */
@@ -191,31 +192,34 @@ struct exchange {
 
     struct attempt now; /* the present attempt, or the last until the next begins */
     /* About the last sent attempt. These fields stay while the next replica is chosen. */
-    uint64_t began_ms; /* start of the attempt on its connection */
+    uint64_t began_ms; /* start of the attempt on the present connection */
     bool timed_out;    /* a time limit passed: 504 instead of 502, if there is no other answer */
     bool reached;      /* a part of the request was sent */
 
     /* The choice, and the attempts so far. */
     bool plain_known, plain;      /* exchange_is_plain() */
     struct admission_answer plan; /* admission's last answer, which has the next attempt */
-    bool
-        asking_around; /* the stored response has no known replica: after a 404 the next is asked */
-    bool asking;       /* `question` is being sent instead of the request */
-    bool asked;        /* `question` was answered, or is not needed */
-    bool too_long;     /* a replica refused the request as longer than its context */
+    /* The replica with the stored response is unknown: after a 404 the next replica is asked. */
+    bool asking_around;
+    bool asking;           /* `question` is being sent instead of the request */
+    bool asked;            /* `question` was answered, or is not needed */
+    bool too_long;         /* a replica refused the request as longer than its context */
     uint32_t context_over; /* the exceeded context, in tokens; 0: unknown */
-    bool looked;           /* replicas were asked again for their models, as none serves this one */
-    bool looking;          /* the request waits for model lists */
-    bool looked_after;     /* replicas were asked again after one of them denied the model */
-    bool model_likely;     /* a replica denied the model: all that did so lately are excluded */
-    unsigned denied_by;    /* index + 1 of the last replica that denied a listed model; 0: none */
-    bool silent_left;      /* the request has left a replica without a sign of work, once */
-    bool unpinned;         /* no rank is named, because the engine has fewer than believed */
-    bool pinned;           /* the request names a rank, or did (node/proxy/exchange/pin.c) */
-    char *rank_field;      /* the body's rank field; NULL: none */
+    /* Replicas were asked for their models again, because none serves this model. */
+    bool looked;
+    bool looking; /* the request waits for model lists */
+    /* Replicas were asked for their models again, because a replica denied this model. */
+    bool looked_after;
+    /* A replica denied the model; all replicas with a recent denial are excluded. */
+    bool model_likely;
+    unsigned denied_by; /* index + 1 of the last replica that denied a listed model; 0: none */
+    bool silent_left;   /* the request has left a replica without a sign of work, once */
+    bool unpinned;      /* the request names no rank: the engine has fewer ranks than believed */
+    bool pinned;        /* the request names a rank, or did (node/proxy/exchange/pin.c) */
+    char *rank_field;   /* the body's rank field; NULL: none */
     unsigned attempts;
     unsigned retries;   /* attempts counted against retries-max and the budget */
-    unsigned said;      /* error status of the last answer that was dropped; 0: none */
+    unsigned said;      /* error status of the last dropped answer; 0: none */
     bool failed_before; /* an attempt failed, and another followed */
     struct exchange_doubt doubt;
     struct exchange_kept kept;
@@ -243,7 +247,7 @@ struct exchange {
     char *usage_field; /* place in the body of the request for usage, or blanks; NULL: none */
     char *ids_field;   /* place in the body of the request for token ids, or blanks; NULL: none */
     struct exchange_ids *ids; /* owned; NULL: no token ids are requested */
-    bool ids_refused; /* after an engine's 4xx: the request is sent again without that field */
+    bool ids_refused; /* an engine answered 4xx: the request is sent again without `ids_field` */
     bool asks_plain;  /* engines get no Accept-Encoding, as the router reads the answer */
     uint64_t bytes_out;
     bool refused;            /* the request ends with the router's own error */
@@ -262,7 +266,7 @@ struct exchange {
     char alias[HTTP_SKIM_FIELD_MAX];
     char agent[NODE_KIND_AGENT_MAX];       /* the product in the client's User-Agent */
     char stored_id[HTTP_USAGE_ID_MAX + 1]; /* id in the path /v1/responses/{id} */
-    struct http_skim skim;                 /* at the end: 25 KB that only prompts touch */
+    struct http_skim skim;                 /* at the end: 25 KB, used only for prompts */
 };
 
 /* Returns true if no other attempt is possible any more. */
@@ -293,25 +297,25 @@ void exchange_answer_error_with(struct exchange *x, unsigned status, const char 
                                 const struct http_line *line);
 /* Notes the reason for a refusal, and the setting that caused it. Returns the reason's status. */
 unsigned exchange_because(struct exchange *x, enum refusal why);
-/* Answers with the error and the text that belong to the reason. */
+/* Answers with the reason's status and text. */
 void exchange_answer_refusal(struct exchange *x, enum refusal why);
 /* Answers 405. `methods`: the methods of the path, for the text and the Allow field. */
 void exchange_answer_not_allowed(struct exchange *x, struct slice path, const char *methods);
 
 /* Notes that the router answers later. When the exchange ends, for any reason, `forget` is called.
- * A caller that no longer needs this call calls exchange_wait(x, NULL, NULL). */
+ * exchange_wait(x, NULL, NULL) cancels that call. */
 static inline void exchange_wait(struct exchange *x, void (*forget)(void *context), void *context)
 {
     x->forget = forget;
     x->forget_context = context;
 }
 
-/* Set the session key, for policies with sessions: from the first configured header that the
- * request has, or if there is none from the body; exchange_session_set() sets a given value. */
+/* Set the session key, for policies with sessions: from the request's first configured header, or
+ * without such a header from the body. exchange_session_set() sets a given value. */
 void exchange_read_session(struct exchange *x, const struct http_head *head);
 void exchange_session_from_body(struct exchange *x);
-/* Returns a hash of the conversation: of its session, or else of the beginning of its prompt, or
- * else of its client. Must be called before exchange_render(), which joins the prompt. */
+/* Returns a hash of the conversation: of the session; if there is none, of the prompt's beginning;
+ * otherwise of the client. Must be called before exchange_render(), which joins the prompt. */
 uint64_t exchange_conversation(const struct exchange *x);
 void exchange_session_set(struct exchange *x, struct slice value);
 
@@ -320,8 +324,8 @@ void exchange_skim_begin(struct exchange *x);
 /* exchange_read_agent() reads the client's kind from the head. exchange_render() is called after
  * http_skim_end() and computes the chain of the prompt as engines see it. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head);
-/* For explanations, called between those two: replaces an alias by its model in the prompt
- * (alias.c). */
+/* For explanations, called between exchange_read_agent() and exchange_render(): replaces an alias
+ * by its model in the prompt (alias.c). */
 void exchange_alias_look(struct exchange *x);
 void exchange_render(struct exchange *x);
 /* Describes the request for policies, from the finished skim. */

@@ -19,15 +19,16 @@ bool exchange_is_multipart(const struct http_head *head);
 bool exchange_is_json(const struct http_head *head);
 /* Returns true if bodies on such a path may name a model, as JSON or as a form. */
 bool exchange_names_model(enum http_path_kind kind);
-/* Returns true if requests on such a path only compute and change nothing, so that a repetition is
+/* Returns true if requests on such a path only compute and change nothing, so repeating them is
  * harmless. */
 bool exchange_computes(enum http_path_kind kind);
-/* Returns true if a rejection on such a path can be evidence against a replica, because the request
- * needs nothing that only one replica has. */
+/* Returns true if a rejection on such a path can be evidence against a replica, because any replica
+ * could accept the request. */
 bool exchange_weighs_rejections(enum http_path_kind kind);
-/* Returns true if a repeated request has the same effect as one (RFC 9110, section 9.2.2). */
+/* Returns true if a repeated request has the same effect as a single request (RFC 9110, section
+ * 9.2.2). */
 bool exchange_is_idempotent(enum http_method method);
-/* Returns true if a request rejected with this status has started nothing, so that it may be sent
+/* Returns true if a request rejected with this status has started nothing, and so may be sent
  * again. */
 bool exchange_begins_nothing(enum http_method method, unsigned status);
 /* Returns the kind of request for which node/replica/reject.h counts rejections. */
@@ -55,22 +56,22 @@ bool exchange_kept_stands(const struct exchange *x);
 bool exchange_is_whole(const struct exchange *x);
 /* Sets x->told if the terminal event has been written. Called after bytes were written. */
 void exchange_note_told(struct exchange *x);
-/* Moves the attempt to its next phase, which must be a permitted step. */
+/* Moves the attempt to the phase `to`, which must be a permitted step. */
 void exchange_goes(struct exchange *x, enum attempt_phase to);
 /* Returns NULL if there is no memory. */
 struct exchange *exchange_new(struct client *c);
-/* Ends an exchange after its answer was written or queued. */
+/* Ends an exchange after the answer was written or queued. */
 void exchange_finish(struct exchange *x);
-/* Ends an exchange after the replica broke off its answer. The client gets the received part,
+/* Ends an exchange after the replica broke off the answer. The client gets the received part,
  * without a proper end. */
 void exchange_finish_cut(struct exchange *x);
 /* Releases the booking with this outcome. Without a booking there is no effect. */
 void exchange_release_booking(struct exchange *x, enum node_outcome outcome);
-/* Counts an error in doubt, if there is one, against its replica. */
+/* Counts the error of x->doubt, if open, against the replica that sent the error. */
 void exchange_blame(struct exchange *x);
-/* Separates the exchange from its connection and returns the connection; NULL: none. */
+/* Separates the exchange from the connection to the replica. Returns the connection; NULL: none. */
 struct upstream *exchange_disconnected(struct exchange *x);
-/* Separates the exchange from its connection and aborts the connection. */
+/* Separates the exchange from the connection to the replica, and aborts the connection. */
 void exchange_hang_up(struct exchange *x);
 /* Drops the held part of an answer (hold.c). */
 void exchange_hold_drop(struct exchange *x);
@@ -125,7 +126,7 @@ bool exchange_answer_kept(struct exchange *x);
 
 /* --- preflight.c ----------------------------------------------------------------------------- */
 
-/* Answers a browser's preflight (CORS). Returns true if the request was one. */
+/* Answers a browser's preflight (CORS). Returns true if the request was a preflight. */
 bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
@@ -150,10 +151,10 @@ void exchange_count_status(const struct exchange *x, unsigned status);
 /* Returns true if the HTTP body has ended before the answer's terminal event
  * (http_usage_unfinished()). */
 bool exchange_unfinished(const struct exchange *x);
-/* Returns true if the engine ended the answer with "abort", which the client did not request, and
- * gave no reason. */
+/* Returns true if the engine ended the answer with "abort", unrequested by the client and without
+ * an error. */
 bool exchange_was_aborted(const struct exchange *x);
-/* Counts an error event that the engine sent in the answer, once. */
+/* Counts the engine's error event in the answer, once. */
 void exchange_count_event(struct exchange *x);
 /* Sets the outcome of a complete answer to a failure if the answer has an error event. */
 void exchange_judge_error(struct exchange *x);
@@ -179,17 +180,17 @@ uint64_t exchange_token_wait_ms(double ttft_s);
 /* Returns true if the engine worked lately, so that a slow answer is no failure. */
 bool exchange_replica_moves(const struct exchange *x);
 /* Returns true, once per request, if another replica may be tried after a long wait for the first
- * token: the present one shows no sign of work. It may still have queued the prompt. */
+ * token. The present replica shows no sign of work, but may have queued the prompt. */
 bool exchange_may_leave_silent(const struct exchange *x);
 
 /* --- host.c ---------------------------------------------------------------------------------- */
 
-/* Notes the client's Host, for replicas that should get that value. */
+/* Notes the client's Host, for replicas that get the client's Host by setting or label. */
 void exchange_host_note(struct exchange *x, struct slice host);
 /* Sets the Host in the head before the head is sent to the chosen replica. ERR_NOMEM. */
 MUST_USE int exchange_host_name(struct exchange *x);
-/* Returns the target of a redirect from a replica to itself, without the host, so that the client
- * asks this router again. Empty: the redirect stays unchanged. */
+/* Returns the target of a redirect from a replica to itself, without the host, so the client asks
+ * this router again. Empty: the redirect stays unchanged. */
 struct slice exchange_host_location(const struct exchange *x, const struct http_head *head);
 
 /* --- choose.c -------------------------------------------------------------------------------- */
@@ -199,25 +200,25 @@ static inline struct slice exchange_named(const struct node_request *request)
 {
     return request->alias.len > 0 ? request->alias : request->model;
 }
-/* Returns the id of the stored response that the request reads or continues. Only the replica that
- * made the response has it. Empty: none. */
+/* Returns the id of the stored response to read or continue. Only the replica that made the
+ * response has it. Empty: none. */
 struct slice exchange_stored_response(const struct exchange *x);
-/* Returns true if the request can be sent again after a rejection with that status. */
+/* Returns true if the request can be sent again after a rejection with this status. */
 bool exchange_reject_again(const struct exchange *x, unsigned status);
 /* Returns true if the router knows that only the present replica can answer. */
 bool exchange_only_there(const struct exchange *x);
-/* Asks admission for a replica that was not tried yet. Returns ERR_* if none is possible. Otherwise
- * x->plan says if a replica is booked, or if the caller must queue or refuse the request. */
+/* Asks admission for an untried replica. Returns ERR_* if none is possible. Otherwise x->plan says
+ * if a replica is booked, or if the caller must queue or refuse the request. */
 MUST_USE int exchange_choose_once(struct exchange *x);
-/* Excludes the present replica from the next choices, and all other ranks of its process unless the
- * outcome is that only this rank stalled. */
+/* Excludes the present replica from the next choices, and all other ranks of its process unless, by
+ * the outcome, only this rank stalled. */
 void exchange_exclude(struct exchange *x, enum node_outcome outcome);
 void exchange_exclude_other_engines(struct exchange *x);
 /* Asks replicas for their model lists, once per request. `over` is called when the lists have come,
  * or after PROXY_LISTS_MS. Returns false if no list will come. */
 bool exchange_look(struct exchange *x, void (*over)(struct deadline *d));
-/* Returns whether another replica may have a longer context, after one refused the request as too
- * long. NODE_LONGER_IF_ANEW: the model lists must be read again first. */
+/* Returns whether another replica may have a longer context, after a replica refused the request as
+ * too long. NODE_LONGER_IF_ANEW: the model lists must be read again first. */
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request);
 /* Answers after the last failed attempt, with the engines' last error status if there was any.
  * Otherwise the status is 504 after a timeout, 503 if no replica was reached, or 502. `text`: the
@@ -229,12 +230,13 @@ void exchange_no_replica(struct exchange *x, int err);
 
 /* --- owner.c --------------------------------------------------------------------------------- */
 
-/* Refuses a request for a stored response that another key owns. A key for certain models is also
- * refused if the owner is unknown. Returns true if the request was answered. */
+/* Refuses a request for another key's stored response. A key for certain models is also refused if
+ * the owner is unknown. Returns true if the request was answered. */
 bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice param);
-/* As exchange_owner_refuse(), for the stored response that the body names. */
+/* As exchange_owner_refuse(), for the stored response named in the body. */
 bool exchange_owner_refuse_body(struct exchange *x);
-/* Notes the replica and the owner of a new stored response, after the answer has shown its id. */
+/* Notes the replica and the owner of a new stored response, after the answer has shown the
+ * response's id. */
 void exchange_owner_put(struct exchange *x);
 
 /* --- key.c ----------------------------------------------------------------------------------- */
@@ -249,7 +251,7 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head);
 /* Checks if the key allows a control request to all replicas. Returns true if refused and
  * answered. */
 bool exchange_key_refuse_control(struct exchange *x);
-/* Answers 429: x->plan says which of its limits the key has used up. */
+/* Answers 429: the key's limit x->plan.over is used up. */
 void exchange_key_limited(struct exchange *x);
 /* Checks a complete body. Returns true if the key forbids the request; then it was answered. */
 bool exchange_key_refuse_body(struct exchange *x);
@@ -258,7 +260,7 @@ struct slice exchange_key_of_engines(const struct proxy *p);
 
 /* --- engine_fields.c ------------------------------------------------------------------------- */
 
-/* These refuse a request if its head, or the received part of its body, has a field forbidden to
+/* These refuse a request if the head, or the received part of the body, has a field forbidden to
  * clients (engine-fields). They return true if the request was answered. */
 bool exchange_engine_fields_refuse_head(struct exchange *x, const struct http_head *head);
 bool exchange_engine_fields_refuse_body(struct exchange *x);
@@ -300,19 +302,19 @@ enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reaso
 /* Returns true if the bytes sent so far, retries-max and the retry budget allow to send the request
  * again. */
 bool exchange_may_retry(struct exchange *x, enum verdict_reason why);
-/* Returns true if the request may be sent again after a rejection, of which only half of the budget
- * may be used. Unless x->free_retry, another replica must be healthy; if `likely`, one in a
- * back-off is enough. The retry is not counted yet. */
+/* Returns true if the request may be sent again after a rejection, for which only half of the
+ * budget may be used. Unless x->free_retry, another replica must be healthy; if `likely`, a replica
+ * in a back-off is enough. The retry is not counted yet. */
 bool exchange_may_try(struct exchange *x, bool likely);
 /* Refuses a suspect. Called after suspect_refused() returned true. */
 void exchange_refuse_suspect(struct exchange *x);
-/* Releases the booking and asks for another replica. The present attempt's connection stays until
+/* Releases the booking and asks for another replica. The present connection stays until
  * exchange_begin_anew(). Returns ERR_* as exchange_choose(). */
 MUST_USE int exchange_rebook(struct exchange *x, enum node_outcome outcome);
 /* As exchange_rebook(), but the same replica may be chosen again. */
 MUST_USE int exchange_choose_again(struct exchange *x, enum node_outcome outcome);
-/* Drops the received part of an answer, and its connection. Then begins the attempt that
- * exchange_rebook() planned, or the wait for a replica. */
+/* Drops the received part of an answer, and the connection. Then begins the attempt planned by
+ * exchange_rebook(), or the wait for a replica. */
 void exchange_begin_anew(struct exchange *x, enum verdict_reason why);
 /* Calls exchange_rebook() and exchange_begin_anew(). Returns ERR_* as exchange_rebook(). */
 MUST_USE int exchange_move(struct exchange *x, enum node_outcome outcome, enum verdict_reason why);
@@ -323,7 +325,7 @@ MUST_USE int exchange_same_again(struct exchange *x);
  * (node/proxy/engine/shortage.h), or because the replica no longer fits. The request is sent, or
  * queued. */
 void exchange_place_anew(struct exchange *x);
-/* Sends the request itself, after the search for its stored response. */
+/* Sends the request itself, after the search for the stored response. */
 void exchange_asked(struct exchange *x);
 /* Returns true if an error of upstream_start() is the router's own: a limit, or memory. */
 bool exchange_is_ours(int err);
@@ -335,22 +337,22 @@ bool exchange_look_after(struct exchange *x);
 
 /* --- reject.c -------------------------------------------------------------------------------- */
 
-/* Returns true if a request rejected with this status may be tried elsewhere, so that the answer's
- * body is needed for the decision. */
+/* Returns true if a request rejected with this status may be tried elsewhere. Then the decision
+ * needs the answer's body. */
 bool exchange_reject_waits(const struct exchange *x, unsigned status);
 /* Judges a rejection: a complete 4xx answer (the held one, and `said` is NULL), or the error event
  * `said`. Returns true if another replica is tried, or if the client was answered with this or an
- * earlier rejection. False: the caller forwards this one unchanged. */
+ * earlier rejection. False: the caller forwards this rejection unchanged. */
 bool exchange_rejected(struct exchange *x, unsigned status, const struct node_engine_error *said);
-/* Judges an ambiguous 404 of a replica that has not listed its models, so that another engine or
- * none may be there. If no other replica can be tried, the router ceases to believe that this one
- * serves the model. All lists are read first if useful. Returns true if another answer replaces
- * this one. False: the caller forwards this one unchanged. */
+/* Judges an ambiguous 404 of a replica without a model list: another engine, or none, may be there.
+ * If no other replica can be tried, the router ceases to believe that the replica serves the model.
+ * All lists are read first if useful. Returns true if another answer replaces the 404. False: the
+ * caller forwards the 404 unchanged. */
 bool exchange_doubted(struct exchange *x);
 /* Judges the rejection of a request that is longer than the replica's context. If no list has a
  * longer context, the lists may be old. Then they are read again, and a replica with a longer
- * context is tried. Returns true if another answer replaces this one. False: the caller forwards
- * this one unchanged. */
+ * context is tried. Returns true if another answer replaces the rejection. False: the caller
+ * forwards the rejection unchanged. */
 bool exchange_too_long(struct exchange *x, const struct node_engine_error *said);
 /* Notes that the engine does not know the model. */
 void exchange_note_denied(struct exchange *x, struct slice model);
@@ -369,9 +371,9 @@ bool exchange_body_decides(const struct exchange *x, unsigned status);
 /* Judges an answer by its status. Returns true if the answer is dropped, because another replica is
  * tried or the client has got another answer. */
 bool exchange_judge_status(struct exchange *x, unsigned status);
-/* Acts on the verdict `j` on an answer. `status`: that of the answer or its error event; 0: the
- * engine aborted. Returns false if the answer goes to the client. Sets x->now.outcome, by which the
- * attempt counts for the replica. */
+/* Acts on the verdict `j` on an answer. `status`: the status of the answer or the error event; 0:
+ * the engine aborted. Returns false if the answer goes to the client. Sets x->now.outcome, by which
+ * the attempt counts for the replica. */
 bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j, unsigned status);
 
 /* --- ask_usage.c ------------------------------------------------------------------------------ */
@@ -388,13 +390,13 @@ void exchange_questions_ask(struct exchange *x);
 /* Turns the router's request for usage on or off for the chosen replica, before an attempt is
  * sent. */
 void exchange_usage_aim(struct exchange *x);
-/* Called after the answer's head: prepares to remove usage that the client did not request. */
+/* Called after the answer's head: prepares to remove usage not requested by the client. */
 void exchange_usage_begin(struct exchange *x, const struct http_head *head);
 
 /* --- alias.c ---------------------------------------------------------------------------------- */
 
-/* Replaces an alias by its model in the body and the prompt of a complete request. The model must
- * be allowed. Returns false if there was no memory; then the request was answered. */
+/* Replaces an alias by the alias's model in the body and the prompt of a complete request. The
+ * model must be allowed. Returns false if there was no memory; then the request was answered. */
 bool exchange_alias_apply(struct exchange *x);
 /* As exchange_choose_once(). If an alias's model has no possible replica, tries the alias's next
  * model. */
@@ -404,7 +406,7 @@ MUST_USE int exchange_choose(struct exchange *x);
 
 /* Returns the model in the body; empty: none was read. */
 struct slice exchange_body_model(const struct exchange *x);
-/* Counts the model that a request for an alias got. Called at the end. */
+/* Counts the real model of a request for an alias. Called at the end. */
 void exchange_alias_count(struct exchange *x);
 
 /* --- ask_ids.c -------------------------------------------------------------------------------- */
@@ -416,7 +418,7 @@ bool exchange_ids_wanted(struct exchange *x);
 /* As exchange_usage_aim() and exchange_usage_begin(), for token ids. */
 void exchange_ids_aim(struct exchange *x);
 void exchange_ids_begin(struct exchange *x, const struct http_head *head);
-/* Reports the token ids that came with the answer. Called before the booking is released. */
+/* Reports the token ids in the answer. Called before the booking is released. */
 void exchange_ids_told(const struct exchange *x);
 /* These drop the state of the present answer, and of the exchange. */
 void exchange_ids_forget(struct exchange *x);
@@ -427,8 +429,8 @@ void exchange_ids_free(struct exchange *x);
 /* Begins to decode a request's body. Returns false if the head names an unknown coding, or if there
  * is no memory; then the request was answered. */
 bool exchange_decode_begin(struct exchange *x, const struct http_head *head);
-/* Decodes a piece from the front of `*bytes` and appends the output to the body; `*added` is that
- * output. Returns false if the body was refused. The caller repeats this until both are empty. */
+/* Decodes a piece from the front of `*bytes` and appends the output to the body; `*added` is the
+ * new part. Returns false if the body was refused. The caller repeats this until both are empty. */
 bool exchange_decode(struct exchange *x, struct slice *bytes, struct slice *added);
 /* Ends the decoding. Returns false if the body was incomplete, and so was refused. */
 bool exchange_decode_end(struct exchange *x);
@@ -449,13 +451,13 @@ void exchange_hold_begin(struct exchange *x, const struct http_head *head);
 bool exchange_hold_waits(struct exchange *x);
 /* Gathers the held bytes before the new ones. They are borrowed until exchange_hold_drop(). */
 void exchange_hold_pass(struct exchange *x);
-/* Sends the client a sign of life that does not prevent another attempt. Returns false if the
- * path's API has none. */
+/* Sends the client a sign of life, after which another attempt is still possible. Returns false if
+ * the path's API has none. */
 bool exchange_hold_sign(struct exchange *x);
 /* Returns true if enough of an error is held for a judgement. */
 bool exchange_hold_is_long(const struct exchange *x);
-/* Judges a complete answer, or the beginning of a long one. Returns true if another answer replaces
- * this one. */
+/* Judges a complete answer, or a long answer's beginning. Returns true if another answer replaces
+ * the held answer. */
 bool exchange_hold_judge(struct exchange *x);
 /* As exchange_hold_judge(), for an error event before any token, or for the abort of a held
  * answer. */

@@ -6,11 +6,13 @@
 #include "node/kv/budget.h"
 
 enum {
-    PROXY_RETRY_WAITS = 4,             /* different back-offs: 20 to 200 ms, up to the next tick */
-    PROXY_FIRST_TOKEN_MIN_MS = 30000,  /* minimum of upstream-first-token-timeout "auto" */
-    PROXY_FIRST_TOKEN_MAX_MS = 300000, /* its maximum, unless the prediction is long (patience.c) */
-    PROXY_IDLE_MS = 120000,            /* upstream-idle-timeout "auto" */
-    /* upstream-idle-timeout "auto" if the engine does not report its steps. vLLM
+    PROXY_RETRY_WAITS = 4,            /* different back-offs: 20 to 200 ms, up to the next tick */
+    PROXY_FIRST_TOKEN_MIN_MS = 30000, /* minimum of upstream-first-token-timeout "auto" */
+    /* Maximum of upstream-first-token-timeout "auto", unless the predicted wait is long
+     * (patience.c). */
+    PROXY_FIRST_TOKEN_MAX_MS = 300000,
+    PROXY_IDLE_MS = 120000, /* upstream-idle-timeout "auto" */
+    /* upstream-idle-timeout "auto" if the engine does not report steps. vLLM
      * (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) and SGLang (--watchdog-timeout) end longer steps by
      * themselves. */
     PROXY_IDLE_BLIND_MS = 300000,
@@ -20,9 +22,10 @@ enum {
      * minutes; each replica gets a copy of the body. */
     PROXY_CONTROL_MS = 600000,
     PROXY_CONTROL_BODY_BYTES_MAX = 64 * 1024,
-    PROXY_IDS_OPEN_MAX = 8,        /* requests under way that ask an engine for token ids */
-    PROXY_IDS_BYTES_MAX = 1 << 18, /* longest prompt of these: its ids fit HTTP_IDS_CUT_MAX */
-    PROXY_IDS_PAUSE_MS = 3600000,  /* pause after a replica was asked for ids and sent none */
+    PROXY_IDS_OPEN_MAX = 8, /* most requests under way that ask an engine for token ids */
+    /* Longest prompt to request token ids for: the ids fit HTTP_IDS_CUT_MAX. */
+    PROXY_IDS_BYTES_MAX = 1 << 18,
+    PROXY_IDS_PAUSE_MS = 3600000, /* pause after a replica was asked for ids and sent none */
 };
 
 struct proxy_exchanges {
@@ -35,7 +38,7 @@ struct proxy_exchanges {
     uint64_t id_key[2];                  /* secret: request ids are `ids`, hashed with this key */
     uint64_t ids;                        /* number of request ids made so far */
     uint64_t loop_logged_ms;             /* last log line about a request in a circle; 0: never */
-    unsigned loops_unlogged;             /* such requests since that log line */
+    unsigned loops_unlogged;             /* requests in a circle since `loop_logged_ms` */
     void (*expired)(struct deadline *d); /* proxy.c's function for the end of request-timeout */
 };
 

@@ -11,7 +11,8 @@
 
 /* --- the search for a stored response ------------------------------------------------------- */
 
-/* Asks the next replica, because this one does not have the stored response, or did not answer. */
+/* Asks the next replica, because this replica does not have the stored response, or did not
+ * answer. */
 static void ask_next(struct exchange *x, enum node_outcome outcome)
 {
     if (exchange_move(x, outcome, RETRY_STORED) != 0)
@@ -33,7 +34,7 @@ void exchange_answered(struct exchange *x, unsigned status)
 
 /* --- failures with an answer ---------------------------------------------------------------- */
 
-/* Returns true if a 404 may mean that the engine does not know the model. */
+/* Returns true if a 404 may mean an unknown model. */
 static bool may_deny_the_model(const struct exchange *x)
 {
     struct node_request request;
@@ -122,7 +123,7 @@ static void acquit(struct exchange *x)
     x->doubt.open = false;
 }
 
-/* Returns true if the replica's last answers were errors too, so that this one says nothing about
+/* Returns true if the replica's last answers were errors too: then this error says nothing about
  * the request. */
 static bool errs_anyway(const struct exchange *x)
 {
@@ -211,8 +212,8 @@ bool exchange_judge_status(struct exchange *x, unsigned status)
 
 /* --- failures without an answer, or during it ----------------------------------------------- */
 
-/* Tries the same replica again with the same booking, because nothing shows that it failed. Returns
- * ERR_AGAIN if that is not possible, or as upstream_start(). */
+/* Tries the same replica again with the same booking, because the replica may not have failed.
+ * Returns ERR_AGAIN if impossible, otherwise as upstream_start(). */
 static int again(struct exchange *x, struct pool *pool, enum upstream_failure failure)
 {
     bool stale = failure == UPSTREAM_STALE && !x->dropped;
@@ -222,7 +223,7 @@ static int again(struct exchange *x, struct pool *pool, enum upstream_failure fa
     return stale || other_address ? exchange_same_again(x) : ERR_AGAIN;
 }
 
-/* Counts and logs the failure. Returns the outcome that counts for the replica. */
+/* Counts and logs the failure. Returns the outcome for the replica. */
 static enum node_outcome note_failure(struct exchange *x, enum upstream_failure failure)
 {
     struct proxy *p = x->proxy;
@@ -258,7 +259,7 @@ static void answer_failure(struct exchange *x, enum upstream_failure failure,
     exchange_no_answer(x, text);
 }
 
-/* Reports the failure to the client: cuts an answer that has begun, or answers with an error. */
+/* Reports the failure to the client: cuts a begun answer, or answers with an error. */
 static void give_up(struct exchange *x, enum upstream_failure failure, enum node_outcome outcome)
 {
     x->now.outcome = outcome;
@@ -286,8 +287,8 @@ static void ask_another(struct exchange *x, enum upstream_failure failure,
     exchange_no_replica(x, err);
 }
 
-/* Judges after a connection's end if the request may have killed the engine. It cannot if the
- * engine sleeps, or if only a stored response was asked for. */
+/* Judges after a connection's end if the request may have killed the engine. A request is innocent
+ * if the engine sleeps, or if only a stored response was asked for. */
 static void note_death(struct exchange *x, enum upstream_failure failure)
 {
     if (x->asking)

@@ -8,7 +8,7 @@
  *   ERROR    an error which only its body explains: a 404 that may mean an unknown model, a 500.
  *            A long error is judged by its beginning, as soon as that has come.
  *
- * Bytes that are written to the client in the event in which they came are not copied. */
+ * Bytes are not copied if written to the client in the event in which they came. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/check.h"
@@ -19,8 +19,8 @@
 #include "node/replica/engine_json.h"
 #include "node/replica/model.h"
 
-/* Bytes read at both ends of an error. An engine that repeats the prompt in the error names the
- * mistake before or after the prompt, in fewer bytes. Similar words within the prompt do not
+/* Bytes read at both ends of an error. If an engine repeats the prompt in the error, the mistake is
+ * named before or after the prompt, in fewer bytes. Similar words within the prompt do not
  * count. */
 enum { ENDS_BYTES = 1024 };
 
@@ -47,7 +47,7 @@ static enum exchange_hold what_to_hold(const struct exchange *x, const struct ht
     if (x->now.scan == EXCHANGE_SCAN_USAGE && x->usage.form == HTTP_USAGE_SSE)
         return EXCHANGE_HOLD_STREAM;
     bool fits = head->framing != HTTP_BODY_LENGTH || head->content_length <= EXCHANGE_HELD_MAX;
-    bool json = x->now.scan == EXCHANGE_SCAN_USAGE || /* its other form */
+    bool json = x->now.scan == EXCHANGE_SCAN_USAGE || /* a completion as JSON */
                 (exchange_computes(x->route.kind) && exchange_is_json(head));
     return json && fits ? EXCHANGE_HOLD_BODY : EXCHANGE_HOLD_NONE;
 }
@@ -89,7 +89,7 @@ void exchange_hold_pass(struct exchange *x)
     struct slice none = slice_of(NULL, 0);
     x->now.hold = EXCHANGE_HOLD_NONE;
     deadline_clear(&x->deadline);
-    /* The client has an earlier attempt's preamble, so this one's is left out. */
+    /* The client has an earlier attempt's preamble, so this attempt's preamble is left out. */
     if (x->now.follows && x->preamble_out && keep(x, SIZE_MAX)) {
         struct slice body = held_body(x);
         client_gather_front(x->client, none, slice_skip(body, http_events_preamble(body)));
@@ -127,8 +127,8 @@ static bool may_ask_another(const struct exchange *x, bool known)
                            x->attempts <= x->proxy->config.options->retries_max);
 }
 
-/* Asks another replica after this one denied the model. Returns true if another answer replaces
- * this one. */
+/* Asks another replica after this replica denied the model. Returns true if the answer is
+ * replaced. */
 static bool is_denied(struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;
@@ -140,7 +140,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
         err = exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL);
     if (err == 0 || (err == ERR_NOT_FOUND && exchange_look_after(x)))
         return true;
-    /* A replica that serves the model is down, or has failed before, so the model may exist. */
+    /* A replica that is down, or has failed before, may serve the model. */
     if (err == ERR_UNREACHABLE && request->replica_wanted < 0) {
         exchange_forget_answer(x);
         exchange_answer_error(x, 503, slice_of("", 0),
@@ -150,7 +150,7 @@ static bool is_denied(struct exchange *x, const struct node_request *request)
     return false;
 }
 
-/* Judges a 404 that may mean an unknown model. Returns true if another answer replaces this one. */
+/* Judges a 404 that may mean an unknown model. Returns true if another answer replaces the 404. */
 static bool judge_unknown(struct exchange *x)
 {
     struct node_request request;
@@ -172,7 +172,7 @@ static bool judge_adapter(struct exchange *x)
     return exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_MODEL) == 0;
 }
 
-/* Tries a replica with a longer context, once, and again if a model list has shown a longer one
+/* Tries a replica with a longer context, once, and again if a model list has shown a longer context
  * since. */
 static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {
@@ -205,8 +205,8 @@ static bool is_no_rank(const struct exchange *x, unsigned status, struct slice m
     return status == 400 && x->now.decision.rank >= 0 && verdict_rank_is_unknown(message);
 }
 
-/* Repeats the request without a rank, because the engine restarted with fewer ranks than its last
- * metrics show. Returns true if another answer replaces this one. */
+/* Repeats the request without a rank, because the restarted engine has fewer ranks than in the last
+ * metrics. Returns true if another answer replaces the error. */
 static bool judge_rank(struct exchange *x)
 {
     if (exchange_is_committed(x) || x->dropped)
@@ -232,8 +232,8 @@ static bool says_too_long(const struct exchange *x, unsigned status,
     return error->too_long || verdict_context_is_short(message) || verdict_context_is_short(end);
 }
 
-/* Returns true if only a longer context can help. A request that should fit is an ordinary
- * rejection instead. */
+/* Returns true if only a longer context can help. If the request should fit, the error is an
+ * ordinary rejection. */
 static bool is_too_long(const struct exchange *x, unsigned status,
                         const struct node_engine_error *error, struct slice message)
 {
@@ -247,7 +247,7 @@ static bool is_too_long(const struct exchange *x, unsigned status,
     return false;
 }
 
-/* Judges a 400. Returns true if another answer replaces this one. `said`: as in
+/* Judges a 400. Returns true if another answer replaces the 400. `said`: as in
  * exchange_rejected(). */
 static bool is_judged_400(struct exchange *x, const struct node_engine_error *error,
                           const struct node_engine_error *said, struct slice message)

@@ -1,8 +1,8 @@
-/* The Host of a request to a replica (RFC 9110, section 7.2). A server at one address may have
- * several sites, as an ingress or a platform's front end does, and selects by Host. So Host is the
- * authority of the replica's URL, as for probes and TLS. If the setting host-header or the
- * replica's label says so, the client's own Host is used. Each attempt may go to another replica,
- * so the head is changed before each. */
+/* The Host of a request to a replica (RFC 9110, section 7.2). A server (an ingress, a platform's
+ * front end) may have several sites at an address, and selects by Host. So Host is the authority of
+ * the replica's URL, as for probes and TLS. If the setting host-header or the replica's label says
+ * so, the client's own Host is used. Each attempt may go to another replica, so the head is changed
+ * before each attempt. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include "base/bug.h"

@@ -1,6 +1,6 @@
-/* The rejection that is stored while another replica is tried. The client gets the rejection unless
- * a better answer comes. It is open until another replica accepts or rejects the same request, or
- * the exchange ends. */
+/* Stores a rejection while another replica is tried. The client gets the rejection unless a better
+ * answer comes. The rejection is open until another replica accepts or rejects the request, or the
+ * exchange ends. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ void exchange_kept_drop(struct exchange *x)
     k->bytes = (struct buf){0};
 }
 
-/* A rejection does not stand if its replica is known to reject acceptable requests, unless the text
+/* A rejection does not stand if the replica is known to reject acceptable requests, unless the text
  * gives the reason. */
 bool exchange_kept_stands(const struct exchange *x)
 {

@@ -1,4 +1,5 @@
-/* The client's key and its limits. Without keys (client-keys-file) this file has no effect. */
+/* The client's key and the key's limits. Without keys (client-keys-file) this file has no
+ * effect. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 /* Returns the key in the head, in the order of preference; empty: none. */
@@ -47,8 +48,8 @@ bool exchange_key_refuse(struct exchange *x, const struct http_head *head)
     return false;
 }
 
-/* Returns true if the router certainly reads the model that an engine will use. A key for certain
- * models may only use such paths. */
+/* Returns true if the router certainly reads the same model as the engine. A key for certain models
+ * may only use such paths. */
 static bool model_is_read(enum http_path_kind kind, const struct http_head *head)
 {
     switch (kind) {

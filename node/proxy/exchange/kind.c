@@ -1,4 +1,4 @@
-/* The kind of a request's work, by its path. */
+/* The kind of a request's work, by the path. */
 #include <string.h>
 
 #include "base/check.h"
@@ -130,8 +130,8 @@ uint8_t exchange_reject_kind(const struct exchange *x)
                      (x->skim.flags[HTTP_SKIM_STREAM] ? NODE_REJECT_STREAM : 0));
 }
 
-/* Fields and parts that need preparation in an engine (vLLM in its server or before scheduling,
- * SGLang in its tokenizer and its grammar queue). A text may contain such a word by chance. */
+/* Words in fields and parts that an engine must prepare (vLLM: in the server or before scheduling;
+ * SGLang: in the tokenizer and the grammar queue). A text may contain such a word by chance. */
 static const char *const PREPARED[] = {
     "image",  "audio", "video",       "file",     "response_format", "json_schema", "guided_",
     "struct", "regex", "\"grammar\"", "\"ebnf\"", "\"tools\"",       "embed",       "lora",

@@ -1,5 +1,5 @@
-/* Queues requests that have no free replica, and answers them if the queue is full or the longest
- * wait is over. */
+/* Queues requests without a free replica, and answers them if the queue is full or the longest wait
+ * is over. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const struct {
     [QUEUE_ROOM] = {PROXY_QUEUE, "room"},
 };
 
-/* Returns the setting to raise so that fewer requests are refused. */
+/* Returns the setting to raise for fewer refusals. */
 static const char *limit_in_the_way(const struct proxy *p)
 {
     const struct node_options *o = p->config.options;

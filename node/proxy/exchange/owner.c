@@ -8,7 +8,8 @@
 #include "node/proxy/exchange/exchange_internal.h"
 
 enum owner {
-    OWNER_UNKNOWN, /* made without a key, or before its owner was known; or forgotten */
+    /* The response was made without a key, or the owner is not known yet, or forgotten. */
+    OWNER_UNKNOWN,
     OWNER_SAME,
     OWNER_OTHER,
 };
@@ -43,7 +44,8 @@ static enum owner owner_of(const struct exchange *x, struct slice id)
     if (id.len > HTTP_USAGE_ID_MAX)
         return OWNER_UNKNOWN;
     if (is_marked(x, id, x->key->use->name)) {
-        (void)is_marked(x, id, ""); /* refresh both entries: one alone would be wrong */
+        /* Refresh both entries, because they are useful only together. */
+        (void)is_marked(x, id, "");
         return OWNER_SAME;
     }
     char text[MARK_MAX];
@@ -57,7 +59,7 @@ static void note_refusal(struct exchange *x)
     x->refusal = REFUSED_KEY_RESPONSE;
 }
 
-/* Answers as an engine that does not have the response. */
+/* Answers like an engine without the response. */
 static bool refuse(struct exchange *x, struct slice id, struct slice param)
 {
     note_refusal(x);
@@ -75,7 +77,7 @@ bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice par
     return refuse(x, id, param);
 }
 
-/* Returns the id that the client chose for the response (vLLM, SGLang). */
+/* Returns the client's own id for the response (vLLM, SGLang). */
 static struct slice chosen_id(const struct exchange *x)
 {
     bool chooses = x->route.kind == HTTP_PATH_RESPONSES && x->skimming;
@@ -106,7 +108,7 @@ bool exchange_owner_refuse_body(struct exchange *x)
 }
 
 /* Notes the owner of a response. A chosen id gets no owner: the engine may still have a response
- * that the router has forgotten, and a client could claim the id by asking for it. */
+ * forgotten by the router, and a client could claim that response by asking for the id. */
 void exchange_owner_put(struct exchange *x)
 {
     struct slice id = slice_of_cstr(x->usage.response_id);

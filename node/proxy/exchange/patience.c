@@ -1,12 +1,12 @@
-/* Time limits of an answer, the wait for its first token, and how a passed limit counts for the
+/* Time limits of an answer, the wait for the first token, and how a passed limit counts for the
  * replica. */
 #include "base/number.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <math.h>
 
-/* Factors of upstream-first-token-timeout "auto". Predictions may be far off, and waiting is better
- * for a client than leaving an engine that is about to answer. */
+/* Factors of upstream-first-token-timeout "auto". Predictions may be far off, and leaving an engine
+ * just before the answer costs a client more than waiting. */
 static const double token_ttft_times = 10, token_ttft_times_max = 3;
 
 bool exchange_replica_moves(const struct exchange *x)
@@ -40,8 +40,8 @@ static uint64_t silence_ms(const struct exchange *x)
     return p->now_ms > since_ms ? p->now_ms - since_ms : 0;
 }
 
-/* Returns the longest wait between two pieces of an answer. An engine that does not report its
- * steps gets more time. */
+/* Returns the longest wait between two pieces of an answer. An engine that does not report steps
+ * gets more time. */
 static uint64_t idle_wait_ms(const struct exchange *x)
 {
     return node_router_replica_tells(x->proxy->config.router, x->now.decision.replica)

@@ -48,8 +48,8 @@ static bool has_fields(const struct body *body, size_t behind_brace)
     return at == first->len || first->data[at] != '}';
 }
 
-/* Writes the rank into the body, for SGLang's native path. The field keeps its place and its
- * length, so another attempt can have another rank, or none. */
+/* Writes the rank into the body, for SGLang's native path. The field keeps place and length, so
+ * another attempt can have another rank, or none. */
 static void pin_body(struct exchange *x, int rank)
 {
     enum { LEN = sizeof "\"routed_dp_rank\":63," - 1 };

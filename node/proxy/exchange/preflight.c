@@ -1,4 +1,4 @@
-/* Answers preflights. Before a page of another origin sends a request with a key or with JSON, its
+/* Answers preflights. Before a page of another origin sends a request with a key or with JSON, the
  * browser asks for permission. This OPTIONS has no key and names no model, so the router answers by
  * the setting cors-allow-origin. */
 #include "node/proxy/exchange/exchange_internal.h"

@@ -1,5 +1,5 @@
 /* Rejections (4xx), which may be the request's fault or the replica's (node/replica/reject.h).
- * Decides which are tried at another replica, and reacts to the answer there.
+ * Decides which requests are tried at another replica, and reacts to the answer there.
  *
  *   rejected ── not worth a try ──> the client gets it
  *      │
@@ -9,10 +9,10 @@
  *
  * After a sign of life a client can get no 4xx: a rejection is then an ordinary failure. Only the
  * beginning of a long rejection is kept. If another replica rejects the request too, the client
- * gets that answer; without any answer, an error with the beginning.
+ * gets the second rejection; without any answer, an error with the beginning.
  *
- * If a replica is known to reject acceptable requests, the client gets that answer only if no other
- * replica says anything. */
+ * If a replica is known to reject acceptable requests, the client gets the rejection only if no
+ * other replica answers. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ static bool try_elsewhere(struct exchange *x, enum node_reject_guilt guilt)
            exchange_move(x, NODE_OUTCOME_REJECTED, RETRY_REJECTED) == 0;
 }
 
-/* Tries the request elsewhere after its first rejection. Returns true if another replica is asked
+/* Tries the request elsewhere after the first rejection. Returns true if another replica is asked
  * now. */
 static bool try_first(struct exchange *x, const struct node_rejection *what,
                       const struct node_engine_error *said)
@@ -231,7 +231,7 @@ bool exchange_too_long(struct exchange *x, const struct node_engine_error *said)
     return exchange_answer_kept(x);
 }
 
-/* Counts a good answer against the replica that rejected the request before, and against the last
+/* Counts a good answer against the replica with the earlier rejection, and against the last replica
  * that denied the model. */
 static void contradict(struct exchange *x, const struct node_request *request)
 {

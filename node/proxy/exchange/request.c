@@ -1,4 +1,4 @@
-/* The request of an exchange: its head (the path, fields for routing) and its body. */
+/* The request of an exchange: the head (the path, fields for routing) and the body. */
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <sodium.h>
@@ -57,7 +57,7 @@ static void name_request(struct exchange *x, struct slice given)
     x->request_id = slice_of(x->request_id_text, 32);
 }
 
-/* Answers 403, 404 or 405 for a path that is not proxied. Returns true if answered. */
+/* Answers 403, 404 or 405 if the path is not proxied. Returns true if answered. */
 static bool refuse_path(struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;
@@ -88,8 +88,8 @@ static bool refuse_path(struct exchange *x)
     return false;
 }
 
-/* Returns true for the first half of a WebSocket (RFC 6455, section 4.1). The field
- * Sec-WebSocket-Key shows it too, because most proxies remove Upgrade, a field for the next hop. */
+/* Returns true for the first half of a WebSocket (RFC 6455, section 4.1). Also recognizes
+ * Sec-WebSocket-Key, because most proxies remove Upgrade, a field for the next hop. */
 static bool is_websocket(const struct http_head *head)
 {
     if (head->method != HTTP_METHOD_GET || head->minor == 0)
@@ -98,7 +98,7 @@ static bool is_websocket(const struct http_head *head)
            http_head_find(head, SLICE("sec-websocket-key")).len > 0;
 }
 
-/* Answers 426, so that programs fall back at once. */
+/* Answers 426, so that programs fall back to HTTP at once. */
 static bool refuse_upgrade(struct exchange *x, const struct http_head *head)
 {
     const struct node_options *o = x->proxy->config.options;
@@ -313,8 +313,9 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
 
 /* --- the body ------------------------------------------------------------------------------- */
 
-/* Routes a long body on an unknown path. It may be an upload of any size, and most name the model
- * first. The received part decides, and the body streams through. Returns false if answered. */
+/* Routes a long body on an unknown path. The body may be an upload of any size, and most bodies
+ * name the model first. The received part decides, and the body streams through. Returns false if
+ * answered. */
 static bool route_early(struct exchange *x)
 {
     struct client *c = x->client;
@@ -367,7 +368,7 @@ static bool body_grew(struct exchange *x, struct slice added)
         x->request.body->bytes > EXCHANGE_RETRY_BYTES && !route_early(x))
         return false;
     if (!x->whole && !x->local)
-        exchange_push(x); /* a request routed by its head streams through */
+        exchange_push(x); /* a request routed by the head streams through */
     return true;
 }
 
@@ -416,7 +417,7 @@ static void take_prompt(struct exchange *x)
         exchange_questions_ask(x);
 }
 
-/* Completes the request. Returns true if the router answers it. */
+/* Completes the request. Returns true if the router itself answers. */
 static bool complete(struct exchange *x)
 {
     if (x->decoder != NULL && !exchange_decode_end(x))

@@ -54,7 +54,7 @@ static void note_first_token(struct exchange *x)
                                x->now.first_byte_ms);
 }
 
-/* Returns true for a "later" (429, 503) without a time, as engines send it: the router adds the
+/* Returns true for a "later" (429, 503) without a time, as from engines: the router adds the
  * time. */
 static bool lacks_retry_after(const struct http_head *head)
 {
@@ -166,7 +166,7 @@ static void flush(struct exchange *x, bool last)
         exchange_hold_drop(x);
 }
 
-/* Gives a sign of life to a client that has waited too long. */
+/* Gives the client a sign of life, after a wait of stream-hold. */
 static void hold_expired(struct deadline *d)
 {
     struct exchange *x = CONTAINER_OF(d, struct exchange, deadline);
@@ -176,8 +176,8 @@ static void hold_expired(struct deadline *d)
     flush(x, false);
 }
 
-/* Returns true if the answer ends here: another replaces the present one, or an error cannot follow
- * the sign of life. */
+/* Returns true if the answer ends here: another answer comes instead, or an error cannot follow the
+ * sign of life. */
 static bool is_judged_away(struct exchange *x)
 {
     if (exchange_hold_judge(x))
@@ -224,7 +224,7 @@ static void gather_without_ids(struct exchange *x, struct slice bytes)
         gather_asked(x, out);
 }
 
-/* Notes the response's id, for which the client may ask as soon as it is read. */
+/* Notes the response's id at once, because the client may soon ask for it. */
 static void note_id(struct exchange *x)
 {
     bool stored = x->route.kind == HTTP_PATH_RESPONSES || x->route.kind == HTTP_PATH_JOBS;
@@ -338,8 +338,8 @@ static bool is_asked_afresh(struct exchange *x, const struct upstream_output *ou
     return true;
 }
 
-/* Begins an answer. Returns false if the client does not get it. Runs once per answer, so its stack
- * frame must not burden each event. */
+/* Begins an answer. Returns false if the client does not get the answer. Runs once per answer, so
+ * the stack frame must not burden each event. */
 __attribute__((noinline)) static bool begin(struct exchange *x, const struct upstream_output *out)
 {
     const struct http_head *head = out->head;
@@ -408,7 +408,7 @@ void exchange_flush(struct exchange *x)
     }
 }
 
-/* Judges the end of an answer. Returns false if another replaces this one. */
+/* Judges the end of an answer. Returns false if another answer comes instead. */
 static bool judge_end(struct exchange *x)
 {
     if (is_judged_away(x))

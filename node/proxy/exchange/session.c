@@ -1,4 +1,4 @@
-/* The conversation of a request, as the client names it. */
+/* The conversation of a request, as named by the client. */
 #include <string.h>
 
 #include "base/check.h"

@@ -2,11 +2,11 @@
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/replica/usage.h"
 
-/* The assumed speed of an engine that does not stream and reports nothing. */
+/* The assumed speed of an engine that neither streams nor reports tokens. */
 enum { UNTOLD_TOKENS_PER_S = 100 };
 
-/* Estimates unreported tokens: by the request's own limit, or by its time at the engine, whichever
- * is less. On paths that also serve other work than text (embeddings), only requests with a limit
+/* Estimates unreported tokens: by the request's own limit, or by the time at the engine, whichever
+ * is less. On paths that serve more than text (such as embeddings), only requests with a limit
  * count. */
 static int64_t untold_tokens(const struct exchange *x)
 {
@@ -48,12 +48,12 @@ static int64_t completion_of(const struct exchange *x, const struct http_usage *
     if (u == NULL)
         return tokens;
     tokens = greater(tokens, greater(told, u->token_events));
-    /* SGLang's native events repeat earlier text, and report its tokens. */
+    /* SGLang's native events repeat earlier text, and report the tokens of all text. */
     return x->route.kind == HTTP_PATH_GENERATE ? tokens
                                                : greater(tokens, tokens_of(x, u->text_bytes));
 }
 
-/* Counts tokens. If not reported, the prompt's tokens follow from its bytes. The same holds if the
+/* Counts tokens. If not reported, the prompt's tokens are estimated by the bytes, even if the
  * client left before the answer began, because the engine may have read the prompt. */
 static void count_tokens(struct exchange *x)
 {

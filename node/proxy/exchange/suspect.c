@@ -72,7 +72,7 @@ static void log_suspect(struct exchange *x, const char *event, const struct pool
 
 /* --- a death -------------------------------------------------------------------------------- */
 
-/* Returns true if a request without a token, sent at that time, was there when the engine died. */
+/* Returns true if a request without a token, sent at sent_ms, was there when the engine died. */
 static bool was_there(const struct pool_death *d, uint64_t sent_ms, bool whole)
 {
     return sent_ms <= d->until_ms && (!whole || sent_ms >= d->from_ms);
@@ -122,8 +122,8 @@ static struct under_way look(const struct pool *pool, const struct exchange *fai
     return w;
 }
 
-/* Returns true if the engine's core may die in silence. SGLang's server lives on until it notices.
- * vLLM refuses deadly requests, and reports a dead core: there silence is a hang. */
+/* Returns true if the engine's core may die in silence. SGLang's server lives on until it notices
+ * the death. vLLM refuses deadly requests, and reports a dead core: there silence is a hang. */
 static bool dies_silently(const struct pool *pool)
 {
     const struct proxy *p = pool->proxy;
@@ -148,8 +148,8 @@ static bool was_told_to_end(const struct pool *pool, uint64_t now)
     return closed && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
 }
 
-/* Judges a death: the kind, by the silence, and the time range of its suspects. An answer without a
- * stream does not show its tokens, so a request sent long before has had some. */
+/* Judges a death: the kind, by the silence, and the time range of the suspects. An unstreamed
+ * answer hides its tokens, so a request sent before d->from_ms is assumed to have tokens. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
                   enum suspect_end end, uint64_t now)
 {
@@ -179,7 +179,7 @@ static bool is_suspect(const struct pool_death *d, const struct exchange *x)
     return !x->now.first_token && was_there(d, x->began_ms, x->request.answered_whole);
 }
 
-/* Returns the death that this end belongs to. A new death is judged by all requests there now. */
+/* Returns the death to which this end belongs. A new death is judged by all requests there now. */
 static struct pool_death *death_of(struct pool *pool, const struct exchange *failing,
                                    enum suspect_end end)
 {
@@ -187,7 +187,7 @@ static struct pool_death *death_of(struct pool *pool, const struct exchange *fai
     struct pool_death *d = &pool->death;
     bool sent_since = failing != NULL && failing->began_ms > d->at_ms;
     bool ended = end == SUSPECT_END_BROKEN ? !d->left : end != SUSPECT_END_SILENT;
-    bool died = ended && !d->told; /* it hung before, and died */
+    bool died = ended && !d->told; /* the replica hung before, and died */
     bool hung_only = d->hang && (pool->answer_ms > d->at_ms || sent_since || died);
     if (d->at_ms != 0 && now - d->at_ms < SUSPECT_DEATH_MS && !hung_only)
         return d;
@@ -227,7 +227,7 @@ void suspect_silent(struct pool *pool)
 
 /* --- conclusions about the request ---------------------------------------------------------- */
 
-/* Returns true if the earlier replica has answered since, and its port never refused: no process
+/* Returns true if the earlier replica has answered since, and the port never refused: no process
  * died. */
 static bool was_no_death(const struct exchange *x)
 {
@@ -252,8 +252,8 @@ static bool is_said_again(const struct pool *pool, const struct exchange *x, enu
            pool->proxy->now_ms - d->at_ms < SUSPECT_TEXT_AGAIN_MS;
 }
 
-/* Returns true if both processes ended within a second, so both were stopped from outside.
- * Processes that live on to report a dead engine do not count. */
+/* Returns true if both processes ended within a second, so both were stopped from outside. Does not
+ * count processes that live on to report a dead engine. */
 static bool died_together(const struct suspect *s, const struct pool_death *d, uint64_t now)
 {
     return s->deaths > 0 && !s->core && !d->core && !d->said && now - s->at_ms < SUSPECT_DEATH_MS;

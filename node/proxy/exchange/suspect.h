@@ -1,10 +1,10 @@
-/* Suspects of poison: requests that may have killed their engine.
+/* Suspects: requests that may have killed an engine, and so may be poison.
  *
  * When a replica dies, requests that already have a first token are no suspects, and their answers
  * are cut. For each other request, suspect.c decides if it reached the engine before the death, or
- * later and merely waited with the others. There are these kinds of death (struct pool_death):
+ * only waited at an engine already dead. There are these kinds of death (struct pool_death):
  *
- *   core     the engine is dead, but its HTTP server lives: no byte on any connection for seconds,
+ *   core     the engine is dead, but the HTTP server lives: no byte on any connection for seconds,
  *            then all connections end (SGLang: 5 s; not vLLM, which refuses deadly requests).
  *            Suspects are the requests sent before the silence began, or shortly after.
  *
@@ -13,13 +13,13 @@
  *            weak ones, because most such processes were killed. At a dead core, requests with
  *            a prompt of text are weak suspects too.
  *
- *   hang     no byte comes, but no connection has ended: no death, and no suspects. Nor are there
- *            any if the port refused connections some time before the others ended, as in a
- *            shutdown.
+ *   hang     no byte comes, but no connection has ended: no death, and no suspects. There are no
+ *            suspects either if the port refused connections some time before the open connections
+ *            ended, as in a shutdown.
  *
  * A distant engine may die while a request is in transit. If the connection ends within
  * UPSTREAM_STALE_TRIPS of sending the request, the first such death does not count against the
- * request (upstream.h, `crossed`). The next does.
+ * request (upstream.h, `crossed`). A second death does.
  *
  * The consequences:
  *
@@ -28,14 +28,14 @@
  *   - A weak suspect is sent to an idle replica, or if there is none to a replica without another
  *     suspect. Other routers' suspects count too, as far as the routers' order keeps them apart.
  *
- *   - A suspect uses only fresh connections. A stale connection to an engine that died at the same
- *     moment would count as a second death, though the request never arrived there.
+ *   - A suspect uses only fresh connections. If another engine died at the same moment, a
+ *     stale connection there would count as a second death, though the request never arrived.
  *
  *   - A strong suspect is a request at a dead core with a prompt of token ids, which the server
- *     passes to the engine unread. It is sent once more, alone: to a replica where, as far as
- *     known, no router has a request. If there is none, the suspect waits (QUEUE_ALONE), and the
- *     replica with the fewest requests is reserved and gets no others. Other requests go
- *     elsewhere, or wait too if no other replica is left (QUEUE_APART).
+ *     passes to the engine unread. It is sent once more, alone: to a replica without known
+ *     requests of any router. If there is none, the suspect waits (QUEUE_ALONE), and the replica
+ *     with the fewest requests is reserved and gets no others. Other requests go elsewhere, or
+ *     wait too if no other replica is left (QUEUE_APART).
  *
  *     Both waits are short. If the queue is full, or the wait takes too long, other requests may
  *     use the reserved replica, and the suspect is answered 502 `suspect`, because it could end all
@@ -43,7 +43,7 @@
  *     routers learn about the suspect, so a repetition is alone everywhere.
  *
  *   - A request that killed two engines is poison: all routers answer it 502 `poison` from then on
- *     (node/route/poison.h). Two cases are less certain: the request was one of several at two
+ *     (node/route/poison.h). Two cases are less certain: the request was among several at two
  *     abrupt deaths, or both deaths came within a second (a failing host, or all engines stopped),
  *     unless servers reported dead engines. Then the request is not sent again, but is remembered
  *     only as a suspect, because both deaths may have another cause.
@@ -58,17 +58,17 @@
 #include "node/proxy/exchange/exchange.h"
 
 enum {
-    SUSPECT_SILENCE_MS = 4500, /* an end after at least this silence is that of a dead core */
+    SUSPECT_SILENCE_MS = 4500, /* after at least this silence, an end means a dead core */
     SUSPECT_MARGIN_MS = 1000,  /* a request sent this long after the last byte may be the cause */
-    SUSPECT_STEP_MS = 500,     /* that time while tokens flow: a step or two */
+    SUSPECT_STEP_MS = 500,     /* replaces SUSPECT_MARGIN_MS while tokens flow: a step or two */
     SUSPECT_NOTICED_MS = 4000, /* the earliest time at which a server notices a dead core */
     SUSPECT_LATEST_MS = 5500,  /* the latest time at which a server notices a dead core */
-    SUSPECT_HANG_MS = 8000,    /* a server that is silent for longer hangs: its core is alive */
-    SUSPECT_TEXT_MS = 2000,  /* latest time for servers that report a dead core in their answers */
-    SUSPECT_DEATH_MS = 1000, /* ends within this time are one death, or have one cause */
-    SUSPECT_CLOSED_MS =
-        100,                /* a port that refused this long before the end was closed on purpose */
-    SUSPECT_ALIVE_MS = 500, /* bytes that come later are from a live process */
+    SUSPECT_HANG_MS = 8000,    /* after a longer silence the server hangs: the core is alive */
+    /* Replaces SUSPECT_LATEST_MS for servers that report a dead core in answers. */
+    SUSPECT_TEXT_MS = 2000,
+    SUSPECT_DEATH_MS = 1000, /* ends within this time are the same death, or have a common cause */
+    SUSPECT_CLOSED_MS = 100, /* a port closed this long before the end was closed on purpose */
+    SUSPECT_ALIVE_MS = 500,  /* bytes after this time are from a live process */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* for this long, reports of a dead core are of the same death */
 };
 
@@ -80,18 +80,18 @@ enum suspect_end {
     SUSPECT_END_SILENT,    /* the router gave up after a long silence */
 };
 
-/* Returns true if the request may move from a stalled replica to another. For 5 s after its core's
- * death SGLang's server is silent, then it ends. A request that may be the cause must wait for that
+/* Returns true if the request may move from a stalled replica to another. SGLang's server is silent
+ * for 5 s after the core's death, then ends. A request that may be the cause must wait for this
  * end. */
 bool suspect_may_move(const struct exchange *x);
 /* Called before the connections of a silent replica are given up. */
 void suspect_silent(struct pool *pool);
-/* Notes what a failed attempt says about the request. For SUSPECT_END_BROKEN, x->now.upstream must
- * still be the failed connection. */
+/* Notes the suspicion against the request after a failed attempt. For SUSPECT_END_BROKEN,
+ * x->now.upstream must still be the failed connection. */
 void suspect_ended(struct exchange *x, enum suspect_end end);
 
-/* Notes that a live process failed this request and maybe others: the engine aborted them (finish
- * reason "abort"), or a data-parallel rank stalled. No request becomes a suspect. */
+/* A live process failed this request and maybe others: the engine aborted them (finish reason
+ * "abort"), or a data-parallel rank stalled. No request becomes a suspect. */
 void suspect_of_nothing(const struct exchange *x);
 
 /* Returns true if the request must not be sent (again): x->refusal and x->limit have the reason,

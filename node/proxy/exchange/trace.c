@@ -106,7 +106,7 @@ size_t exchange_trace_line(struct exchange *x, struct http_forward_request *how,
     if (!x->trace.replaces)
         return 0;
     *line = (struct http_line){SLICE("traceparent"), slice_of(x->trace.line, sizeof x->trace.line)};
-    if (x->trace.new_trace) /* it belonged to another trace */
+    if (x->trace.new_trace) /* the field belonged to another trace */
         how->drop |= HTTP_FIELD_BIT(HTTP_TRACESTATE);
     return 1;
 }

@@ -94,7 +94,7 @@ static enum refusal turn_away(struct client *c, enum refusal why)
     else
         c->proxy->stats.client_connections_refused++;
     c->surplus = true;
-    if (c->from != NULL) /* a refused connection must not count towards its client's limit */
+    if (c->from != NULL) /* a refused connection must not count towards the client's limit */
         peers_leave(&d->peers, c->from);
     c->from = NULL;
     stand(c, CLIENT_SURPLUS);

@@ -89,9 +89,9 @@ void slow_follow(struct client *c, size_t bytes)
         refuse_slow(c, "client-body-rate-min", false);
 }
 
-/* Returns the upload that would need the longest time, and at least `least_ms`, to send its stored
- * bytes at its present pace; NULL: none. `newcomer` does not count, because it has just sent
- * something. Nor do bodies that are streamed or dropped. */
+/* Returns the slowest upload: the stored bytes would take the longest time at the present pace, and
+ * at least `least_ms`. NULL: none. `newcomer` does not count, because it has just sent something.
+ * Nor do streamed or dropped bodies. */
 static struct client *slowest_upload(struct proxy *p, const struct client *newcomer,
                                      uint64_t least_ms)
 {
@@ -144,14 +144,14 @@ struct address {
 struct eviction {
     uint64_t counts_ms; /* connections with progress within this time are not counted */
     struct address address[ADDRESS_SLOTS];
-    unsigned all, most; /* counted connections, and the most of one address */
+    unsigned all, most; /* counted connections, and the most of any address */
     bool crowd;
     uint64_t still_ms;    /* connections with progress within this time are not closed */
     struct client *least; /* the connection to close; NULL: none found yet */
-    double pace;          /* the pace of `least`; in a crowd: minus its time without progress */
+    double pace;          /* the pace of `least`; in a crowd: minus the time without progress */
 };
 
-/* Returns the count of the client's address: for IPv6, of its /64 (node/proxy/limit/peers.h). */
+/* Returns the count of the client's address: for IPv6, of the /64 (node/proxy/limit/peers.h). */
 static unsigned *count_of(struct eviction *e, const struct client *c)
 {
     uint8_t ip[IP_BYTES] = {0};
@@ -168,11 +168,12 @@ static unsigned *count_of(struct eviction *e, const struct client *c)
 /* Bytes per second, and the time without progress. */
 struct progress {
     double pace;
-    uint64_t still_ms; /* a head: since its first byte; a body: since its last byte, or since its
-                          start if its pace is too slow */
+    /* A head: since the first byte. A body: since the last byte, or since the upload's start if the
+     * pace is too slow. */
+    uint64_t still_ms;
 };
 
-/* The time runs from the head's first byte, because a head normally fits into one packet. */
+/* The time runs from the head's first byte, because a head normally fits into a packet. */
 static bool head_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -182,7 +183,7 @@ static bool head_progress(const struct client *c, struct progress *out)
     return c->out_bytes == 0;
 }
 
-/* Returns false for an upload that the router has paused, which is not slow. */
+/* Returns false for an upload paused by the router, which is not slow. */
 static bool body_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;

@@ -19,9 +19,8 @@ static bool wants_tokens(const struct upstream *u)
            exchange_answers_tokens(u->exchange->route.kind);
 }
 
-/* Notes if this router cannot send probes for lack of files or ports, so that silence says nothing.
- * If a probe was sent and has no answer, silence does count: a hanging engine may use up the
- * ports. */
+/* Notes if this router cannot send probes for lack of files or ports: then silence says nothing. If
+ * a probe was sent and has no answer, silence does count: a hanging engine may use up the ports. */
 static void note_unasked(struct pool *pool, struct node_watched *w)
 {
     if (w->asked_ms == 0 && (pool->no_place || shortage_now(pool) != 0))
@@ -29,8 +28,8 @@ static void note_unasked(struct pool *pool, struct node_watched *w)
     w->unasked_ms = pool->unasked_ms;
 }
 
-/* Counts the requests at a replica, by its connections. A data-parallel rank uses its process's
- * connections, of which only those with the rank's requests count. */
+/* Counts the requests at a replica, by the connections. A data-parallel rank shares the process's
+ * connections: only connections with the rank's requests count. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {
     uint64_t now = p->now_ms;
@@ -72,7 +71,7 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
 
 /* Asks to read the metrics often after a third of the time limit without a byte, or an eighth
  * without a token. Counters are only as recent as their last reading. After half of the limit asks,
- * rarely, for a health check that costs the engine a token. */
+ * rarely, for a health check at the cost of a token. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {
@@ -129,7 +128,7 @@ static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned s
            p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
 }
 
-/* Moves a request without a token to another replica, if one is healthy. */
+/* Moves a request without a token to a healthy replica, if any. */
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -147,7 +146,7 @@ static void move(struct proxy *p, struct upstream *u)
     exchange_failed(x, upstream_fail(u, UPSTREAM_STALLED));
 }
 
-/* Cuts an answer that has begun, and so cannot move to another replica. */
+/* Cuts a begun answer, which cannot move to another replica. */
 static void cut(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -161,7 +160,7 @@ static void cut(struct proxy *p, struct upstream *u)
         exchange_stall_cut(x);
 }
 
-/* Ends a request at a process that no longer exists. */
+/* Ends a request whose process no longer exists. */
 static void end(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;
@@ -238,7 +237,7 @@ static void watch_rank(struct proxy *p, unsigned rank)
         walk(p, &p->engines.pools[node_router_server(router, rank)], move);
 }
 
-/* Handles a removed replica, which is no longer probed. Its requests continue. */
+/* Handles a removed replica, which is no longer probed. The replica's requests continue. */
 static void watch_rest(struct proxy *p, struct pool *pool, unsigned replica)
 {
     if (pool->all == NULL)

@@ -1,12 +1,12 @@
 /* The watchdog: detects hanging replicas and moves their requests.
  *
- * Ten times a second the watchdog counts the requests at each replica, and finds its last sign of
- * life, by which node/replica/health.h judges the replica. After some silence the prober asks for
- * such a sign. Then the watchdog walks over the replica's connections:
+ * Ten times a second the watchdog counts each replica's requests and finds the replica's last sign
+ * of life, by which node/replica/health.h judges the replica. After some silence the prober asks
+ * for a sign of life. Then the watchdog walks over the replica's connections:
  *
  *   request without a token   *moves* to a healthy replica if its own is stalled or asleep, or down
- *                             and silent for WATCH_DEAD_MS. If no other is healthy, it waits on
- *   answer with tokens        is *cut* if nothing shows that the engine works: no byte of it for
+ *                             and silent for WATCH_DEAD_MS. If no replica is healthy, it waits on
+ *   answer with tokens        is *cut* if the engine shows no work: no byte of the answer for
  *                             `stall-cut`, and no sign of work on any request
  *                             (node_signs_lost()). Most pauses of engines end by themselves
  *

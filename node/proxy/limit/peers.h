@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-/* An address with at least one open connection. */
+/* An address with an open connection. */
 struct peers_client {
     struct peers_client *next; /* in the bucket */
     uint64_t address[2];

@@ -63,7 +63,7 @@ bool verdict_context_is_short(struct slice message)
         "longer than the maximum model length",   /* vLLM, about a prompt alone */
         "max_model_len",                          /* vLLM, about max_tokens, and in /v1/responses */
         "longer than the model's context length", /* SGLang, about a prompt alone */
-        "exceeds the maximum allowed length", /* SGLang, if its cache is smaller than the context */
+        "exceeds the maximum allowed length", /* SGLang, if the cache is smaller than the context */
         "max_completion_tokens is too large", /* SGLang; vLLM since 0.10 */
         "exceeds the available context size", /* llama.cpp */
         "prompt is too long",                 /* Anthropic */

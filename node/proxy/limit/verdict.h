@@ -11,7 +11,8 @@
 enum verdict {
     VERDICT_CLIENT,    /* the client gets the answer */
     VERDICT_ELSEWHERE, /* another replica may serve the request */
-    VERDICT_IN_DOUBT,  /* another attempt decides: if it fails alike, the request is at fault */
+    /* Another attempt decides: after a similar failure the request is at fault. */
+    VERDICT_IN_DOUBT,
 };
 
 /* The reason why a request was sent again: the label of grapevine_retries_total. */
@@ -20,7 +21,7 @@ enum verdict_reason {
     RETRY_BROKEN,    /* the connection closed or was reset before the first token */
     RETRY_MALFORMED, /* the answer is not valid HTTP */
     RETRY_TIMEOUT,   /* the replica was silent for too long */
-    RETRY_BUSY,      /* 429, 503, or a message that the engine's queue is full */
+    RETRY_BUSY,      /* 429, 503, or a message about the engine's full queue */
     RETRY_GATEWAY,   /* 502, 504: from a proxy between the router and the engine */
     RETRY_ERROR,     /* 500 and similar: the engine's core is dead, or may be */
     RETRY_DRAINS,    /* 500: the engine is shutting down and refuses new requests */
@@ -42,7 +43,7 @@ struct verdict_judgement {
     bool core_dead; /* the engine reported a dead core */
 };
 
-/* Returns true if the status alone does not decide, so that the caller needs the answer's body. */
+/* Returns true if the status alone does not decide. Then the caller needs the answer's body. */
 bool verdict_needs_body(unsigned status, bool stored_responses);
 
 /* Returns true if a 400 says the engine has no data-parallel rank of the given number. */
@@ -53,12 +54,12 @@ bool verdict_context_is_short(struct slice message);
 /* Returns true if a 400 of SGLang says the LoRA adapter is not loaded. */
 bool verdict_adapter_is_unknown(struct slice message);
 
-/* Judges an answer, or an error event of a stream. `status`: that of the answer or the event; 0:
- * none. `message`: the engine's error message; empty: none. */
+/* Judges an answer, or an error event of a stream. `status`: the status of the answer or the event;
+ * 0: none. `message`: the engine's error message; empty: none. */
 struct verdict_judgement verdict_of_answer(unsigned status, struct slice message);
 
 /* Judges an answer with the finish reason "abort" and without an error status. The client did not
- * request the abort. An engine aborts its requests before a shutdown, or after another part of the
+ * request the abort. An engine aborts requests before a shutdown, or after another part of the
  * engine died. */
 struct verdict_judgement verdict_of_abort(void);
 

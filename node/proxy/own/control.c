@@ -15,7 +15,7 @@ struct control_ask;
 
 enum { WHY_BYTES = NODE_NAME_MAX + 64 };
 
-/* A request to one replica, which becomes a row of the answer. Data-parallel ranks have no rows. */
+/* A request to a replica, which becomes a row of the answer. Data-parallel ranks have no rows. */
 struct asked {
     struct fetch fetch;
     struct control_ask *ask; /* NULL: free */
@@ -32,13 +32,13 @@ struct control_ask {
     struct buf target; /* the path and query; empty: a reset, by each engine's own path */
     struct buf lines, body;
     struct buf rows; /* finished rows, as JSON */
-    bool resets;     /* 2xx means that the cache is empty */
+    bool resets;     /* 2xx confirms an empty cache */
     struct node_replica_set todo;
     unsigned next, open;   /* the next replica of `todo` to look at; requests under way */
     unsigned count, good;  /* number of all rows, and of rows with 2xx */
     unsigned status;       /* the highest status of rows without 2xx */
     bool said;             /* `status` is an engine's answer, not this router's */
-    unsigned resets_count; /* replicas that confirmed an empty cache */
+    unsigned resets_count; /* number of replicas that confirmed an empty cache */
     struct asked asked[CONTROL_AT_ONCE];
 };
 
@@ -119,7 +119,7 @@ static int write_row(struct buf *rows, const struct asked *a, unsigned status, s
     return json_writer_finish(&w);
 }
 
-/* Returns true if the body of a 200 reports that the reset failed, as some engines do. */
+/* Returns true if the body of a 200 reports a failed reset, as some engines do. */
 static bool says_no(struct slice body)
 {
     static const char key[] = "\"success\"";
@@ -258,7 +258,7 @@ static void go_on(struct control_ask *ask)
 
 /* --- the replicas of a request -------------------------------------------------------------- */
 
-/* Returns true if the request is for the replica. A data-parallel rank is reached through its
+/* Returns true if the request is for the replica. Data-parallel ranks are reached through their
  * process, which is asked once. */
 static bool is_meant(const struct proxy *p, unsigned replica, const struct control_whom *whom)
 {
@@ -270,8 +270,8 @@ static bool is_meant(const struct proxy *p, unsigned replica, const struct contr
     return whom->model.len == 0 || node_router_replica_serves(r, replica, whom->model);
 }
 
-/* Returns the reason why a listed replica cannot be asked, perhaps written to `room`; NULL: it
- * can. */
+/* Returns the reason why a listed replica cannot be asked, in `room` if not a constant; NULL: the
+ * replica can be asked. */
 static const char *why_left_out(const struct node_router *r, unsigned replica,
                                 const struct control_whom *whom, char room[WHY_BYTES])
 {
@@ -288,8 +288,8 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return router ? "it is a Grapevine router, not an engine" : NULL;
 }
 
-/* Finds the replicas to ask, and returns their number. A replica that cannot be asked gets a row,
- * which the client sees only if another replica is asked. */
+/* Finds the replicas to ask, and returns their number. If a listed replica cannot be asked, it gets
+ * a row, shown to the client only if another replica is asked. */
 static unsigned find(struct control_ask *ask, const struct control_whom *whom)
 {
     const struct node_router *r = ask->proxy->config.router;

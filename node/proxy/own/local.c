@@ -14,7 +14,7 @@ const char *proxy_not_ready(const struct proxy *p)
         return "joining: the state of the other routers is not copied yet";
     if (!node_router_ready(p->config.router))
         return "no replica is up";
-    /* A client that waited for readiness next asks for the models, or requests one. */
+    /* A client waiting for readiness next asks for the models, or requests a completion. */
     return prober_models_asked(p) ? NULL : "no replica has been asked for its models yet";
 }
 
@@ -30,7 +30,7 @@ static void answer_health(struct exchange *x)
 void local_answer(struct exchange *x)
 {
     struct proxy *p = x->proxy;
-    /* Not proxy->head, because answers may be written to that while this head is in use. */
+    /* Not proxy->head, because answers may be written there while this head is in use. */
     struct http_head *head = &p->local_head;
     int err = http_request_parse(head, x->request.head.at, x->request.head.len, &p->limits);
     CHECK(err == 0); /* parsed before */

@@ -1,5 +1,5 @@
-/* Requests that the router itself answers: health and models on the client port, everything on the
- * admin port (proxy_config.admin). Loopback replicas, which are called local too, are in
+/* Requests answered by the router itself: health and models on the client port, everything on the
+ * admin port (proxy_config.admin). Loopback replicas, also called local, are in
  * node/replica/local.h. */
 #ifndef NODE_PROXY_OWN_LOCAL_H
 #define NODE_PROXY_OWN_LOCAL_H

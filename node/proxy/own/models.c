@@ -10,7 +10,7 @@
 #include "node/proxy/engine/prober.h"
 #include "node/replica/model.h"
 
-/* Merges the lists that the replicas have given to the router. */
+/* Merges the lists given to the router by replicas. */
 static int merge_told(const struct proxy *p, struct model_merge *m)
 {
     int err = 0;
@@ -29,8 +29,8 @@ static void answer_unknown(struct exchange *x, struct slice id)
                           id.at);
 }
 
-/* Answers for a model that is on no list, as if the client had requested the model: 503 if all of
- * its replicas are down, otherwise 404. */
+/* Answers for an unlisted model, as if the client had requested a completion: 503 if all of the
+ * model's replicas are down, otherwise 404. */
 static void answer_not_listed(struct exchange *x, struct slice id)
 {
     bool allowed = x->key == NULL || access_key_allows(x->key, id);
@@ -42,8 +42,8 @@ static void answer_not_listed(struct exchange *x, struct slice id)
 
 /* --- aliases --------------------------------------------------------------------------------- */
 
-/* Returns true if a list names one of the alias's models, so that a request can be served.
- * `*context`: the shortest known context length of those models; 0: none is known. */
+/* Returns true if a list names any of the alias's models, so a request can be served. `*context`:
+ * the models' shortest known context length; 0: none is known. */
 static bool alias_listed(const struct model_merge *m, const struct node_alias *a, uint32_t *context)
 {
     bool any = false;
@@ -60,7 +60,8 @@ static bool alias_listed(const struct model_merge *m, const struct node_alias *a
     return any;
 }
 
-/* Writes an alias in the form in which engines list a model. Its `root` is the real model. */
+/* Writes an alias in the form in which engines list a model. The field `root` has the real
+ * model. */
 static int put_alias(struct buf *out, const struct node_alias *a, uint32_t context)
 {
     char tokens[48] = "";
@@ -184,8 +185,8 @@ static struct model_merge *merge_anew(const struct proxy *p, struct slice wanted
     return NULL;
 }
 
-/* Returns the merged list; NULL: no memory. The lists are merged again only after one has changed,
- * because a thousand lists are a megabyte of JSON. */
+/* Returns the merged list; NULL: no memory. The lists are merged again only after a change, because
+ * a thousand lists are a megabyte of JSON. */
 static const struct model_merge *merged(struct proxy *p)
 {
     uint64_t version = prober_models_version(p);
@@ -203,7 +204,7 @@ void models_forget(struct proxy *p)
     p->models = NULL;
 }
 
-/* Answers for one model. If the merged list is cut, searches the replicas' lists. */
+/* Answers for a single model. If the merged list is cut, searches the replicas' lists. */
 static void answer_one(struct exchange *x, const struct model_merge *m, struct slice wanted)
 {
     struct model_merge *found = NULL;
@@ -215,7 +216,7 @@ static void answer_one(struct exchange *x, const struct model_merge *m, struct s
 
 /* --- asking replicas for a client ------------------------------------------------------------ */
 
-/* A request for the models of one replica. */
+/* A request for a replica's models. */
 struct asked {
     struct fetch fetch;
     struct model_ask *ask;
@@ -238,9 +239,8 @@ struct model_ask {
     struct asked asked[MODELS_AT_ONCE];
 };
 
-/* Returns true if the replica refuses to list its models to the router, but may list them to a
- * client. The replica must be a live engine, because another router must not see the client's
- * key. */
+/* Returns true if the replica refuses the router its list of models, but may give it to a client.
+ * The replica must be a live engine, because another router must not see the client's key. */
 static bool wants_asking(const struct proxy *p, unsigned replica)
 {
     const struct node_router *r = p->config.router;
@@ -377,9 +377,9 @@ static void ask_replicas(struct exchange *x, const struct http_head *head, struc
             node_replica_set_add(&ask->todo, i);
     }
     int err = pass_line(&ask->lines, head, "authorization");
+    /* From Anthropic's clients; also accepted by SGLang. */
     if (err == 0)
-        err =
-            pass_line(&ask->lines, head, "x-api-key"); /* Anthropic's clients; SGLang accepts it */
+        err = pass_line(&ask->lines, head, "x-api-key");
     if (err == 0)
         err = merge_told(p, &ask->merge);
     if (err != 0) {
@@ -397,7 +397,7 @@ static const char no_list[] =
     "No replica has listed its models to the router yet. Try again when an engine is up: "
     "`gvctl replicas` shows them.";
 
-/* Returns true if any replica has sent a list, even an empty one. */
+/* Returns true if any replica has sent a list, even an empty list. */
 static bool any_told(const struct proxy *p)
 {
     for (unsigned i = 0; i < p->engines.pool_count; i++) {
