@@ -23,8 +23,8 @@ static uint32_t replica_requests_max(const struct node_options *o)
     return (uint32_t)(max == 0 || max > connections ? connections : max);
 }
 
-/* The policy's name for the other routers. Routers in shadow mode share caches that other routers
- * do not. */
+/* The policy's name for the other routers, which log a difference from theirs. In shadow mode the
+ * name is "shadow", because `policy` does not route then. */
 static const char *policy_told(const struct node_options *o)
 {
     return o->shadow ? "shadow" : node_policy_names[o->policy];
@@ -87,7 +87,7 @@ int node_config_default(struct node_config *out)
     if (err == ERR_OK)
         node_config_of(out, &options);
     node_options_free(&options);
-    out->proxy.options = out->admin.options = NULL; /* it serves no clients */
+    out->proxy.options = out->admin.options = NULL; /* the router serves no clients */
     return err;
 }
 
@@ -185,8 +185,8 @@ static void on_cleared(void *context, unsigned slot)
 }
 
 /* The engine's KV-cache events began anew, so its cache is lost, unless the router knows that
- * already (`rkey` is not the present one). If metrics report the process's start time, they show
- * the same restart, and log the event. */
+ * already (`rkey` is not the present one). If metrics report the process's start time, they reveal
+ * the restart too, and the reader of metrics logs it. */
 static void on_began(void *context, unsigned slot, uint32_t rkey)
 {
     struct node *n = context;
@@ -380,8 +380,8 @@ int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, c
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* For a router that runs alone, reports names that wait. With several routers the replication does
- * that. */
+/* For a router without others, logs replica names that wait for room. With several routers the
+ * replication logs these. */
 static void check_names_limit(struct node *n, uint64_t now_ms)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));

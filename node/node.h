@@ -1,20 +1,22 @@
 /* One router without its shell, wired together once: the daemon, the benches, the simulator and the
- * tests make it here. They differ only in what drives the router.
+ * tests make it here. Only the driver differs: sockets and clock, or a simulation.
  *
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses replicas by that state (node/route)
- *   decisions     the last choices, for `gvctl explain` (node/route); NULL: it serves no clients
- *   affinity      remembers which replica made a stored response (node/route)
- *   discover      which replicas this router names (node/discover); NULL: it serves no clients
- *   replication   carries the state to other routers and back (node/cluster); NULL: it is alone
+ *   decisions     the last choices, for `gvctl explain` (node/route); NULL: the router serves no
+ *                 clients
+ *   affinity      remembers the replica behind each stored response (node/route)
+ *   discover      which replicas this router names (node/discover); NULL: the router serves no
+ *                 clients
+ *   replication   carries the state to other routers and back (node/cluster); NULL: there are none
  *   kv_readers    reads engines' KV-cache events (node/kv); NULL: none are read
- *   proxy         requests on their way (node/proxy); NULL: it serves no clients
- *   admin         operators' requests (node/admin); NULL: it serves no clients
+ *   proxy         requests on their way (node/proxy); NULL: the router serves no clients
+ *   admin         operators' requests (node/admin); NULL: the router serves no clients
  *
  * These are used directly; struct node owns them.
  *
- *   node_config_of(&config, &options);     what the options say
- *   config.keyring = ...                   what depends on the place where the router runs
+ *   node_config_of(&config, &options);     from the options
+ *   config.keyring = ...                   from the place where the router runs
  *   node_create(&node, &config, &io, now_us); */
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
@@ -34,24 +36,24 @@
 struct node_config {
     struct node_state_config state;
     struct node_router_config router;
-    struct node_replication_config replication; /* used by a router that is one of several */
+    struct node_replication_config replication; /* used if there are several routers */
     uint32_t stored_responses;                  /* number of stored responses to remember */
     const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
     const struct hash_secret *secret;           /* hash secret of a router alone; borrowed; NULL: a
-                                                 * new one */
+                                                 * new secret */
     struct proxy_config proxy;                  /* if `net` is set, the router serves clients */
     const struct kv_readers_shell *kv;          /* borrowed; NULL: no KV events are read */
     struct admin_config admin;
 };
 
 /* Makes the configuration from the options, which are borrowed as long as the node. The caller adds
- * the wall clock (state.wall_ms). If the router is one of several, the caller adds keyring, name
- * and address (replication.gossip). If the router serves clients, the caller adds those parts of
- * proxy_config and admin_config that depend on the place where it runs. node_create() fills in
- * time, randomness and the links between the parts. */
+ * the wall clock (state.wall_ms). With several routers, the caller adds keyring, name and address
+ * (replication.gossip). If the router serves clients, the caller adds the parts of proxy_config and
+ * admin_config that depend on where the router runs. node_create() fills in time, randomness and
+ * the links between the parts. */
 void node_config_of(struct node_config *out, const struct node_options *options);
-/* The configuration of a daemon without any options, for tests and benches: they change only what
- * they are about. ERR_NOMEM. */
+/* The configuration of a daemon without any options, for tests and benches: they change only the
+ * settings under test. ERR_NOMEM. */
 MUST_USE int node_config_default(struct node_config *out);
 
 struct node {
@@ -66,23 +68,23 @@ struct node {
     struct kv_readers_user kv_user; /* callbacks of kv_readers */
     struct proxy *proxy;
     struct admin *admin;
-    struct log *log;         /* borrowed; NULL: it serves no clients */
+    struct log *log;         /* borrowed; NULL: the router serves no clients */
     uint64_t names_again_ms; /* replicas_full is not logged again before then */
 };
 
 /* The configuration is borrowed for the call. A router alone needs only random() of `io`: for the
- * seed, if the configuration has 0, and for the secret that keys its hashes. One of several routers
- * derives the secret from the keyring. Errors are those of the parts that it creates. */
+ * seed, if the configuration has 0, and for the secret key of hashes. Routers of a cluster derive
+ * the secret from the keyring. Errors are those of the parts created here. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
 /* The learned state, for node_keep_begin(). */
 struct node_keep_source node_remembers(struct node *n);
-/* A new node takes in what an earlier life knew. Errors as node_kept_join(). */
+/* Merges the state saved by an earlier process into a new node. Errors as node_kept_join(). */
 MUST_USE int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms,
                          const char **why);
 /* Called every second for a node that serves clients. */
 void node_tick(struct node *n, uint64_t now_ms);
-/* The borrowed options of a node that serves clients have changed. Applies those that are live
+/* The borrowed options of a node that serves clients have changed. Applies the live options
  * (node/settings/change.h), as at the start. */
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms);
 /* Call after the proxy is stopped and its streams are closed. */

@@ -85,7 +85,7 @@ struct access_key *access_find(const struct access *a, struct slice secret)
     return a->table == NULL ? NULL : access_table_find(a->table, secret);
 }
 
-/* --- one request ----------------------------------------------------------------------------- */
+/* --- a request ------------------------------------------------------------------------------- */
 
 static void touch(struct access *a, struct access_use *u)
 {

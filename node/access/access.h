@@ -2,19 +2,19 @@
  *
  * The shell passes a table each time it reads the file (access_take()). The proxy looks up a key
  * and asks if a request may go on. The replication sends the use of limited keys to the other
- * routers, and passes on what those count (node/cluster/replication.h).
+ * routers, and passes on the counts that they publish (node/cluster/replication.h).
  *
  *   access_take()     a file was read
  *   access_find()     look up a key
- *   access_begin()    may one more request go on?
+ *   access_begin()    may another request go on?
  *   access_tokens()   count a request's tokens
- *   access_end()      exactly once after each access_begin() that said ACCESS_GOOD
+ *   access_end()      exactly once after each ACCESS_GOOD from access_begin()
  *
- * Limits over several routers are approximate: each router adds its own count to the latest that
- * the others published. Together the routers may exceed a limit by what they admit between two
- * messages.
+ * Limits over several routers are approximate: each router adds the other routers' latest published
+ * counts to the local count. Together the routers may exceed a limit by the requests admitted
+ * between two messages.
  *
- * `now_ms` is the monotonic clock; access_clock() sets its offset to cluster time. Pure.
+ * `now_ms` is the monotonic clock; access_clock() sets the offset to cluster time. Pure.
  */
 #ifndef NODE_ACCESS_ACCESS_H
 #define NODE_ACCESS_ACCESS_H
@@ -32,9 +32,9 @@ MUST_USE int access_create(struct access **out);
 void access_destroy(struct access *a);
 void access_check(const struct access *a);
 
-/* Replaces the table and owns it. The use of names that both tables have stays counted. */
+/* Replaces the table and owns it. The counts of names in both tables stay. */
 void access_take(struct access *a, struct access_table *table);
-/* Notes that the file is unusable, or (false) usable again. Only for metrics. */
+/* true: the file is unusable; false: usable again. Only for metrics. */
 void access_refused(struct access *a, bool refused);
 /* NULL: unknown key. Hold the key to use it after the call. */
 struct access_key *access_find(const struct access *a, struct slice secret);
@@ -45,7 +45,7 @@ enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_
                                  unsigned *wait_s);
 /* Counts a refusal without access_begin(): e.g. the key may not use the model. */
 void access_note_refusal(struct access *a, struct access_key *k, enum access_verdict v);
-/* The tokens of one request. */
+/* A request's tokens. */
 struct access_tokens {
     uint64_t prompt, cached, completion;
 };
@@ -57,11 +57,11 @@ void access_end(struct access *a, struct access_key *k);
 
 /* Sets the offset of cluster time to the monotonic clock. */
 void access_clock(struct access *a, int64_t ahead_ms);
-/* Appends changes, at most ACCESS_NEWS_BYTES; the rest comes with the next call. Active keys are
- * published again every few seconds, for routers that missed them. Appends nothing if nothing
+/* Appends changes, at most ACCESS_NEWS_BYTES; the next call appends the rest. Active keys are
+ * published again every few seconds, for routers that missed a message. Appends nothing if nothing
  * changed. ERR_NOMEM. */
 MUST_USE int access_news_write(struct access *a, uint64_t now_ms, struct buf *out);
-/* Reads another router's message. ERR_SYNTAX: malformed; the rows before that are taken. */
+/* Reads another router's message. ERR_SYNTAX: malformed; the rows before the fault are taken. */
 MUST_USE int access_news_read(struct access *a, uint64_t router, struct slice news,
                               uint64_t now_ms);
 

@@ -7,7 +7,7 @@
 struct access {
     struct access_table *table; /* NULL: no key yet */
     int64_t ahead_ms;
-    bool refused;      /* the present file is unusable; the table is of an earlier one */
+    bool refused;      /* the present file is unusable; the table is of an earlier file */
     unsigned shown;    /* names that were ever shown in metrics */
     unsigned rows;     /* number of rows of other routers' counts */
     bool news;         /* some key has news */

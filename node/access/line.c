@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* The hash in hex follows this word, so that a later algorithm can have another. */
+/* The hash in hex follows this word, so that a later algorithm can use another word. */
 static const struct slice algorithm = SLICE("blake2b:");
 
 static bool is_name_byte(char c)
@@ -95,7 +95,7 @@ static const char *read_option(struct slice word, struct access_line *out)
     return access_models_wrong(value);
 }
 
-/* The next word of the line; empty at its end, or before a comment. */
+/* The next word of the line; empty at the end, or before a comment. */
 static struct slice next_word(struct slice *rest)
 {
     *rest = slice_trim(*rest);

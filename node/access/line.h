@@ -1,12 +1,12 @@
-/* One line of the file of client keys:
+/* A line of the file of client keys:
  *
  *   NAME  blake2b:HASH  [models=A,B] [requests-per-minute=N] [tokens-per-minute=N] [in-flight=N]
  *                       [control]
  *
  * NAME has letters, digits and ".-_@/+", at most ACCESS_NAME_MAX. HASH is the BLAKE2b hash of the
- * key, 64 hex digits. A model that ends in `*` matches all names with that prefix. `control`: the
- * key may use engines' control paths, if those go to all replicas. A `#` at the beginning of a line
- * or after a space starts a comment.
+ * key, 64 hex digits. A model with `*` at the end matches all names with that prefix. `control`:
+ * the key may use engines' control paths, if engine-control-paths sends those to all replicas. A
+ * `#` at the beginning of a line or after a space starts a comment.
  */
 #ifndef NODE_ACCESS_LINE_H
 #define NODE_ACCESS_LINE_H
@@ -30,8 +30,8 @@ struct access_line {
     bool control;
 };
 
-/* 1: a key; 0: a line without a key. ERR_SYNTAX with `*wrong`, which says the mistake and the
- * remedy. This text never quotes the line, which may hold a key. Borrows from `text`. */
+/* 1: a key; 0: a line without a key. ERR_SYNTAX with `*wrong`: the mistake and the remedy. `*wrong`
+ * never quotes the line, which may hold a key. Borrows from `text`. */
 MUST_USE int access_line_parse(struct slice text, struct access_line *out, const char **wrong);
 /* NULL, or the mistake in a key's name, or in a key's models. */
 const char *access_name_wrong(struct slice name);

@@ -1,7 +1,7 @@
 /* The messages between routers about keys with limits. A message is a series of rows:
  *
  *   length of the rest of the row (a byte), id of the key (8 bytes),
- *   minute of cluster time (varint), requests and tokens of that minute (varints),
+ *   minute of cluster time (varint), requests and tokens of the minute (varints),
  *   requests and tokens of the minute before, requests in flight (varints)
  *
  * A later version adds fields at the end of a row. */

@@ -1,14 +1,14 @@
 /* The keys of a file, built from its text at once: finds a key's name in constant time.
  *
- * A *key* here is one name of the file, with its options and its use. It may have several secrets:
- * while a client changes its secret, the file has the name on one line for each.
+ * A *key* here is a name in the file, with options and use. A key may have several secrets: while a
+ * client changes the secret, the file has a line for each, with the same name.
  *
- * A look-up hashes what the client sent and finds the digest in a table by its first bytes. The
- * time depends on the digest, and digests of guesses tell nothing about those in the file. The
- * whole digest is compared without a branch on its bytes.
+ * A look-up hashes the client's secret and finds the digest in a table by the first bytes. The time
+ * depends on the digest, and digests of guesses tell nothing about digests in the file. The whole
+ * digest is compared without a branch on its bytes.
  *
  * Any thread may build a table, which then belongs to one thread. Keys count their holders, so that
- * a request outlives the table of its key.
+ * a request may outlive the table.
  */
 #ifndef NODE_ACCESS_TABLE_H
 #define NODE_ACCESS_TABLE_H
@@ -34,7 +34,7 @@ struct access_table {
     unsigned keys_count;
     struct access_key **keys; /* by name, in the order of the file; the table is a holder */
     struct access_digest *digests;
-    uint32_t *owners;              /* per secret: the index of its key */
+    uint32_t *owners;              /* per secret: the key's index */
     uint32_t *by_digest, *by_name; /* open addressing: index + 1 */
     uint32_t mask;
 };
@@ -46,9 +46,9 @@ MUST_USE int access_table_create(struct access_table **out, struct slice text, c
 void access_table_destroy(struct access_table *t);
 /* NULL: unknown secret. Borrowed from the table. */
 struct access_key *access_table_find(const struct access_table *t, struct slice secret);
-/* The key of that name; NULL: none. */
+/* The key with this name; NULL: none. */
 struct access_key *access_table_named(const struct access_table *t, struct slice name);
-/* The key with that use->id, by which other routers name a key; NULL: none. */
+/* The key with this use->id, by which other routers name a key; NULL: none. */
 struct access_key *access_table_of_id(const struct access_table *t, uint64_t id);
 
 void access_key_hold(struct access_key *k);

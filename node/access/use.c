@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* The use that another router published last. */
+/* The use last published by another router. */
 struct access_row {
     struct access_row *next;
     uint64_t router;

@@ -1,5 +1,5 @@
-/* The use of one key: counted here, and as published by other routers. It outlives tables and keys:
- * a file that is read again changes limits, not counts.
+/* A key's use: counted here, and as published by other routers. The use outlives tables and keys: a
+ * new reading of the file changes limits, not counts.
  *
  * Times are cluster time in milliseconds (node/access/access.h).
  */
@@ -14,8 +14,7 @@
 
 enum {
     ACCESS_SUM_MS = 250,     /* summing interval: the other routers publish as often */
-    ACCESS_SILENT_MS = 6000, /* a router that is silent for this time counts as having nothing in
-                              * flight */
+    ACCESS_SILENT_MS = 6000, /* a router silent for this time counts as having nothing in flight */
 };
 
 /* Why a key's request is refused. */
@@ -39,12 +38,12 @@ struct access_total {
     uint64_t in_flight;
 };
 
-/* The members that each request reads come first. */
+/* The members read by each request come first. */
 struct access_use {
     unsigned holders;
-    bool limited; /* has a limit, so its use is published to the other routers */
-    bool shown;   /* its name is in metrics */
-    bool news;    /* changed since the last publication */
+    bool limited; /* the key has a limit, so this use is published to the other routers */
+    bool shown;   /* the name is in metrics */
+    bool news;    /* the use changed since the last publication */
     uint64_t in_flight;
     struct access_window window;
     struct access_total others; /* sum over the other routers */
@@ -54,7 +53,7 @@ struct access_use {
     uint64_t requests;
     uint64_t prompt_tokens, cached_tokens, completion_tokens;
     uint64_t refused[ACCESS_VERDICTS];
-    uint64_t id; /* a hash of the name, the same at all routers */
+    uint64_t id; /* a hash of the name, equal at all routers */
     char name[ACCESS_NAME_MAX + 1];
 };
 
@@ -63,7 +62,7 @@ struct access_use *access_use_new(struct slice name);
 void access_use_drop(struct access_use *u);
 uint64_t access_use_id(struct slice name);
 
-/* Tests if one more request may begin; `wait_s` (if not): when to retry. */
+/* Tests if another request may begin; `wait_s` (if not): when to retry. */
 enum access_verdict access_use_judge(struct access_use *u, const struct access_limits *limits,
                                      uint64_t now_ms, unsigned *wait_s);
 void access_use_begin(struct access_use *u, uint64_t now_ms);
@@ -75,7 +74,7 @@ void access_use_end(struct access_use *u);
 MUST_USE int access_use_hear(struct access_use *u, uint64_t router,
                              const struct access_window *window, uint64_t in_flight,
                              uint64_t now_ms, unsigned *rows);
-/* Frees rows that no longer count. */
+/* Frees rows too old to count. */
 void access_use_forget(struct access_use *u, uint64_t now_ms, unsigned *rows);
 /* True if anything of this router's own use still counts. */
 bool access_use_is_active(const struct access_use *u, uint64_t now_ms);

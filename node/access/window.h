@@ -1,9 +1,9 @@
 /* A key's recent use: requests and tokens of the current minute of cluster time and of the minute
- * before. They give nearly the last sixty seconds: of the minute before, the share counts that the
- * current minute still has left.
+ * before. They give nearly the last sixty seconds: the minute before counts in part, by the
+ * remaining share of the current minute.
  *
  * All routers cut minutes at the same moments, so windows of several can be added. Within a minute
- * the numbers only rise, so of two views of one router's window one is greater.
+ * the numbers only rise, so of two views of a router's window, the greater is the newer.
  */
 #ifndef NODE_ACCESS_WINDOW_H
 #define NODE_ACCESS_WINDOW_H
@@ -22,10 +22,10 @@ struct access_window {
     struct access_count now, before;
 };
 
-/* Moves the window to the minute of that time, never back. */
+/* Moves the window to the minute of `now_ms`, never back. */
 void access_window_roll(struct access_window *w, uint64_t now_ms);
-/* Adds the window's counts of that time's minute to `now`, and those of the minute before to
- * `before`. A window that is a minute ahead counts as current. */
+/* Adds the window's counts of the minute of `now_ms` to `now`, and those of the minute before to
+ * `before`. A window a minute ahead counts as current. */
 void access_window_add(const struct access_window *w, uint64_t now_ms, struct access_count *now,
                        struct access_count *before);
 /* Takes the greater of two views of the same window. */

@@ -170,8 +170,7 @@ static struct admin_refusal *find_refusal(struct admin *a, const char *from, con
     return oldest;
 }
 
-/* Logs a refusal once a minute for each address and call, for at most ADMIN_REFUSALS_MAX of
- * these. */
+/* Logs a refusal once a minute for each address and call, for at most ADMIN_REFUSALS_MAX pairs. */
 static void tell_refused(struct admin *a, const struct exchange *x, const struct admin_who *who)
 {
     uint64_t now_ms = proxy_now_ms(a->proxy);
@@ -211,8 +210,8 @@ static const char *elsewhere(const struct exchange *x, const struct admin_who *w
     return node_host_is_loopback(x->client->peer) ? "a proxy on this machine" : who->from;
 }
 
-/* Answers 401 with `needs` if a token would help. Else answers 403 with `elsewhere_format`, which
- * names the caller's origin and the allowed ones; with `never` if nobody may call. */
+/* Answers 401 with `needs` if a token would help. If not, answers 403: with `elsewhere_format`,
+ * which names the caller's origin and the allowed origins, or with `never` if nobody may call. */
 static bool refuse(struct admin *a, struct exchange *x, const struct http_head *head,
                    bool token_helps, const char *needs, const char *elsewhere_format,
                    const char *never)
@@ -229,8 +228,8 @@ static bool refuse(struct admin *a, struct exchange *x, const struct http_head *
     return false;
 }
 
-/* A call that changes state needs the token if one is configured: else 401. Without a configured
- * token the call must come from this machine: else 403. The reason: anybody able to add a replica
+/* A change needs the token if a token is configured: without it, 401. If none is configured, the
+ * call must come from this machine: from elsewhere, 403. The reason: anybody able to add a replica
  * receives prompts. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head)
 {

@@ -80,8 +80,8 @@ void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-/* Writes the error in the form of a setting that the file cannot contain, so that every reader of
- * settings can read this line. */
+/* Writes the error as a line of settings, with a name not valid in a file, so that every reader of
+ * settings can read the line. */
 static int write_refused(const struct admin *a, struct buf *out)
 {
     if (a->refused == NULL)
@@ -155,8 +155,8 @@ static const struct call *find_call(const struct http_head *head, char *methods,
     return NULL;
 }
 
-/* Answers 503 while the router joins. A change made then would get the number of a first change and
- * lose against the others' state of the same replica: accepted, then gone. */
+/* Answers 503 while the router joins. A change made then would count as the replica's first and
+ * lose against the other routers' state: accepted, then gone. */
 static bool has_joined(const struct admin *a, struct exchange *x)
 {
     if (a->config.replication == NULL || node_replication_ready(a->config.replication))
@@ -174,7 +174,7 @@ struct asked {
     const struct admin_page_file *file;
 };
 
-/* Judges a request by its head alone. Returns false after answering with the reason. */
+/* Judges a request by the head alone. Returns false after answering with the reason. */
 static bool judge(struct admin *a, struct exchange *x, const struct http_head *head,
                   struct asked *out)
 {

@@ -1,6 +1,6 @@
-/* The admin port: operators, probes and gvctl ask one router here, or all routers through this one.
- * Pure: requests come from the proxy, which passes their heads for judgement and sends the answers.
- * An answer is given when the request is whole, or later. Bodies are not kept.
+/* The admin port: operators, probes and gvctl ask this router, or all routers through this router.
+ * Pure: the proxy passes the heads of requests for judgement and sends the answers. An answer is
+ * given when the request is whole, or later. Bodies are not kept.
  *
  * Owns the table of calls (calls.h), the pending questions to all routers, and the replicas being
  * added. */
@@ -24,7 +24,7 @@ struct admin_config {
     struct node_replication *replication; /* NULL: this router runs alone */
     struct node_decisions *decisions;
     struct log *log;
-    const char *name; /* of this router in the cluster; NULL: runs alone */
+    const char *name; /* this router's name in the cluster; NULL: runs alone */
     /* Return the present tokens, valid during the call. NULL: no token is required; without `token`
      * only loopback may make changes. */
     struct slice (*token)(void *context);
@@ -36,7 +36,7 @@ struct admin_config {
     void (*files)(void *context, struct json_writer *w);
     /* Adds files in need of attention: certificates about to expire; NULL: none. */
     void (*attention)(void *context, struct admin_attention_list *list);
-    void *metrics_context; /* of these three */
+    void *metrics_context; /* for metrics(), files() and attention() */
 };
 
 /* ERR_NOMEM. */
@@ -45,16 +45,16 @@ MUST_USE int admin_create(struct admin **out, const struct admin_config *config)
 void admin_start(struct admin *a, struct proxy *proxy);
 /* Sets whether loopback reaches the admin port: true also for a port on all addresses. */
 void admin_listens(struct admin *a, bool on_loopback);
-/* Sets the settings loaded last; those that need a restart are shown as waiting. Borrowed until the
- * next call; NULL: the settings in force. */
+/* Sets the last loaded settings; changes in need of a restart are shown as waiting. Borrowed until
+ * the next call; NULL: the settings in force. */
 void admin_options_wanted(struct admin *a, const struct node_options *wanted);
-/* Sets the error in the settings loaded last; NULL: none. Borrowed until the next call. */
+/* Sets the error in the last loaded settings; NULL: none. Borrowed until the next call. */
 void admin_options_refused(struct admin *a, const char *why);
 /* Advances the replicas being added. */
 void admin_tick(struct admin *a);
 /* Stops asking replicas; called before the proxy stops. */
 void admin_stop(struct admin *a);
-/* Ends the streams of viewers (live.h); all exchanges still open afterwards are requests. */
+/* Ends the streams of viewers (live.h); the exchanges still open afterwards are all requests. */
 void admin_viewers_end(struct admin *a);
 void admin_destroy(struct admin *a);
 

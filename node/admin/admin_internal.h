@@ -15,12 +15,12 @@ enum {
     ADMIN_ATTENTION_US = 1000000,      /* for a silent router, which is a problem too */
     ADMIN_ATTENTION_FRESH_MS = 500,    /* gvctl status has just called /convergence */
     ADMIN_EVENTS_TIMEOUT_US = 2000000, /* for events, which are requested each second */
-    ADMIN_ADD_PROBE_MS = 2000,         /* for the health probe of a new replica; then the replica is
-                                * added */
-    ADMIN_ADDS_MAX = 64,               /* under way; then 503 */
+    ADMIN_ADD_PROBE_MS = 2000,         /* for the health probe of a new replica; the replica is then
+                                        * added */
+    ADMIN_ADDS_MAX = 64,               /* pending additions; beyond that, 503 */
     ADMIN_WATCH_MS = 500,              /* between two looks at all replicas */
-    ADMIN_FLAPS_OUTS = 3,              /* a replica out this often flaps */
-    ADMIN_FLAPS_MS = 600000, /* within this time: a rolling restart takes a replica out once */
+    ADMIN_FLAPS_OUTS = 3,              /* a replica flaps if it goes out this often */
+    ADMIN_FLAPS_MS = 600000, /* within this time; a rolling restart takes a replica out only once */
     ADMIN_REFUSALS_MAX = 16, /* addresses and calls logged a minute */
     ADMIN_REFUSALS_MS = 60000,
     ADMIN_PEER_BYTES = 48,
@@ -42,7 +42,7 @@ struct admin_refusal {
     char path[EXCHANGE_PATH_MAX];
     bool said;
     uint64_t said_ms;
-    uint64_t unsaid; /* since then */
+    uint64_t unsaid; /* refusals not logged since the last logged refusal */
 };
 
 /* State of a replica at the last look. */
@@ -50,15 +50,14 @@ struct admin_seen {
     unsigned era;
     bool known;
     enum node_standing_why why;
-    unsigned outs; /* number of times the replica went out or was avoided */
-    uint64_t
-        out_ms[ADMIN_FLAPS_OUTS]; /* times of the last ones; the next goes to outs % their count */
+    unsigned outs;                     /* number of times the replica went out or was avoided */
+    uint64_t out_ms[ADMIN_FLAPS_OUTS]; /* a ring of the times of the last outs */
 };
 
-/* Unix times of what routers' digests said, as far as somebody asked; 0: it was not so. */
+/* Unix times of comparisons of the routers' digests; 0: no such comparison. */
 struct admin_agreed {
-    uint64_t equal_ms;     /* the last time that they were equal */
-    uint64_t not_since_ms; /* the first time after it that they were not */
+    uint64_t equal_ms;     /* the last time with equal digests */
+    uint64_t not_since_ms; /* the first time after `equal_ms` with different digests */
 };
 
 struct admin {
@@ -66,7 +65,7 @@ struct admin {
     struct proxy *proxy;
     bool on_loopback;
     const struct node_options *wanted; /* NULL: the settings in force */
-    const char *refused;               /* error in the last ones; NULL: none */
+    const char *refused;               /* error in the last loaded settings; NULL: none */
     struct admin_ask *asks;            /* pending questions to all routers */
     struct admin_add *adds;            /* replicas being probed before they are added */
     unsigned add_count;
@@ -76,9 +75,9 @@ struct admin {
     uint64_t since_ms; /* Unix time of the start */
     uint64_t watched_ms;
     struct admin_refusal refusals[ADMIN_REFUSALS_MAX];
-    uint64_t refusals_unsaid; /* of addresses and calls without a row */
+    uint64_t refusals_unsaid; /* unlogged refusals of addresses and calls without a row */
     struct admin_seen seen[NODE_REPLICAS_MAX];
-    struct admin_attention_list attention; /* of the last look */
+    struct admin_attention_list attention; /* the list at the last look */
     struct admin_hearing hearing;
 };
 
@@ -89,10 +88,10 @@ bool admin_query_has(const struct http_head *head, struct slice name);
 #define ADMIN_JSON SLICE("application/json")
 /* Answers 200 with the buffer's text, or 500 for an error. Frees the buffer. */
 void admin_answer_buf(struct exchange *x, int err, struct slice type, struct buf *out);
-/* The same for JSON. */
+/* As admin_answer_buf(), with the content type of JSON. */
 void admin_answer_json(struct exchange *x, int err, struct buf *out);
-/* Reads the prompt and session of an /explain. Returns false after answering if the body is no
- * request. */
+/* Reads the prompt and session of an /explain. Returns false after answering if the body is not a
+ * valid request. */
 bool admin_describe(struct exchange *x, const struct http_head *head, struct node_request *out);
 
 /* Reads ?replica=HOST:PORT or a URL, with #engine=vllm or &engine=vllm and no other label. Returns
@@ -101,15 +100,15 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* Answers 403 to a request that a web page from elsewhere may have made: under a foreign host name
- * or from another origin. Our own page may make calls that change nothing. */
+/* Answers 403 to a request possibly made by a web page from elsewhere: under a foreign host name or
+ * from another origin. This router's page may make calls without changes. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
                     bool changes);
 /* Answers 401 to a client without the right to read. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
 /* Answers 401 or 403 to a client without the right to make changes. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head);
-/* The same for a client without the right to ask for a prompt's cost. */
+/* Answers 401 or 403 to a client without the right to ask for a prompt's cost. */
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head);
 void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
                struct admin_who *out);
@@ -120,15 +119,15 @@ typedef void admin_call_handler(struct admin *a, struct exchange *x, const struc
 ADMIN_CALLS(ADMIN_CALL_DECLARE)
 #undef ADMIN_CALL_DECLARE
 
-/* Asks all routers and answers with what `write` makes of the answers. Returns an error if no
- * router is asked; `x` has no answer then. */
+/* Asks all routers and answers with the text that `write` makes of the answers. Returns an error if
+ * no router is asked; `x` has no answer then. */
 typedef int admin_answer_writer(struct admin *a, const struct admin_ask *ask, struct slice nodes,
                                 struct buf *out);
 MUST_USE int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,
                              struct slice request, uint64_t timeout_us, admin_answer_writer *write);
-/* Finds routers that do not hear each other in the digests of all routers. */
+/* Finds pairs of routers without contact in the digests of all routers. */
 void admin_hearing(struct admin *a, struct slice nodes);
-/* Asks all routers and answers with the answer of each. */
+/* Asks all routers and passes on each router's answer. */
 void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
                    struct slice request, uint64_t timeout_us);
 /* For node_replication_events(); the context is the admin. */
@@ -136,7 +135,7 @@ MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *
 uint64_t admin_unix_ms(const struct admin *a);
 /* Records since when all routers' digests are equal, or are not. */
 void admin_saw_digests(struct admin *a, bool equal);
-/* Returns the time of the event, which has milliseconds, or the replication's if later. */
+/* Returns the event's time, a whole millisecond, or the replication's time if later. */
 uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
 /* Makes events of changes and updates the attention list, every ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);

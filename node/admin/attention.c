@@ -186,7 +186,7 @@ static bool is_much(uint64_t count, uint64_t of)
     return count > 0 && count * 100 >= of;
 }
 
-/* One in ten: a single client with a wrong key alarms nobody, a key that was changed does. */
+/* At least 1 in 10: a single client with a wrong key raises no alarm, a changed key does. */
 enum { KEYS_SHARE = 10 };
 
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,

@@ -54,7 +54,7 @@ enum admin_attention_kind {
 };
 
 enum {
-    ATTENTION_ITEMS_MAX = 32, /* more than anybody reads at 3 a.m.; `more` counts the rest */
+    ATTENTION_ITEMS_MAX = 32, /* enough for a person; `more` counts the rest */
     ATTENTION_ABOUT_BYTES = 96,
     ATTENTION_TEXT_BYTES = 320,
     ATTENTION_HURTS_BYTES = 192,
@@ -100,7 +100,7 @@ struct admin_attention_minute {
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,
                              const struct admin_attention_minute *minute);
 
-/* Copies the start time of each item also in `before`; the others start now. */
+/* Copies the start time of each item present in `before`; the other items start now. */
 void admin_attention_since(struct admin_attention_list *list,
                            const struct admin_attention_list *before, uint64_t unix_ms);
 

@@ -11,16 +11,16 @@
 
 enum {
     MINUTE_S = 60,
-    WAIT_S = 2, /* a queue that is empty once in this time is a burst that passes */
+    WAIT_S = 2, /* a queue empty once in this time was a passing burst */
 };
 
 /* --- replicas --------------------------------------------------------------------------------- */
 
 struct replicas {
     unsigned full;
-    unsigned count, well; /* of those that may be chosen; `well`: usable and not avoided */
+    unsigned count, well; /* replicas that may be chosen; `well`: usable and not avoided */
     struct node_replica_set usable;
-    struct node_replica_set hurting; /* they list a model without a usable replica */
+    struct node_replica_set hurting; /* replicas that list a model without a usable replica */
 };
 
 static bool is_shown(const struct node_router *r, unsigned i)

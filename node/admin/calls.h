@@ -5,18 +5,18 @@
  *   X(NAME, METHOD, path, argument, handler, flags, about)
  *
  * `argument` is the call's query parameter, "replica=HOST:PORT", or NULL. `about` is a line for
- * people; empty if the row above covers the call; NULL: GET / does not list the call. */
+ * people; empty: the row above covers the call; NULL: GET / does not list the call. */
 #ifndef NODE_ADMIN_CALLS_H
 #define NODE_ADMIN_CALLS_H
 
 enum {
     ADMIN_CHANGES = 1, /* changes state: needs the token, or a caller on loopback */
     ADMIN_PROBED = 2,  /* for probes and scrapers: any name in Host is accepted */
-    ADMIN_BODY = 4,    /* reads a body, a request; other calls drop theirs */
+    ADMIN_BODY = 4,    /* reads the body, a client's request; other calls ignore the body */
     ADMIN_STREAM = 8,  /* the answer is an endless stream */
-    ADMIN_SHARED = 16, /* changes state of all routers: refused until this router has taken over the
-                      * state */
-    ADMIN_ASKS = 32,   /* weighs a prompt: needs a token, or a caller on loopback */
+    ADMIN_SHARED = 16, /* changes state of all routers: refused until this router has the cluster's
+                        * state */
+    ADMIN_ASKS = 32,   /* estimates a prompt's cost: needs a token, or a caller on loopback */
 };
 
 #define ADMIN_CALLS(X)                                                                             \

@@ -81,7 +81,7 @@ uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, co
         struct event *old = event_at(e, n);
         if (!old || strcmp(old->name, event) != 0 || strcmp(old->about, new.about) != 0)
             continue;
-        /* The last event about the same: counts again, or this is news. */
+        /* The last event about the same replica or router: count it again, or add a new event. */
         if (strcmp(old->text, new.text) != 0 || unix_ms > old->last_ms + ADMIN_EVENT_AGAIN_MS)
             break;
         old->count++;
@@ -128,7 +128,7 @@ static uint64_t place(const struct event *at, const struct node_decisions_query 
     return q->order == NODE_DECISIONS_CHANGES ? at->change : at->number;
 }
 
-/* Returns the next event beyond this place; NULL: none. */
+/* Returns the next event after place `beyond`; NULL: none. */
 static const struct event *next(const struct admin_events *e, const struct node_decisions_query *q,
                                 uint64_t beyond)
 {

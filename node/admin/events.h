@@ -3,8 +3,7 @@
  *
  * A ring of fixed size. Two sources feed the ring: log events with words of their own
  * (admin_events_tap()) and the watch for changes (watch.c). The same text within
- * ADMIN_EVENT_AGAIN_MS only increments the entry's count, so a flood of one kind cannot fill the
- * ring.
+ * ADMIN_EVENT_AGAIN_MS only increments the entry's count, so a repeated event cannot fill the ring.
  *
  * No event contains anything of a request: no text, id or hash.
  *
@@ -18,11 +17,11 @@
 #include "node/route/decisions.h"
 
 enum {
-    ADMIN_EVENTS_MAX = 256,       /* kept */
-    ADMIN_EVENT_TEXT_BYTES = 512, /* of the sentence; longer ones are cut */
-    ADMIN_EVENT_NAME_BYTES = 96,  /* of the router or replica concerned */
+    ADMIN_EVENTS_MAX = 256,       /* events kept */
+    ADMIN_EVENT_TEXT_BYTES = 512, /* bytes of the sentence; the rest is cut */
+    ADMIN_EVENT_NAME_BYTES = 96,  /* bytes of the router's or replica's name */
     ADMIN_EVENT_AGAIN_MS = 60000,
-    ADMIN_EVENTS_SHARED_BYTES = 98304, /* of each router, in an answer of all */
+    ADMIN_EVENTS_SHARED_BYTES = 98304, /* bytes per router, in an answer from all */
 };
 
 /* The kind of news, for colours on a page. */
@@ -36,7 +35,7 @@ enum admin_event_kind {
     ADMIN_EVENT_REPLICA, /* added, removed, renewed */
     ADMIN_EVENT_CONFIG,
     ADMIN_EVENT_KEY,
-    ADMIN_EVENT_DIFFERS, /* routers, or their contents */
+    ADMIN_EVENT_DIFFERS, /* routers differ, or their contents do */
     ADMIN_EVENT_TROUBLE,
     ADMIN_EVENT_KINDS,
 };

@@ -14,11 +14,11 @@ struct admin_figures_second {
     uint64_t unix_ms;
     uint64_t ms; /* length of this second */
     uint64_t requests, answers, retries, in_flight, queued;
-    uint64_t unauthorized;                 /* of client errors, those with 401 */
-    uint64_t results[NODE_RESULTS];        /* of ended requests */
-    uint64_t hidden;                       /* of NODE_RESULT_OK, those after a failed attempt */
-    uint64_t prompt_tokens, cached_tokens; /* of answers with both numbers */
-    uint64_t first_tokens;                 /* of ended streams; below, in seconds: */
+    uint64_t unauthorized;                 /* client errors with status 401 */
+    uint64_t results[NODE_RESULTS];        /* results of ended requests */
+    uint64_t hidden;                       /* requests with NODE_RESULT_OK after a failed attempt */
+    uint64_t prompt_tokens, cached_tokens; /* from answers with both numbers */
+    uint64_t first_tokens;                 /* of ended streams; their times, in seconds: */
     float ttft_p50, ttft_p95;              /* -1: none */
 };
 
@@ -34,7 +34,7 @@ struct admin_figures {
     unsigned count, at; /* index of the next second */
     struct admin_figures_seen seen;
     struct admin_figures_second seconds[FIGURES_SECONDS];
-    uint64_t minute_ms; /* the last look for the minutes, which are kept in the same way */
+    uint64_t minute_ms; /* time of the last look for the minutes */
     unsigned minute_count, minute_at;
     struct admin_figures_seen minute_seen;
     struct admin_figures_second minutes[FIGURES_MINUTES];
@@ -43,13 +43,13 @@ struct admin_figures {
 /* Called every few milliseconds; looks once a second. */
 void admin_figures_tick(struct admin_figures *f, struct proxy *proxy,
                         const struct node_router *router, uint64_t now_ms, uint64_t unix_ms);
-/* Sums of the last `seconds`: requests, and the results of ended ones. */
+/* Sums of the last `seconds`: requests, and the results of ended requests. */
 struct admin_figures_sum {
     uint64_t requests, unauthorized, results[NODE_RESULTS];
 };
 struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds);
 /* Writes the last second as an object, or null. */
-/* The fewest requests that waited at the end of one of the last `seconds`. */
+/* The fewest requests waiting at the end of any of the last `seconds`. */
 uint64_t admin_figures_waited(const struct admin_figures *f, unsigned seconds);
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
 /* Writes all seconds, oldest first. */
@@ -62,7 +62,8 @@ void admin_figures_now_write(const struct admin_figures *f, unsigned most, struc
 /* Writes the counters since the start as a short object, for others to add up. */
 void admin_figures_counters_write(struct proxy *proxy, const struct node_router *router,
                                   uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
-/* Writes the same for all the time since the start, with what a second does not have: an object. */
+/* Writes an object of the figures of a second, summed since the start, and of figures kept only
+ * since the start. */
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
 

@@ -1,6 +1,6 @@
 /* Sentences made from patterns: "Replica {replica} failed[: {error}]."
  *
- *   {field}   is replaced by what `put` appends for the text between the braces
+ *   {field}   is replaced by the text that `put` appends for the field's name
  *   [...]     is left out if `put` returned false for a field in it
  *
  * A full stop after another, or after a question mark, is left out. Text without room is cut.
@@ -19,7 +19,7 @@ struct admin_fill {
 
 /* Begins an empty text. `out` is borrowed until the last call. */
 struct admin_fill admin_fill_begin(char *out, size_t size);
-/* Appends what has room. */
+/* Appends as much as has room. */
 void admin_fill_put(struct admin_fill *t, struct slice s);
 
 /* Appends the field's value. False: the field is missing, empty or 0. */

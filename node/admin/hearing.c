@@ -36,8 +36,8 @@ static bool heard(const struct admin_hearing_view *view, unsigned a, unsigned b)
     return view->hears.ms[a][b] < view->heard_ms;
 }
 
-/* One that does not answer lives if any router hears it. A router that was just killed was heard
- * lately by all, so the pair must be silent for twice as long. */
+/* A router without an answer lives if another router hears it. A router killed just now was heard
+ * lately by all, so between these two, silence must last twice as long. */
 static bool is_cut_off(const struct admin_hearing_view *view, unsigned a, unsigned silent)
 {
     bool lives = false;
@@ -63,7 +63,7 @@ static enum link link_of(const struct admin_hearing_view *view, unsigned a, unsi
     return heard(view, b, a) ? LINK_DEAF : LINK_CUT;
 }
 
-/* A new line, or NULL: `named` have one already. */
+/* A new line; NULL: there are HEARING_NAMED_MAX already, so the last line counts this pair. */
 static struct admin_hearing_line *line_of(struct admin_hearing *h, enum admin_attention_kind kind,
                                           unsigned *named)
 {

@@ -1,5 +1,5 @@
-/* Pairs of living routers that do not hear each other, by what all of them say of themselves. One
- * router alone cannot know that: others hand on what each says.
+/* Pairs of living routers without contact, found by comparing the routers' own reports. A single
+ * router cannot notice such a pair: other routers relay the news of both.
  *
  * Planned work is no problem. A router that drains, leaves, or has just started is left out.
  */
@@ -12,10 +12,10 @@
 
 enum {
     HEARING_NAMED_MAX = 3,    /* cuts, and deaf routers, with a line each; `more` counts the rest */
-    HEARING_ROUTER_MS = 350,  /* a router speaks to one of all eight times a second */
-    HEARING_LEAST_MS = 1000,  /* of two routers: a packet or two may get lost */
-    HEARING_YOUNG_MS = 3000,  /* a router that starts has not met all */
-    HEARING_KNOWN_MS = 10000, /* an older answer says nothing of now */
+    HEARING_ROUTER_MS = 350,  /* per living router: each sends to a random one 8 times a second */
+    HEARING_LEAST_MS = 1000,  /* lower limit, for 2 routers: a packet or two may get lost */
+    HEARING_YOUNG_MS = 3000,  /* a router younger than this may not have met all others */
+    HEARING_KNOWN_MS = 10000, /* an older answer is out of date */
 };
 
 struct admin_hearing_view {
@@ -36,15 +36,15 @@ struct admin_hearing {
     struct admin_hearing_line lines[2 * HEARING_NAMED_MAX];
 };
 
-/* True if silence of this router would be a problem: it lives, has been up long enough to have met
- * all others, and does not drain. */
+/* True if silence of this router would be a problem: it lives, does not drain, and has had the time
+ * to meet all others. */
 bool admin_hearing_is_judged(const struct node_member_look *m);
 /* Finds cuts in `nodes`, the answers of all routers with their digests (node/cluster/digests.h). */
 void admin_hearing_take(struct admin_hearing *h, const struct node_replication *n,
                         struct slice nodes, uint64_t now_us, uint64_t now_ms);
-/* Finds cuts in a view; the part of admin_hearing_take() that tests call. */
+/* Finds cuts in a view; for admin_hearing_take() and tests. */
 void admin_hearing_find(struct admin_hearing *h, const struct admin_hearing_view *view);
-/* Adds what was found to a list, while it is known. */
+/* Adds the cuts to a list, until they are out of date. */
 void admin_hearing_add(const struct admin_hearing *h, uint64_t now_ms,
                        struct admin_attention_list *list);
 

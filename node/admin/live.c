@@ -49,7 +49,7 @@ struct admin_live {
     struct viewer viewers[LIVE_VIEWERS_MAX];
     unsigned count;
     uint64_t looked_ms, snapped_ms, frame;
-    uint64_t decision, event_change; /* the last ones shown */
+    uint64_t decision, event_change; /* the last decision and event shown */
     uint64_t shown[LIVE_SHOWN];      /* numbers of decisions still under way; 0: free */
     unsigned shown_at;
     struct node_brief_reader replicas;
@@ -72,7 +72,7 @@ static const char *agree_text(enum agree state)
     return texts[state];
 }
 
-/* Changes on their way do not restart the time since which the routers agree. */
+/* Changes on the way between routers do not restart the time since which the routers agree. */
 static bool is_change(enum agree before, enum agree now)
 {
     bool same = (before == AGREE_EQUAL && now == AGREE_MOVING) ||
@@ -144,8 +144,8 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
         settle(live, AGREE_ALONE);
         return;
     }
-    /* The number of calls a second stays the same for any number of routers. Changes on their way
-     * get more time: a question always right after the reports of each second would never find all
+    /* The number of calls a second is equal for any number of routers. Changes on the way between
+     * routers get more time: a question right after each second's reports would never find all
      * routers equal. */
     uint64_t every_ms = LIVE_EVERY_MS * (1 + node_router_others(live->admin->config.router) / 8);
     if (a->state == AGREE_MOVING)
@@ -219,7 +219,7 @@ static int put_members(struct admin_live *live, struct json_writer *w)
     return err;
 }
 
-/* Writes the members of a snapshot into an open object. `first`: a viewer's first one. */
+/* Writes the members of a snapshot into an open object. `first`: the viewer's first snapshot. */
 static int put_snapshot(struct admin_live *live, bool first, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;
@@ -388,14 +388,14 @@ static void on_gone(void *context)
     v->live->count--;
 }
 
-/* For the first viewer after a while. The hello covers all that came meanwhile. */
+/* For the first viewer after a while. The hello covers all news until now. */
 static void begin_to_look(struct admin_live *live, uint64_t now_ms)
 {
     live->decision = node_decisions_newest(live->admin->config.decisions);
     live->event_change = admin_events_change(live->admin->events);
     memset(live->shown, 0, sizeof live->shown);
     live->looked_ms = live->snapped_ms = now_ms;
-    buf_clear(&live->together.nodes); /* of the last viewer */
+    buf_clear(&live->together.nodes); /* out of date: from the last viewer's time */
     ask_digests(live, now_ms);
     admin_together_tick(&live->together, now_ms);
 }

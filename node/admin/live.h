@@ -3,9 +3,9 @@
  *
  *   hello   once: a snapshot of all replicas, the last minutes of figures, the last decisions and
  *           events
- *   snap    each second, and after an event: the routers, which others each hears, whether
- *           they agree, some of the replicas, figures
- *   news    twice a second, if there are any: decisions, ends of earlier ones, events
+ *   snap    each second, and after an event: the routers, the contacts between them, whether they
+ *           agree, some of the replicas, figures
+ *   news    twice a second, if there are any: decisions, ends of earlier decisions, events
  *
  * The text of an event is made once and written to all viewers. A viewer with unread earlier text
  * is skipped. `frame`, which rises by 1 with each snap, reveals the gap: /decisions and /events
@@ -19,24 +19,24 @@
 #include "node/admin/admin_internal.h"
 
 enum {
-    LIVE_VIEWERS_MAX = 128, /* then 503 */
+    LIVE_VIEWERS_MAX = 128, /* beyond this number: 503 */
     LIVE_EVERY_MS = 500,    /* between two looks for news; every second look makes a snapshot */
-    LIVE_DECISIONS_MAX = 8, /* in a text */
-    LIVE_EVENTS_MAX = 16,   /* in a text; the rest comes with the next */
-    /* In a snapshot: those with another standing than before, then the others in turn. A hundred
-     * viewers of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
+    LIVE_DECISIONS_MAX = 8, /* in an event's text */
+    LIVE_EVENTS_MAX = 16,   /* in an event's text; the next event has the rest */
+    /* In a snapshot: replicas with a changed standing, then the others in turn. A hundred viewers
+     * of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
     LIVE_REPLICAS_MAX = 256,
     LIVE_HELLO_REPLICAS = 1024, /* the default of replicas-max; more come in turn */
-    LIVE_SHOWN = 128,           /* decisions shown, with their ends to be shown later */
+    LIVE_SHOWN = 128,           /* shown decisions that may still end */
     LIVE_HELLO_DECISIONS = 32,
     LIVE_HELLO_EVENTS = 64,
-    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* of a text; longer ones are not sent */
-    /* The part for what routers say of themselves. With more, the lists of heard routers are left
+    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* of an event's text; a longer text is not sent */
+    /* Part for the routers' own reports. If they need more, the lists of heard routers are left
      * out. */
     LIVE_NODES_BYTES_MAX = 256 * 1024,
-    LIVE_SHIFT_MS = 130,           /* delay of digest requests while changes are on their way */
+    LIVE_SHIFT_MS = 130,           /* delay of digest requests while changes are on the way */
     LIVE_ASK_TIMEOUT_US = 1500000, /* for the digests of all routers */
-    LIVE_MOVING_MS = 10000, /* digests equal within this time differ only by changes on their way */
+    LIVE_MOVING_MS = 10000,        /* digests equal so lately differ only by changes on the way */
 };
 
 struct admin_figures;

@@ -3,7 +3,7 @@
  * contain nothing about this router, so they need no token: all content of the page comes from
  * /live, /explain, /decisions and /events.
  *
- * Each file comes with a Content-Security-Policy. The page may load its own files and call its own
+ * Each file comes with a Content-Security-Policy. The page may load these files and call this
  * router, and nothing else: no inline script or style, no markup made of strings, no frame around
  * the page. */
 #ifndef NODE_ADMIN_PAGE_H

@@ -198,8 +198,8 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
         return false;
     }
     exchange_describe(x, out);
-    out->again = true; /* no request was made of it yet */
-    out->unpinned = 0; /* as on the chat paths: a body does not name a path */
+    out->again = true; /* no request was made of the body yet */
+    out->unpinned = 0; /* as on the chat paths: the body does not contain the path */
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Poison: requests after which engines died are shown, and forgotten. */
+/* Calls to show and forget poison: requests after which engines died. */
 #include <stdlib.h>
 #include <string.h>
 

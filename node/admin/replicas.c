@@ -206,15 +206,15 @@ struct admin_add {
     struct admin_add *next; /* of admin->adds */
     struct admin *admin;
     struct exchange *x;                 /* NULL: answered, or the client is gone */
-    struct node_replica_option replica; /* of its labels only the engine */
+    struct node_replica_option replica; /* only the label for the engine is used */
     struct admin_who who;
-    struct pool pool; /* for the address only: no request goes there */
+    struct pool pool; /* holds only the address: no request goes there */
     struct fetch fetch;
     uint64_t until_ms;
     bool asked;
 };
 
-/* `silent`: the reason why good health is not confirmed; NULL: it is. */
+/* `silent`: the reason why good health is not confirmed; NULL: health is good. */
 static void take(struct admin_add *a, const char *silent)
 {
     struct exchange *x = a->x;
@@ -267,7 +267,7 @@ static void go_on(struct admin_add *a, uint64_t now)
         take(a, "no answer within two seconds");
     else if (a->x != NULL && !a->asked && a->pool.address_count > 0) {
         a->asked = true;
-        fetch_get(&a->fetch, SLICE("/health"), (struct slice){0}, 0); /* which no engine protects */
+        fetch_get(&a->fetch, SLICE("/health"), (struct slice){0}, 0); /* which needs no API key */
     }
 }
 

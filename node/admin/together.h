@@ -1,6 +1,6 @@
-/* Counters of all routers, for viewers: each second every router is asked for them, and a snapshot
- * contains the answers (live.h). The reader computes the rates: a router's counters begin anew
- * after a restart, which `since_ms` shows. */
+/* Counters of all routers, for viewers: each second this router asks every router, and a snapshot
+ * contains the answers (live.h). The viewer computes rates: a router's counters begin anew after a
+ * restart, and `since_ms` reveals this. */
 #ifndef NODE_ADMIN_TOGETHER_H
 #define NODE_ADMIN_TOGETHER_H
 
@@ -27,10 +27,10 @@ void admin_together_free(struct admin_together *t);
 void admin_together_tick(struct admin_together *t, uint64_t now_ms);
 /* Writes the member `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
 void admin_together_write(const struct admin_together *t, struct json_writer *w);
-/* The question for shadow mode alone. Without one, a router answers with all counters. Older
- * routers do so in any case. */
+/* The question for the counters of shadow mode. To an empty question a router answers with all
+ * counters. Older routers answer every question with all counters. */
 #define TOGETHER_SHADOW SLICE("shadow")
-/* The answer of a router that runs alone, as an object with one member, "". ERR_NOMEM. */
+/* The answer of a router that runs alone, as an object with a single member, "". ERR_NOMEM. */
 MUST_USE int admin_together_alone(struct admin *a, struct slice request, struct buf *out);
 /* Answers for node_replication_figures(). The context is the admin. */
 MUST_USE int admin_together_answer(void *admin, struct slice request, struct buf *out);

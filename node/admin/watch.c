@@ -4,7 +4,7 @@
 
 #include "node/admin/admin_internal.h"
 
-/* Standings without news value: they come and go with single requests. */
+/* Standings without news value: single requests cause and end them. */
 static bool is_passing(enum node_standing_why why)
 {
     return why == NODE_STANDING_TRIAL || why == NODE_STANDING_TRIED || why == NODE_STANDING_FULL ||

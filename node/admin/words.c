@@ -5,8 +5,8 @@
 #include "node/admin/events.h"
 #include "node/admin/fill.h"
 
-/* {field} is replaced by the field's value; {field#one|more} by the same number and the word for
- * one or for more. Text in brackets is left out if some field there is empty or missing. A row
+/* {field} is replaced by the field's value; {field#one|more} by the value, a number, and the word
+ * for 1 or for more. Text in brackets is left out if some field there is empty or missing. A row
  * EVENT=VALUE is for events with this value in the field `then`. */
 static const struct words {
     const char *event;
@@ -171,7 +171,7 @@ static const struct words {
      "This router accepts no connections: it has no open files left."},
 };
 
-/* Event names with their subject in front. */
+/* Event names as sentences, with the subject in front. */
 static const struct {
     const char *begins;
     enum admin_event_kind kind;
@@ -192,7 +192,7 @@ static const struct log_field *field_of(const struct log_field *fields, unsigned
     return NULL;
 }
 
-/* The fields that a pattern is filled with. */
+/* The fields to insert into a pattern. */
 struct fields {
     const struct log_field *at;
     unsigned count;

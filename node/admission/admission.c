@@ -26,7 +26,7 @@ static bool is_suspect(const struct admission_request *r)
     return r->company == NODE_COMPANY_ALONE;
 }
 
-/* The time that the request has spent in that class. */
+/* The time that the request has spent in this class. */
 static uint64_t waited_ms(const struct admission_request *r, enum queue_class class,
                           uint64_t now_ms)
 {
@@ -64,8 +64,7 @@ static void keep_quietest(struct admission *a, const struct admission_question *
     node_router_keep(a->router, (unsigned)quietest, true);
 }
 
-/* No replica will do now, but one may soon: `err`. A request that already waits for it keeps
- * waiting. */
+/* No replica will do now, but one may soon: `err`. A request already in the queue keeps waiting. */
 static void wait(struct admission *a, struct admission_request *r,
                  const struct admission_question *q, int err, uint64_t now_ms,
                  struct admission_answer *out)
@@ -91,7 +90,7 @@ static void wait(struct admission *a, struct admission_request *r,
     }
 }
 
-/* Keeps the replica for the request that was placed there. */
+/* Keeps the replica for the request placed there. */
 static void place(struct admission *a, struct admission_request *r, unsigned server,
                   uint64_t now_ms)
 {
@@ -114,7 +113,7 @@ bool admission_is_full(const struct admission *a)
     return node_router_booked(a->router) >= a->options->requests_max;
 }
 
-/* The lane's key, equal for requests that the same replicas can serve. */
+/* The lane's key, equal for requests that can go to the same replicas. */
 static uint64_t key_of(const struct admission *a, const struct admission_question *q)
 {
     const struct node_request *request = q->request;
@@ -216,7 +215,7 @@ void admission_ask(struct admission *a, struct admission_request *r,
         CHECK(queue_push(&a->queue, &r->waiter, out->class, key_of(a, q), now_ms) == 0);
 }
 
-/* --- what happens to those that wait, and are placed ----------------------------------------- */
+/* --- waiting and placed requests ----------------------------------------- */
 
 void admission_leave(struct admission *a, struct admission_request *r, uint64_t now_ms)
 {

@@ -1,9 +1,11 @@
 /* The retry budget: the share of requests that may be sent again, so that routers do not make an
- * outage of all replicas worse. It is a token bucket: each request adds `share`, each retry takes
- * 1. Its size is BUDGET_BURST with one router, half of that with two, BUDGET_BURST_LEAST each with
- * three or more. Two kinds of retries also go if the bucket is empty (attempt.c). One is requests
- * that were in flight at a replica that died, once in BUDGET_SPARED_MS per replica. The other is
- * requests that a full replica turned away, if another replica is well and not full. */
+ * outage of all replicas worse. The budget is a token bucket: each request adds `share`, each retry
+ * takes a token. A single router has BUDGET_BURST tokens at most, each of two routers half as many,
+ * each of three or more BUDGET_BURST_LEAST.
+ *
+ * Two kinds of retries also go if the bucket is empty (attempt.c):
+ * - requests in flight at a replica when it died, once in BUDGET_SPARED_MS per replica;
+ * - requests turned away by a full replica, if another replica is well and not full. */
 #ifndef NODE_ADMISSION_BUDGET_H
 #define NODE_ADMISSION_BUDGET_H
 
@@ -11,7 +13,7 @@
 
 enum {
     BUDGET_BURST = 20,
-    BUDGET_BURST_LEAST = 7, /* per router: enough to find out that a replica fails */
+    BUDGET_BURST_LEAST = 7, /* per router: enough to notice a failing replica */
     BUDGET_SPARED_MS = 60000,
 };
 
@@ -28,7 +30,7 @@ static inline void budget_init(struct budget *b, double share)
     b->burst = BUDGET_BURST;
 }
 
-/* Changes the share; what was saved stays. */
+/* Changes the share; saved tokens stay. */
 static inline void budget_share(struct budget *b, double share)
 {
     if (b->share == 0 || share == 0)
@@ -36,7 +38,7 @@ static inline void budget_share(struct budget *b, double share)
     b->share = share;
 }
 
-/* Sets the number of routers that share the traffic. */
+/* Sets the number of routers with a part of the traffic. */
 static inline void budget_part(struct budget *b, unsigned routers)
 {
     double part = (double)BUDGET_BURST / routers;

@@ -18,7 +18,7 @@ static bool is_used(const struct queue_line *line, unsigned lane)
     return (line->used >> lane & 1) != 0;
 }
 
-/* The lane of that key. If there is none, a free lane; if none is free, a shared one. */
+/* The lane of this key. If there is none, a free lane; if none is free, a shared lane. */
 static unsigned lane_of(const struct queue_line *line, uint64_t key)
 {
     unsigned free = QUEUE_LANES;
@@ -41,8 +41,8 @@ bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum
     return is_used(line, lane) && (w->number == 0 || line->lanes[lane].first->number < w->number);
 }
 
-/* The last waiter in the lane that came earlier; NULL: none. A waiter that was served before has
- * few before it. */
+/* The last waiter in the lane with a smaller number; NULL: none. Few are before a waiter that was
+ * served once already. */
 static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t number)
 {
     struct queue_waiter *before = NULL, *at = lane->first;
@@ -141,7 +141,7 @@ unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t n
     struct queue_line *line = &q->lines[class];
     fade(line, now_ms);
     double age_ms = (double)(now_ms - line->served_since_ms);
-    double seconds = age_ms / 1000; /* used if none was served in all that time */
+    double seconds = age_ms / 1000; /* used if none was served since */
     if (line->length == 0)
         return 1;
     if (line->served_lately > 0) {

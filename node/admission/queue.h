@@ -1,18 +1,18 @@
 /* Requests that wait for a replica: bounded in total, first come first served in each class.
  *
- * A class is what a request waits for (enum queue_class). Each class has lanes. The requests in one
- * lane can be served by the same replicas: if the first may not go, the others may not either, and
- * are skipped. Requests of other lanes may still go. `key` selects the lane: the caller computes it
- * from everything that decides which replicas can serve. There are QUEUE_LANES lanes, so that a
- * look at the queue stays short. If more keys wait at once, some share a lane; then a request may
- * wait behind another that needs another replica.
+ * A class is what a request waits for (enum queue_class). Each class has lanes. The same replicas
+ * can serve all requests in a lane: if the first may not go, the others may not either, and are
+ * skipped. Requests of other lanes may still go. `key` selects the lane: the caller computes the
+ * key from everything that decides which replicas can serve the request. There are QUEUE_LANES
+ * lanes, so that a look at the queue stays short. If more keys wait at once, some share a lane;
+ * then a request may wait behind a request for another replica.
  *
- *   queue_push()    at the end of its lane, or at its former place; ERR_FULL beyond
+ *   queue_push()    at the end of the lane, or at the request's former place; ERR_FULL beyond
  *                   length_max
  *   a look          whenever a request may go: the first of each lane, class by class, the longest
  *                   waiting first
  *     queue_take()    the request is served
- *     queue_pass()    the request may not go: this look skips its lane
+ *     queue_pass()    the request may not go: this look skips the lane
  *   queue_remove()  the client left, or the time is up: O(1)
  *
  * The caller decides which requests may go, and how long each waits
@@ -27,11 +27,11 @@
 #include "base/err.h"
 #include "base/histogram.h"
 
-/* The thing that a request waits for, in the order of service. */
+/* The object of a request's wait, in the order of service. */
 enum queue_class {
     QUEUE_ALONE, /* a replica to itself, because the request may be poison
                   * (node/proxy/exchange/suspect.h) */
-    QUEUE_APART, /* a replica that is not kept for suspects */
+    QUEUE_APART, /* a replica not kept for suspects */
     QUEUE_ROOM,  /* room at any replica */
     QUEUE_CLASSES
 };
@@ -51,7 +51,7 @@ struct queue_waiter {
 
 struct queue_lane {
     struct queue_waiter *first, *last;
-    uint64_t key; /* key of the first request that came when the lane was empty */
+    uint64_t key; /* key of the first request in the lane since it was empty */
 };
 
 /* The waiting requests of one class. */
@@ -83,7 +83,7 @@ MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, enum queue_clas
 void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms);
 /* The request stops waiting for another reason. Does nothing if it did not wait. */
 void queue_remove(struct queue *q, struct queue_waiter *w);
-/* True if `w`, which does not wait in this class, would have others with this key before it. */
+/* True if `w`, which does not wait in this class, would come after others with this key. */
 bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum queue_class class,
                        uint64_t key);
 
@@ -98,7 +98,7 @@ static inline bool queue_has_place(const struct queue *q, const struct queue_wai
     return q->length - w->waits < q->length_max;
 }
 
-/* One look at the queue, all 0 at first. Requests that are neither taken nor passed come again. */
+/* One look at the queue, all 0 at first. A request neither taken nor passed comes again. */
 struct queue_look {
     uint64_t passed[QUEUE_CLASSES]; /* bits of the lanes to skip */
 };
@@ -110,12 +110,12 @@ static inline void queue_pass(struct queue_look *look, const struct queue_waiter
 }
 
 enum { QUEUE_RETRY_AFTER_MAX_S = 60 };
-/* Seconds after which a request that finds the queue full should retry. By then as many of its
- * class as wait now should be served, at the rate of the last seconds. 1 to
+/* Seconds after which a request refused by a full queue should retry. By then all requests that
+ * wait now in this class should be served, at the rate of the last seconds. 1 to
  * QUEUE_RETRY_AFTER_MAX_S. */
 unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t now_ms);
 
-/* Asserts that the lanes have as many waiters as are counted, in order. */
+/* Asserts that the waiters in the lanes are in order and match the counts. */
 void queue_check(const struct queue *q);
 
 #endif

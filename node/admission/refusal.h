@@ -2,12 +2,12 @@
  *
  *   X(NAME, word, status, setting, text)
  *
- * `word` is the reason in metrics, logs and x-grapevine-reason. `setting` is the setting that
- * causes the error (x-grapevine-limit); NULL: none or several. `status` and `text` are what a
- * client usually gets. A NULL text is made by the sender; the text of a time limit is only a part.
+ * `word` is the reason in metrics, logs and x-grapevine-reason. `setting` causes the error
+ * (x-grapevine-limit); NULL: none or several. `status` and `text` are the usual response. If the
+ * text is NULL, the sender writes the text; the text of a time limit is only a part.
  *
- * First come clients' mistakes, and their probes of what a server can do: no other router, and
- * no engine, would have served these. */
+ * First come clients' mistakes, and probes of a server's abilities: no other router, and no engine,
+ * would have served these. */
 #ifndef NODE_ADMISSION_REFUSAL_H
 #define NODE_ADMISSION_REFUSAL_H
 
@@ -16,14 +16,14 @@
 
 #define REFUSALS_EACH(X)                                                                           \
     X(MALFORMED, "malformed", 400, NULL, NULL) /* also 414, 431, 501, 505 of the parser */         \
-    X(CODING, "coding", 415, NULL, NULL)       /* of a body, not decoded here */                   \
+    X(CODING, "coding", 415, NULL, NULL)       /* content coding of a body */                      \
     X(PATH, "path", 404, NULL, NULL)           /* also 405 */                                      \
     X(UPGRADE, "upgrade", 426, NULL, NULL)     /* a WebSocket handshake */                         \
     X(ORIGIN, "origin", 403, "cors-allow-origin",                                                  \
       "Pages of this origin may not call this router. Its operator can add the origin to "         \
       "cors-allow-origin.") /* answer to a preflight */                                            \
     X(MODEL, "model", 404, NULL, NULL)                                                             \
-    X(API_KEY, "api_key", 401, NULL, NULL)       /* of the engines, for the list of models */      \
+    X(API_KEY, "api_key", 401, NULL, NULL)       /* the engines' key, for GET /v1/models */        \
     X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* an unknown client key (client-keys-file) */    \
     X(KEY_MODEL, "key_model", 403, "models",                                                       \
       "This API key is for certain models only, and which one a request to this path is for "      \
@@ -42,10 +42,10 @@
     X(BAD_GATEWAY, "bad_gateway", 502, NULL, NULL) /* also 504: no replica gave an answer */       \
     X(RETRY_BUDGET, "retry_budget", 502, "retry-budget",                                           \
       "The replica did not answer in time, and no retry is left")                                  \
-    X(BY_ENGINE, "engine", 502, NULL, NULL) /* the engine's, in a stream or to a control path */   \
+    X(BY_ENGINE, "engine", 502, NULL, NULL) /* error in a stream or of a control path */           \
     X(POISON, "poison", 502, NULL, "Engines died after this request. It is not sent to another.")  \
-    X(SUSPECT, "suspect", 502, NULL, NULL) /* an engine died of the request */                     \
-    X(LOOP, "loop", 508, NULL, NULL)       /* passed this router before, or too many routers */    \
+    X(SUSPECT, "suspect", 502, NULL, NULL) /* the request killed an engine */                      \
+    X(LOOP, "loop", 508, NULL, NULL)       /* passed here before, or too many routers */           \
     X(INTERNAL, "internal", 500, NULL, NULL)                                                       \
     X(CONNECTIONS, "connections", 503, "connections-max", "Too many connections.")                 \
     X(CLIENT_CONNECTIONS, "client_connections", 429, "connections-per-client-max",                 \
@@ -66,8 +66,7 @@
 enum refusal {
     REFUSED_NONE,
     REFUSALS_EACH(REFUSAL_ENUM) REFUSALS,
-    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* the reasons before that one are clients'
-                                               * mistakes */
+    REFUSALS_OF_CLIENTS = REFUSED_BODY_LIMIT, /* the reasons before this are clients' mistakes */
 };
 #undef REFUSAL_ENUM
 

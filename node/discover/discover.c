@@ -37,7 +37,7 @@ static int compare_row(const void *name, const void *row)
     return discover_name_compare(*(const struct slice *)name, discover_item_name(&r->said));
 }
 
-/* The row of that name, or NULL. */
+/* The row of this name, or NULL. */
 static struct discover_row *row_find(const struct discover *d, struct slice name)
 {
     if (d->row_count == 0)
@@ -45,8 +45,8 @@ static struct discover_row *row_find(const struct discover *d, struct slice name
     return bsearch(&name, d->rows, d->row_count, sizeof *d->rows, compare_row);
 }
 
-/* Merges what the sources list for a name: the labels of the first that lists it, draining if any
- * says so. False: none lists it. */
+/* Merges the sources' entries of a name: the labels of the first entry, draining if any entry
+ * drains. False: no source lists the name. */
 static bool said_of(const struct discover *d, struct slice name, struct discover_item *out)
 {
     bool listed = false, draining = false;
@@ -115,7 +115,7 @@ static void use(struct discover *d, struct discover_row *row, const struct disco
 
 static void drain(struct discover *d, struct discover_row *row)
 {
-    /* A host that refused the name may have queued it for when there is room. */
+    /* A host that refused the name may have queued it until there is room. */
     if (row->use == DISCOVER_USE_NEW && row->refused)
         d->host.forget(d->host.context, discover_item_name(&row->said));
     row->refused = false;
@@ -305,7 +305,7 @@ void discover_lacks(struct discover *d, unsigned source, const char *what)
     (void)memcpy(s->lacks, text, sizeof text);
 }
 
-/* Logs the number of names that were added, that are gone, and that drain. */
+/* Logs the numbers of added, vanished and draining names. */
 static void log_change(struct discover *d, const struct discover_origin *s,
                        const struct discover_items *before)
 {
@@ -340,7 +340,7 @@ static void take(struct discover *d, struct discover_origin *s, const struct cha
     free(d->rows);
     d->rows = change->rows;
     d->row_count = change->row_count;
-    if (nothing) /* a source that never listed anything may have the wrong name */
+    if (nothing) /* a source without any replica so far may have the wrong name */
         log_event(d->log, LOG_WARN, "discovery_empty", LOG_STR("source", discover_title(s, title)),
                   LOG_UINT("entries", 0), LOG_CSTR("why", discover_why_empty(s)),
                   LOG_CSTR("effect", "it names no replica"));
@@ -391,7 +391,7 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     return ERR_OK;
 }
 
-/* Offers names that the host dropped to it again. */
+/* Offers dropped names to the host again. */
 static void notice_lost(struct discover *d)
 {
     for (unsigned i = 0; i < d->row_count; i++) {

@@ -1,9 +1,9 @@
 /* The replicas that this router lists: merges the lists of all sources into calls to the host.
  *
- * A source is one --replica-dns, --replica-file or --replica-kubernetes. All --replica together are
- * one more source, with a fixed list. Each source passes its whole current list as often as it
- * likes; an unchanged list costs a comparison. This module computes the difference and calls its
- * host (the router: node/route/discovered.h):
+ * A source is a --replica-dns, --replica-file or --replica-kubernetes. All --replica together are
+ * another source, with a fixed list. Each source passes the whole current list, at any time; an
+ * unchanged list costs a comparison. This module computes the difference and calls its host (the
+ * router: node/route/discovered.h):
  *
  *                listed as serving               listed as draining, or by none
  *         (new) ---------------------> USED ----------------------------------> DRAINING
@@ -23,16 +23,16 @@
  *   discover_tick(d, now)                        the shell, once a second
  *
  * Rules:
- *   1. A name is used while any source lists it as serving and none as draining. A source that says
- *      "draining" (a pod that terminates) knows more than a source that does not.
+ *   1. A name is used while any source lists it as serving and none as draining. The reason: a
+ *      source with "draining" (a terminating pod) knows more than a source without.
  *   2. Labels are those of the first source that lists the name, in the order of discover_source().
  *   3. A failure changes nothing, however long it lasts.
  *   4. An empty list changes nothing for DISCOVER_EMPTY_MS, because it is usually a mistake or an
  *      outage. A source without any list so far may begin with an empty list, which is logged as
- *      well. A failure restarts that time, from the next list or discover_same().
- *   5. A name that vanished gets no new requests; those in flight end. The router keeps the name
- *      for DISCOVER_KEEP_MS, and as long as it is busy. A name that returns within that time keeps
- *      its state.
+ *      well. After a failure, the time begins again with the next list or discover_same().
+ *   5. A vanished name gets no new requests; those in flight end. The router keeps the name and the
+ *      state for DISCOVER_KEEP_MS, and as long as the replica is busy. A name listed again by then
+ *      has its former state.
  *
  * Invariants (discover_check): lists are sorted, each name is in a list once; every listed name has
  * a row, every row is listed or draining.
@@ -56,8 +56,8 @@
 
 enum {
     DISCOVER_SOURCES_MAX = 64,
-    DISCOVER_ENTRIES_MAX = 4096, /* names in one source's list */
-    DISCOVER_EMPTY_MS = 30000,   /* before an empty list counts */
+    DISCOVER_ENTRIES_MAX = 4096, /* names in a source's list */
+    DISCOVER_EMPTY_MS = 30000,   /* time before an empty list counts */
     DISCOVER_KEEP_MS = 30000,    /* minimum time that a vanished name is kept */
     DISCOVER_WHY_MAX = 256,      /* bytes of a failure's reason */
 };
@@ -83,47 +83,48 @@ struct discover_host {
     void (*drain)(void *context, struct slice name);
     /* This router no longer lists the name. */
     void (*forget)(void *context, struct slice name);
-    /* True if requests of this router are in flight there. */
+    /* True if this router has requests in flight at the replica. */
     bool (*busy)(void *context, struct slice name);
-    /* True if the host still has a name that it was to use. If the host dropped the name for lack
-     * of room, the next tick offers the name as new. */
+    /* True if the host still has the name after use(). If the host dropped the name for lack of
+     * room, the next tick offers the name as new. */
     bool (*has)(void *context, struct slice name);
     unsigned names_max; /* for the log: the number of names at which use() returns ERR_FULL */
 };
 
 struct discover;
 
-/* `host` is copied. Its context and `log` are borrowed until discover_destroy(). ERR_NOMEM. */
+/* `host` is copied; the context in it, and `log`, are borrowed until discover_destroy().
+ * ERR_NOMEM. */
 MUST_USE int discover_create(struct discover **out, const struct discover_host *host,
                              struct log *log);
 void discover_destroy(struct discover *d);
 void discover_check(const struct discover *d);
 
 /* Adds a source, before its first list. `kind` is a literal, `name` is copied; both name the source
- * in logs, metrics and tables. Returns its number, ERR_EXISTS (another source of this kind has that
- * name), ERR_FULL or ERR_NOMEM. */
+ * in logs, metrics and tables. Returns the source's number, ERR_EXISTS (another source of this kind
+ * has this name), ERR_FULL or ERR_NOMEM. */
 MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
 
-/* Sets the labels in the source's setting, which apply to all its replicas. Only the model and
- * whether replicas load adapters on demand are used. Copied. ERR_NOMEM. */
+/* Sets the labels in the source's setting, which apply to all of the source's replicas. Only the
+ * model and whether replicas load adapters on demand are used. Copied. ERR_NOMEM. */
 MUST_USE int discover_source_labels(struct discover *d, unsigned source,
                                     const struct node_labels *labels);
 
 /* Sets the whole current list; of a repeated name the first entry counts. ERR_LIMIT: more than
- * DISCOVER_ENTRIES_MAX; ERR_RANGE: a name that is empty or longer than NODE_NAME_MAX, or a model
+ * DISCOVER_ENTRIES_MAX; ERR_RANGE: an empty name or one longer than NODE_NAME_MAX, or a model
  * longer than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list stays, and the source
  * counts as failing. This function logs the failure; the caller need do nothing. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
-/* Sets the reason that is shown if the next list is empty: for logs and tables, cut to
- * DISCOVER_WHY_MAX. Valid until the next hint; "": unknown. */
+/* Sets the reason to show if the next list is empty: for logs and tables, cut to DISCOVER_WHY_MAX.
+ * Valid until the next hint; "": unknown. */
 void discover_hint(struct discover *d, unsigned source, const char *why);
 /* Sets what is missing in the next list, which counts nevertheless; "": nothing. Logged when the
  * text changes, cut to DISCOVER_WHY_MAX. */
 void discover_lacks(struct discover *d, unsigned source, const char *what);
-/* The source works, and its last list is still current. */
+/* The source works, and the last list is still current. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
-/* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when a failure begins and when its text
+/* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when a failure begins and when `why`
  * changes. */
 void discover_failed(struct discover *d, unsigned source, const char *why, uint64_t now_ms);
 
@@ -132,32 +133,32 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
 void discover_tick(struct discover *d, uint64_t now_ms);
 
 unsigned discover_source_count(const struct discover *d);
-/* True if that source lists the name now. */
+/* True if this source lists the name now. */
 bool discover_lists(const struct discover *d, unsigned source, struct slice name);
-/* True if some source has not had a list yet: the names that this router lists are not complete. */
+/* True if some source has not had a list yet, so this router's list of names is not complete. */
 bool discover_pending(const struct discover *d);
 /* True if any source lists the name now. */
 bool discover_listed(const struct discover *d, struct slice name);
 /* True if a label names the model: a source's label, even if the source lists no replica now, or a
- * listed replica's. For SGLang's "base:adapter" the base suffices. `denied`: a replica said that it
- * does not serve the model, so the labels of listed replicas no longer count. */
+ * listed replica's. For SGLang's "base:adapter" the base suffices. `denied`: a replica says it does
+ * not serve the model, so the labels of listed replicas no longer count. */
 bool discover_names_model(const struct discover *d, struct slice model, bool denied);
-/* True if a source may have replicas of a model that no label names. Either the source has had no
- * list yet and its setting names no model, or its replicas load adapters on demand and it lists
- * none now. */
+/* True if a source may have replicas of a model without a label. Either the source has had no list
+ * yet and the setting names no model, or the replicas load adapters on demand and none is listed
+ * now. */
 bool discover_may_have(const struct discover *d);
-/* The latest call to the host for a name that it uses and has not forgotten: the labels, borrowed
- * until the next list or tick, and whether the name drains. False: none. */
+/* The latest call to the host for a name still in use there: the labels, borrowed until the next
+ * list or tick, and whether the name drains. False: none. */
 MUST_USE bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,
                             bool *draining);
 
-/* Writes the sources that list the name as one JSON value: ["settings", "dns
- * engines.internal:8000"]. `d` may be NULL: no sources. */
+/* Writes the sources of the name as a JSON value: ["settings", "dns engines.internal:8000"]. `d`
+ * may be NULL: no sources. */
 void discover_names_write(const struct discover *d, struct slice name, struct json_writer *w);
-/* True if an operator removed the replica of that name, so that no source can add it. */
+/* True if an operator removed this replica, so that no source can add it. */
 typedef bool discover_removed(const void *context, struct slice name);
-/* Writes all sources as one JSON value, an array of objects. `removed` is called for each name;
- * NULL: none was removed. */
+/* Writes all sources as a JSON array of objects. `removed` is called for each name; NULL: none was
+ * removed. */
 void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_removed *removed,
                             const void *context, struct json_writer *w);
 /* Metrics of the sources. */

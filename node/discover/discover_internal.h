@@ -8,7 +8,7 @@
 /* A name with its state and labels, owned. */
 struct discover_item {
     enum discover_state state;
-    struct node_labels labels; /* without its slices, which are below */
+    struct node_labels labels; /* without the slices, which are below */
     uint16_t name_len, model_len, health_len, kv_events_len;
     char name[NODE_NAME_MAX];
     char model[NODE_MODEL_ID_MAX];
@@ -22,13 +22,13 @@ struct discover_items {
     unsigned count;
 };
 
-/* ERR_LIMIT, ERR_RANGE or ERR_NOMEM, as discover_list(). Free it with discover_items_free(). */
+/* ERR_LIMIT, ERR_RANGE or ERR_NOMEM, as discover_list(). Free `out` with discover_items_free(). */
 MUST_USE int discover_items_of(struct discover_items *out, const struct discover_entry *entries,
                                unsigned count);
 void discover_items_free(struct discover_items *list);
 bool discover_items_equal(const struct discover_items *a, const struct discover_items *b);
 bool discover_item_same(const struct discover_item *a, const struct discover_item *b);
-/* The item of that name, or NULL. */
+/* The item of this name, or NULL. */
 const struct discover_item *discover_items_find(const struct discover_items *list,
                                                 struct slice name);
 
@@ -45,23 +45,23 @@ static inline struct node_labels discover_item_labels(const struct discover_item
     labels.kv_events = slice_of(item->kv_events, item->kv_events_len);
     return labels;
 }
-/* Below, equal to, or above 0: by bytes, the shorter one first. */
+/* Below, equal to, or above 0: by bytes, the shorter name first. */
 MUST_USE int discover_name_compare(struct slice a, struct slice b);
 
 struct discover_origin {
     const char *kind;
     char *name;              /* owned */
-    char *model;             /* from its setting's label; owned; NULL: no model */
-    bool adapters_on_demand; /* from the labels in its setting */
+    char *model;             /* from the setting's label; owned; NULL: no model */
+    bool adapters_on_demand; /* from the labels in the setting */
     struct discover_items list;
     bool listed, failing;
-    bool said_empty;   /* its last list was empty, whether applied or not */
+    bool said_empty;   /* the last list was empty, whether applied or not */
     uint64_t failures; /* failures since the start */
     uint64_t success_ms;
-    uint64_t empty_ms; /* since when its list is empty and not applied; 0: no such list */
+    uint64_t empty_ms; /* since when the list is empty and not applied; 0: no such list */
     char why[DISCOVER_WHY_MAX];
-    char lacks[DISCOVER_WHY_MAX]; /* what its list may lack; empty: nothing */
-    char hint[DISCOVER_WHY_MAX];  /* why it lists nothing, if known */
+    char lacks[DISCOVER_WHY_MAX]; /* missing in the list, as text for people; empty: nothing */
+    char hint[DISCOVER_WHY_MAX];  /* why the list is empty, if known */
 };
 
 enum discover_use {
@@ -70,7 +70,7 @@ enum discover_use {
     DISCOVER_USE_DRAINING,
 };
 
-/* A name that some source lists, or that the host still has. */
+/* A name listed by a source, or still present at the host. */
 struct discover_row {
     struct discover_item said; /* the item of the last call to the host */
     enum discover_use use;

@@ -35,7 +35,7 @@ struct discover_kubernetes {
     bool unusable;     /* the slices make no valid list: the previous list stays */
 
     struct discover_slices slices;
-    struct discover_slices fresh; /* slices of a list that is not complete yet */
+    struct discover_slices fresh; /* slices of an incomplete list */
     struct discover_endpoint_list list;
     struct discover_entry *entries; /* entries made from `list` */
     struct discover_reader reader;
@@ -87,10 +87,9 @@ void discover_kubernetes_check(const struct discover_kubernetes *k)
         CHECK(strcmp(k->list.at[i - 1].name, k->list.at[i].name) < 0);
 }
 
-/* --- what comes after a request ------------------------------------------------------------- */
+/* --- after a request ------------------------------------------------------------- */
 
-/* A random time between half of `ms` and all of it: many routers must not come at the same
- * moment. */
+/* A random time from ms / 2 to `ms`, so that many routers do not ask at the same moment. */
 static uint64_t some_of(struct discover_kubernetes *k, uint64_t ms)
 {
     return ms - ms / 2 + prng_below(&k->prng, ms / 2 + 1);
@@ -103,7 +102,7 @@ static void list_anew(struct discover_kubernetes *k)
     discover_slices_clear(&k->fresh);
 }
 
-/* Ends the request. Unless `host_knows` that, the host is to cancel it. */
+/* Ends the request. Unless `host_knows` of the end, the host must cancel the request. */
 static void stop_asking(struct discover_kubernetes *k, bool host_knows)
 {
     if (k->asking && !host_knows)
@@ -140,7 +139,7 @@ static void fail(struct discover_kubernetes *k, const char *why, uint64_t now_ms
         list_anew(k);
 }
 
-/* The answer's content is unusable: the watch is not resumed after that. */
+/* The answer's content is unusable: the watch is not resumed afterwards. */
 static void fail_reading(struct discover_kubernetes *k, const char *why, uint64_t now_ms)
 {
     stop_asking(k, false);
@@ -222,7 +221,7 @@ static bool ask(struct discover_kubernetes *k, uint64_t now_ms)
     return true;
 }
 
-/* When the next action is due without an event. */
+/* Time of the next action if no event comes before. */
 static uint64_t due(const struct discover_kubernetes *k)
 {
     if (!k->asking)
@@ -241,7 +240,7 @@ static void time_out(struct discover_kubernetes *k, uint64_t now_ms)
         return;
     }
     stop_asking(k, false);
-    if (k->watching && k->status == 200) /* maybe dead, since an unknown time */
+    if (k->watching && k->status == 200) /* the connection may be dead, since an unknown time */
         ask_in(k, 0, now_ms);
     else
         fail(k, k->status == 0 ? "the API server does not answer" : "the answer stalled", now_ms);
@@ -421,7 +420,7 @@ void discover_kubernetes_answered(struct discover_kubernetes *k, unsigned status
                                                   : DISCOVER_READ_LIST);
 }
 
-/* Handles an error answer. Its text is used if readable. */
+/* Handles an error answer. A readable text in it is used. */
 static void refused(struct discover_kubernetes *k, uint64_t now_ms)
 {
     const char *told = k->reader.message;
@@ -507,7 +506,7 @@ void discover_kubernetes_ended(struct discover_kubernetes *k, const char *error,
         refused(k, now_ms);
     else if (!k->watching)
         end_list(k, error, now_ms);
-    else if (k->settled) /* its time is over, or an API server stops: request the next watch */
+    else if (k->settled) /* the time is over, or an API server stops: request the next watch */
         ask_in(k, error == NULL ? 0 : some_of(k, DISCOVER_BACKOFF_MS), now_ms);
     else
         fail(k, error != NULL ? error : "each watch ends at once", now_ms);

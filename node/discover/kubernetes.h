@@ -1,23 +1,23 @@
-/* A Kubernetes service as a source of replicas: requests and follows its EndpointSlices.
+/* A Kubernetes service as a source of replicas: requests and follows the service's EndpointSlices.
  *
  * The API server's protocol (kubernetes.io/docs/reference/using-api/api-concepts): list all pages,
- * then watch from the version of that list. Each event brings a newer version, and so do bookmarks.
- * A broken watch resumes at the last version; if that is too old (410), the list is requested anew.
- * The old list stays until the new one is complete.
+ * then watch from the list's version. Each event and each bookmark brings a newer version. A broken
+ * watch resumes at the last version; if the server finds this version too old (410), the list is
+ * requested anew. The old list stays until the new list is complete.
  *
  *               +--> LIST, page after page --done---> WATCH --ends or breaks--+
  *               |                                      ^                      |
  *      410, or three failures in a row                 +----------------------+
  *
  * Pure: the host (node/io/replica_kubernetes.h) owns the connection, and passes the time as
- * milliseconds of a monotonic clock. After each event, and at the time that WAIT gave, the host
- * does what discover_kubernetes_next() returns, until that is WAIT:
+ * milliseconds of a monotonic clock. After each event, and at the time from WAIT, the host does the
+ * actions from discover_kubernetes_next(), up to the next WAIT:
  *
  *   ASK      begin a GET of discover_kubernetes_target(); then, in this order,
  *              discover_kubernetes_answered()   once, the status of the answer
- *              discover_kubernetes_received()   its body, in pieces of any size
+ *              discover_kubernetes_received()   the body, in pieces of any size
  *              discover_kubernetes_ended()      once, whole or broken; nothing else follows
- *   CANCEL   end it; report nothing more of it
+ *   CANCEL   end the request, and report nothing more of it
  *   LISTED   discover_kubernetes_entries() is the complete list: for discover_list()
  *   SAME     the source works, and nothing changed: for discover_same()
  *   FAILED   discover_kubernetes_why() says why the list cannot be read now: for discover_failed()
@@ -25,9 +25,9 @@
  *
  * Times: a request without the beginning of an answer, or a list that stalls, is given up after
  * DISCOVER_ANSWER_MS. A watch without a byte for DISCOVER_SILENCE_MS may be dead and is resumed at
- * its last version: an API server sends no bookmarks if nothing has happened yet. After failures
- * the delay grows up to DISCOVER_BACKOFF_MAX_MS. Each delay is drawn at random between half of that
- * and all of it.
+ * the last version: an API server sends no bookmarks if nothing has happened yet. After failures
+ * the delay grows up to DISCOVER_BACKOFF_MAX_MS. Each delay is random, from half of the value to
+ * all of it.
  */
 #ifndef NODE_DISCOVER_KUBERNETES_H
 #define NODE_DISCOVER_KUBERNETES_H
@@ -39,13 +39,13 @@
 enum {
     DISCOVER_ANSWER_MS = 15000,
     DISCOVER_SILENCE_MS = 90000,
-    DISCOVER_SETTLED_MS = 1000, /* a watch that lasts for this time, or brings an event, is good */
+    DISCOVER_SETTLED_MS = 1000, /* a watch is good after this time, or after an event */
     DISCOVER_BACKOFF_MS = 1000,
     DISCOVER_BACKOFF_MAX_MS = 30000,
-    DISCOVER_RETRY_AFTER_MAX_MS = 120000, /* limit of the Retry-After of an API server */
+    DISCOVER_RETRY_AFTER_MAX_MS = 120000, /* limit of an API server's Retry-After */
     DISCOVER_PAGE_SLICES = 100,           /* slices per request */
-    DISCOVER_WATCH_S = 240,               /* shortest duration of a watch; a random one up to twice
-                                           * that is used */
+    DISCOVER_WATCH_S = 240,               /* shortest duration of a watch; each is random, up to
+                                           * twice this value */
     DISCOVER_RELIST_FAILURES = 3, /* consecutive watch failures before a new list is requested */
     DISCOVER_NAMESPACE_MAX = 63,  /* bytes */
     DISCOVER_SERVICE_MAX = 63,    /* bytes */
@@ -55,13 +55,13 @@ enum {
 struct discover_service {
     char namespace[DISCOVER_NAMESPACE_MAX + 1]; /* "": the router's own */
     char name[DISCOVER_SERVICE_MAX + 1];
-    char port[DISCOVER_PORT_NAME_MAX + 1]; /* number or name of a port; "": the only one */
-    bool tls;                              /* the setting began with https://: its replicas speak
+    char port[DISCOVER_PORT_NAME_MAX + 1]; /* number or name of a port; "": the only port */
+    bool tls;                              /* the setting began with https://: the replicas use
                                               TLS */
-    struct node_labels labels;             /* labels of all its replicas; borrow from the text */
+    struct node_labels labels;             /* for all replicas; borrow from the text */
 };
 
-/* NULL, or a literal that says what is wrong with the text and what would be right. */
+/* NULL, or a literal with the error and a correct form. */
 const char *discover_service_parse(struct slice text, struct discover_service *out);
 
 enum discover_kubernetes_action {
@@ -75,8 +75,8 @@ enum discover_kubernetes_action {
 
 struct discover_kubernetes;
 
-/* `service` is copied, except for its labels' text, which is borrowed; its namespace is not empty.
- * ERR_NOMEM. */
+/* `service` is copied, except for the text of labels, which is borrowed; service->namespace is not
+ * empty. ERR_NOMEM. */
 MUST_USE int discover_kubernetes_create(struct discover_kubernetes **out,
                                         const struct discover_service *service, uint64_t seed,
                                         uint64_t now_ms);
@@ -92,7 +92,7 @@ const char *discover_kubernetes_target(const struct discover_kubernetes *k);
 /* Valid until the next event. */
 const struct discover_entry *discover_kubernetes_entries(const struct discover_kubernetes *k,
                                                          unsigned *count);
-/* Why the list is empty, in case it is. Valid until the next event. */
+/* Why the list is empty, if it is. Valid until the next event. */
 const char *discover_kubernetes_hint(struct discover_kubernetes *k);
 /* discover_list() refused the list, so the list is requested again after a delay. */
 void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms);

@@ -1,4 +1,4 @@
-/* The list of one source, and its name. */
+/* A source's list, and the comparison of names. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
     return true;
 }
 
-/* An entry with its position: of entries of one name the first counts. */
+/* An entry and its position: of entries with equal names the first counts. */
 struct placed {
     const struct discover_entry *entry;
     unsigned place;

@@ -62,11 +62,11 @@ void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_
         json_put_u64(w, "entries", s->list.count);
         json_put_u64(w, "draining", draining_of(s));
         json_put_u64(w, "failures", s->failures);
-        json_key(w, "age_s"); /* time since its last success; null: never */
+        json_key(w, "age_s"); /* time since the source's last success; null: never */
         json_double(w, s->listed ? age_s(s, now_ms) : 0.0 / 0.0);
         put_why(w, "error", s->failing ? s->why : NULL);
         put_why(w, "lacks", s->lacks[0] != '\0' ? s->lacks : NULL);
-        /* Why its list is empty now; null: not empty. */
+        /* Why the list is empty now; null: not empty. */
         put_why(w, "empty", discover_says_empty(s) ? discover_why_empty(s) : NULL);
         json_key(w, "removed"); /* listed, and removed by an operator */
         write_removed(s, removed, context, w);

@@ -16,7 +16,7 @@ static int index_of(const struct discover_slices *s, struct slice name)
     return -1;
 }
 
-/* One block of memory: the slice, its ports, its endpoints. NULL: no memory. */
+/* A single block of memory: the slice, the ports, the endpoints. NULL: no memory. */
 static struct discover_slice *copy_of(const struct discover_slice *slice)
 {
     size_t ports = slice->port_count * sizeof slice->ports[0];
@@ -172,8 +172,8 @@ static void add_endpoints(const struct discover_slice *slice, const char *scheme
     }
 }
 
-/* An endpoint that moves between slices is in both. If they differ, the endpoint serves: its
- * address may have passed from a pod that ends to a pod that begins. */
+/* An endpoint on the move between slices is in both. If the two entries differ, the endpoint
+ * serves: the address may have passed from an ending pod to a new pod. */
 static void sort_each_once(struct discover_endpoint_list *list)
 {
     if (list->count == 0)

@@ -1,8 +1,8 @@
-/* The EndpointSlices (discovery.k8s.io/v1) of one Kubernetes service, and the resulting list of
+/* The EndpointSlices (discovery.k8s.io/v1) of a Kubernetes service, and the resulting list of
  * replicas.
  *
- * A slice lists endpoints of one address family, all with the same ports. A service has as many
- * slices as it needs. An endpoint that moves from one to another is in both for a moment.
+ * A slice lists endpoints of a single address family, all with the same ports. A service has as
+ * many slices as it needs. An endpoint on the move from slice to slice is in both for a moment.
  *
  *   the pod is             conditions                       is listed as
  *   ---------------------  -------------------------------  ------------------------------
@@ -23,14 +23,14 @@
 #include "base/slice.h"
 
 enum {
-    DISCOVER_SLICES_MAX = 256,           /* slices of one service */
+    DISCOVER_SLICES_MAX = 256,           /* slices of a service */
     DISCOVER_ENDPOINTS_MAX = 8192,       /* endpoints of all slices together, of both families */
-    DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* endpoints of one slice; the API allows no more */
-    DISCOVER_SLICE_PORTS_MAX = 100,      /* ports of one slice; the API allows no more */
+    DISCOVER_SLICE_ENDPOINTS_MAX = 1000, /* endpoints of a slice; the API allows no more */
+    DISCOVER_SLICE_PORTS_MAX = 100,      /* ports of a slice; the API allows no more */
     DISCOVER_SLICE_NAME_MAX = 253,       /* bytes */
     DISCOVER_PORT_NAME_MAX = 63,         /* bytes */
     DISCOVER_IP_MAX = 45,                /* bytes of an IP address as text */
-    DISCOVER_ENDPOINT_BYTES = 64,        /* "https://[IP]:PORT" with its NUL */
+    DISCOVER_ENDPOINT_BYTES = 64,        /* "https://[IP]:PORT" with the NUL */
     DISCOVER_SLICES_WHY_MAX = 256,
 };
 
@@ -47,7 +47,7 @@ struct discover_port {
     uint16_t number;                       /* 0: no number was given */
 };
 
-/* One slice, as read and as stored. A stored slice has no more memory than it needs. */
+/* A slice, as read and as stored. A stored slice has no more memory than needed. */
 struct discover_slice {
     char name[DISCOVER_SLICE_NAME_MAX + 1];
     enum discover_family family;
@@ -57,15 +57,15 @@ struct discover_slice {
     struct discover_endpoint *endpoints;
 };
 
-/* The slices of one service. A zeroed one is empty. */
+/* A service's slices. All zero: empty. */
 struct discover_slices {
     struct discover_slice *at[DISCOVER_SLICES_MAX]; /* owned */
     unsigned count;
     unsigned endpoint_count; /* endpoints of all slices */
-    bool tls;                /* its replicas are listed as https:// */
+    bool tls;                /* the service's replicas are listed as https:// */
 };
 
-/* Adds a copy, in place of the slice of the same name. ERR_NOMEM; ERR_LIMIT beyond
+/* Adds a copy, or replaces the slice with the same name. ERR_NOMEM; ERR_LIMIT beyond
  * DISCOVER_SLICES_MAX or DISCOVER_ENDPOINTS_MAX. */
 MUST_USE int discover_slices_put(struct discover_slices *s, const struct discover_slice *slice);
 void discover_slices_remove(struct discover_slices *s, struct slice name);
@@ -81,10 +81,10 @@ struct discover_endpoint_list {
     unsigned count;
 };
 
-/* Lists the replicas in the slices. `port` is a number, the name of a port, or empty: the only TCP
- * port that a slice has. `list` is the previous list (empty: all zero) and is replaced. After an
- * error `list` is unchanged, and `why` (DISCOVER_SLICES_WHY_MAX bytes) is for people.
- * ERR_NOT_FOUND: no slice with endpoints has such a port, or one has several and `port` is empty;
+/* Lists the replicas in the slices. `port` is a number, the name of a port, or empty: a slice's
+ * only TCP port. `list` is the previous list (empty: all zero) and is replaced. After an error
+ * `list` is unchanged, and `why` (DISCOVER_SLICES_WHY_MAX bytes) is for people. ERR_NOT_FOUND: no
+ * slice with endpoints has such a port, or a slice has several ports and `port` is empty;
  * ERR_NOMEM. */
 MUST_USE int discover_slices_list(const struct discover_slices *s, struct slice port,
                                   struct discover_endpoint_list *list, char *why);

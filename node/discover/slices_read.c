@@ -21,7 +21,7 @@ enum role {
 
 enum { KEY_ROOM = 32, TEXT_ROOM = DISCOVER_CONTINUE_MAX + 1 };
 
-/* The containers that are read; in arrays the key is "". */
+/* The containers to read; in arrays the key is "". */
 static const struct {
     enum role in;
     const char *key;
@@ -41,14 +41,14 @@ static const struct {
     {ROLE_PORTS, "", false, ROLE_PORT},
 };
 
-/* The strings that are stored, and where. */
+/* The stored strings, and the place of each. */
 #define KEPT(field)                                                                                \
     offsetof(struct discover_reader, field), sizeof((struct discover_reader *)0)->field
 static const struct {
     enum role in;
     const char *key;
     size_t offset, size;
-    bool cut; /* too long text is cut; elsewhere it is an error */
+    bool cut; /* too long text is cut; without `cut`, an error */
 } strings[] = {
     {ROLE_LIST_META, "resourceVersion", KEPT(list_version), false},
     {ROLE_LIST_META, "continue", KEPT(next), false},
@@ -159,7 +159,7 @@ static enum discover_read_what end_root(struct discover_reader *r)
     if (r->kind == DISCOVER_READ_WATCH) {
         if (r->type[0] == '\0')
             return fail(r, "an event has no type");
-        http_json_init(&r->json); /* the next one follows */
+        http_json_init(&r->json); /* the next event follows */
         return DISCOVER_READ_EVENT;
     }
     r->done = true;
@@ -211,7 +211,7 @@ static const char *take_string(struct discover_reader *r, enum role in)
         bool fits = slice_to_cstr(text, (char *)r + strings[i].offset, strings[i].size) && whole;
         return fits || strings[i].cut ? NULL : "a name in it is too long";
     }
-    /* The API says that several addresses are equivalent, and that the first is to be used. */
+    /* By the API, several addresses are equivalent, and clients use the first. */
     if (in == ROLE_ADDRESSES && r->endpoint.ip[0] == '\0' && is_address(text))
         (void)slice_to_cstr(text, r->endpoint.ip, sizeof r->endpoint.ip);
     else if (in == ROLE_OBJECT && key_is(r, "addressType"))
@@ -246,7 +246,7 @@ static void take_bool(struct discover_reader *r, enum role in, bool value)
 
 /* --- tokens --------------------------------------------------------------------------------- */
 
-/* Reads the part of a text that has arrived; bytes beyond the room are counted and dropped. */
+/* Reads the received part of a text; bytes beyond the room are counted and dropped. */
 static void draw(struct discover_reader *r, struct slice *in)
 {
     char *out = r->is_key ? r->key : r->text;
@@ -293,8 +293,7 @@ static enum discover_read_what take_token(struct discover_reader *r, enum http_j
     return r->depth == 0 && r->skipped == 0 ? fail(r, "it is no JSON object") : DISCOVER_READ_MORE;
 }
 
-/* The next complete token; MORE if it has not arrived yet. Text of an unused key is read and
- * dropped. */
+/* The next complete token; MORE: not received yet. Text of an unused key is read and dropped. */
 static enum http_json_token next_token(struct discover_reader *r, struct slice *in)
 {
     for (;;) {

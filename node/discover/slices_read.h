@@ -1,15 +1,15 @@
 /* Reads the API server's answers about EndpointSlices, in pieces of any size:
  *
- *   LIST    one EndpointSliceList, a page of it: each slice as it ends, then the page's end
- *   WATCH   one event after the other: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
- *   STATUS  the body of an answer that is an error
+ *   LIST    a page of an EndpointSliceList: each slice as it ends, then the page's end
+ *   WATCH   event after event: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
+ *   STATUS  the body of an error answer
  *
  *     discover_read_begin(r, DISCOVER_READ_WATCH);
- *     struct slice in = bytes that just arrived;
+ *     struct slice in = the bytes just received;
  *     while ((what = discover_read_next(r, &in)) > DISCOVER_READ_MORE) ...
  *
  * Members may come in any order; unknown members are ignored. Anything but strict JSON, or a slice
- * beyond the limits of slices.h, is an error. After an error every further call returns it.
+ * beyond the limits of slices.h, is an error. After an error every further call returns the error.
  */
 #ifndef NODE_DISCOVER_SLICES_READ_H
 #define NODE_DISCOVER_SLICES_READ_H
@@ -19,9 +19,9 @@
 #include "node/discover/slices.h"
 
 enum {
-    DISCOVER_OBJECT_BYTES_MAX = 4 << 20, /* bytes of one slice or event as JSON */
+    DISCOVER_OBJECT_BYTES_MAX = 4 << 20, /* bytes of a slice or event as JSON */
     DISCOVER_VERSION_MAX = 127,          /* bytes of a resource version */
-    DISCOVER_CONTINUE_MAX = 2047,        /* bytes of the token that fetches the next page */
+    DISCOVER_CONTINUE_MAX = 2047,        /* bytes of the token for the next page */
     DISCOVER_MESSAGE_MAX = 255,          /* bytes of an error's text; the rest is cut */
 };
 
@@ -30,7 +30,7 @@ enum discover_read_kind { DISCOVER_READ_LIST, DISCOVER_READ_WATCH, DISCOVER_READ
 enum discover_read_what {
     DISCOVER_READ_ERROR, /* `error` says which */
     DISCOVER_READ_MORE,  /* the input is used up */
-    DISCOVER_READ_SLICE, /* one slice of a list: `slice` */
+    DISCOVER_READ_SLICE, /* a slice of a list: `slice` */
     DISCOVER_READ_PAGE,  /* the list has ended: `list_version`, `next` */
     DISCOVER_READ_EVENT, /* `type`, `slice` and `version`; for ERROR `code` and `message` */
     DISCOVER_READ_DONE,  /* the status has ended: `code` and `message` */
@@ -50,9 +50,9 @@ struct discover_reader {
     /* Private to the reader. */
     enum discover_read_kind kind;
     struct http_json json;
-    uint8_t roles[8]; /* roles of the open containers that are read */
+    uint8_t roles[8]; /* roles of the open containers being read */
     unsigned depth;
-    unsigned skipped; /* open containers that are not read */
+    unsigned skipped; /* open containers without use */
     bool is_key;      /* the text being read is a key */
     bool drawing;
     bool done;

@@ -118,9 +118,8 @@ bool node_host_is_loopback(const char *host)
     return ip_is_v4(ip) ? ip[12] == 127 : memcmp(ip, one, IP_BYTES) == 0;
 }
 
-/* Finds the address where a connection to that host ends, if on this machine or given as an
- * address: a connection to "all addresses" reaches the loopback address. Returns false for a
- * name. */
+/* Finds the address where a connection to `host` ends: a connection to "all addresses" (0.0.0.0)
+ * reaches the loopback address. Returns false for a name other than localhost. */
 static bool read_end(const char *host, uint8_t out[IP_BYTES])
 {
     if (is_localhost(host))

@@ -1,5 +1,5 @@
-/* HOST:PORT as written in settings and replicas, and facts that the host's text shows by itself.
- * Names are not resolved here. */
+/* HOST:PORT as written in settings and replicas, and facts shown by the host's text. Names are not
+ * resolved here. */
 #ifndef NODE_SETTINGS_ADDRESS_H
 #define NODE_SETTINGS_ADDRESS_H
 
@@ -14,7 +14,7 @@ enum { NODE_HOST_BYTES = 256 }; /* with the NUL; a DNS name has at most 253 */
 struct node_address {
     char host[NODE_HOST_BYTES]; /* a name or an IP address, IPv6 without brackets */
     uint16_t port;              /* 0: the kernel chooses */
-    bool tls;                   /* of a replica: reached by TLS */
+    bool tls;                   /* connections to this replica use TLS */
 };
 
 /* Parses "HOST:PORT" or "[::1]:80". ERR_SYNTAX. */
@@ -26,8 +26,8 @@ MUST_USE int node_address_parse_replica(struct slice name, struct node_address *
 MUST_USE int node_address_parse_default(struct slice text, int port_default,
                                         struct node_address *out);
 
-/* The same, but an IPv6 address without a port may lack brackets: Kubernetes writes pod addresses
- * so. */
+/* As node_address_parse_default(), but an IPv6 address without a port may lack brackets: Kubernetes
+ * writes pod addresses so. */
 MUST_USE int node_address_parse_bare(struct slice text, uint16_t port_default,
                                      struct node_address *out);
 

@@ -21,7 +21,8 @@ static bool is_model(struct slice name)
     return name.len > 0 && name.len <= NODE_MODEL_ID_MAX;
 }
 
-/* Cuts ":90" off. Returns false if the number is no weight. `*weight` is 0 if there is none. */
+/* Cuts ":90" off. Returns false if the number is not a valid weight. `*weight` is 0 if there is no
+ * number. */
 static bool weight_cut(struct slice *model, uint32_t *weight)
 {
     size_t at = model->len;
@@ -201,8 +202,8 @@ static void weights_fill(struct node_aliases *out)
     }
 }
 
-/* Refuses a target that is itself an alias. Chains would sooner or later become circles, and nobody
- * could say which model a client's key permits. */
+/* Refuses an alias as a target. Chains would sooner or later become circles, and make the models
+ * permitted to a client's key unclear. */
 static int check_targets(const struct making *m, unsigned i, struct slice text)
 {
     struct parts parts;

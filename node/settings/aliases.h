@@ -2,7 +2,7 @@
  *
  *   NAME=MODEL                   another name for a model
  *   NAME=MODEL:90,MODEL:10       a weighted split
- *   NAME=MODEL>MODEL             the second if no replica of the first is up
+ *   NAME=MODEL>MODEL             the second model if no replica of the first is up
  *
  * The setting is a list, and commas separate the entries. An entry without = therefore continues
  * the split of the entry before.
@@ -15,21 +15,22 @@
 
 enum {
     NODE_ALIAS_TARGETS_MAX = 16,       /* models of an alias */
-    NODE_ALIAS_WEIGHT_MAX = 1000000,   /* of one side of a split */
-    NODE_ALIAS_REASON_BYTES = 4 * 256, /* of an error, which quotes two names */
+    NODE_ALIAS_WEIGHT_MAX = 1000000,   /* weight of a side of a split */
+    NODE_ALIAS_REASON_BYTES = 4 * 256, /* bytes of an error, which quotes two names */
 };
 
 struct node_alias_target {
     struct slice model;
-    uint32_t weight; /* of a side of the split; 0: a fallback */
-    /* Requests sent there, and those among them for which another target had no replica. */
+    uint32_t weight; /* weight of a side of the split; 0: a fallback */
+    /* Requests sent to this target, and those among them sent here because another target had no
+     * replica. */
     uint64_t requests, fallbacks;
 };
 
 struct node_alias {
     struct slice name;
-    uint32_t weight; /* of all sides */
-    uint8_t sides;   /* come first; fallbacks follow */
+    uint32_t weight; /* sum over all sides */
+    uint8_t sides;   /* number of sides, which come first; fallbacks follow */
     uint8_t count;
     struct node_alias_target *targets;
 };
@@ -39,7 +40,7 @@ struct node_aliases {
     bool splits;           /* some alias has several sides */
     struct node_alias *at; /* by name */
     struct node_alias_target *targets;
-    char *text; /* of all names */
+    char *text; /* the text of all names */
 };
 
 /* A contradiction between entries. */
@@ -56,14 +57,14 @@ const char *node_alias_wrong(struct slice entry);
 MUST_USE int node_aliases_make(struct node_aliases *out, const struct node_strings *entries,
                                struct node_alias_fault *fault);
 void node_aliases_free(struct node_aliases *a);
-/* Returns NULL if no alias has that name. */
+/* Returns NULL if there is no such alias. */
 struct node_alias *node_alias_find(const struct node_aliases *a, struct slice name);
-/* Returns the index of that model among the targets; ERR_NOT_FOUND. */
+/* Returns the model's index among the targets; ERR_NOT_FOUND. */
 MUST_USE int node_alias_target(const struct node_alias *a, struct slice model);
 /* Copies the counters of targets present in both. */
 void node_aliases_count_on(struct node_aliases *fresh, const struct node_aliases *before);
-/* Writes the indices of the targets in the order in which a request with that hash tries them: its
- * own side of the split, the other sides, the fallbacks. Returns their number. */
+/* Writes the indices of the targets in the order in which a request with this hash tries them: the
+ * side of the split selected by the hash, the other sides, the fallbacks. Returns their number. */
 unsigned node_alias_order(const struct node_alias *a, uint64_t hash,
                           uint8_t out[NODE_ALIAS_TARGETS_MAX]);
 

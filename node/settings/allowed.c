@@ -98,7 +98,7 @@ const char *node_allowed_address_not(struct slice value)
     return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
 }
 
-/* An address reachable for engines only, not all of this machine's. */
+/* A single address of this machine, for engines; not all addresses (0.0.0.0). */
 const char *node_allowed_events_listen_not(struct slice value)
 {
     return node_allowed_address_not(value) == NULL ? NULL : "want HOST:PORT, such as 10.0.0.5:5557";

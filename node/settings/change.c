@@ -64,7 +64,7 @@ int node_options_change(struct node_options *in_force, struct node_options *fres
     }
     int lowered =
         fresh->lowered.name == NULL ? -1 : node_option_find(slice_of_cstr(fresh->lowered.name));
-    if (err == 0 && lowered >= 0 && same[lowered]) /* as low as before, and another value asked */
+    if (err == 0 && lowered >= 0 && same[lowered]) /* the same limit, another configured value */
         in_force->lowered = fresh->lowered;
     buf_free(&before);
     buf_free(&now);

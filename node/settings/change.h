@@ -1,16 +1,15 @@
-/* New settings for a running router: changes that are possible take effect, the others are
- * reported.
+/* New settings for a running router: possible changes take effect, the others are reported.
  *
  *   node_options_change(&in_force, &fresh, &told, &counts)
  *
  * `fresh` was loaded as at the start: the same flags and environment, the present file. Rows marked
  * `live` are copied into `in_force`, in place.
  *
- * A router has a single struct node_options in force. All rooms borrow it as const and read
+ * A router has a single struct node_options in force. All other code borrows it as const and reads
  * settings where needed. Only this call changes the struct, between two events: no event sees half
- * a change. Rows that are not live never change, so their strings may be borrowed for the router's
- * lifetime; strings of live rows are valid during one event. node_renew() recomputes the few values
- * that rooms keep in another form (time limits, the router's policy and weights).
+ * a change. Rows without `live` never change, so their strings may be borrowed for the router's
+ * lifetime; strings of live rows are valid during a single event. node_renew() recomputes the few
+ * values kept elsewhere in another form (time limits, the router's policy and weights).
  *
  * Pure. */
 #ifndef NODE_SETTINGS_CHANGE_H
@@ -34,8 +33,8 @@ struct node_options_changes {
 MUST_USE int node_option_same(const struct node_options *a, const struct node_options *b,
                               const struct node_option *row, bool *same);
 
-/* Swaps the values of the rows that take effect: `fresh` gets the former values and keeps all
- * others. The caller frees both structs. ERR_NOMEM: nothing has changed. */
+/* Swaps the values of the live rows: `fresh` gets the former values and keeps all others. The
+ * caller frees both structs. ERR_NOMEM: nothing has changed. */
 MUST_USE int node_options_change(struct node_options *in_force, struct node_options *fresh,
                                  const struct node_options_told *told,
                                  struct node_options_changes *out);

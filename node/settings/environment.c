@@ -3,7 +3,7 @@
 #include "node/settings/options.h"
 
 /* GRAPEVINE_ADMIN_PORT=tcp://10.0.0.1:9090 concerns a Service "grapevine-admin". A plain number
- * there is meant as a setting, but no setting has that name. */
+ * there is meant as a setting, but there is no such setting. */
 static bool is_link(struct slice value)
 {
     return slice_starts_with(value, SLICE("tcp://")) || slice_starts_with(value, SLICE("udp://")) ||
@@ -39,7 +39,7 @@ static int take_variable(struct node_options *o, struct slice variable,
     if (value.len == 0)
         return 0;
     if (!slice_to_cstr(upper, name, sizeof name))
-        return node_options_set(o, upper, value, origin, error); /* no setting has that name */
+        return node_options_set(o, upper, value, origin, error); /* there is no such setting */
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     if (node_option_find(slice_of_cstr(name)) < 0 && not_a_setting(name, value))

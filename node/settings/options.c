@@ -280,7 +280,7 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
         if (!slice_starts_with(word, SLICE("--")) || word.len == 2) {
             struct buf line = {0};
             DISCARD(buf_append_cstr(&line, "unexpected argument "));
-            append_value(&line, "replica", word); /* probably meant as a replica */
+            append_value(&line, "replica", word); /* the argument is probably meant as a replica */
             DISCARD(buf_append_cstr(&line, ": want --name VALUE, see grapevine --help"));
             return fail(error, &line, ERR_SYNTAX);
         }
@@ -303,7 +303,7 @@ static unsigned index_of(const char *name)
     return (unsigned)index;
 }
 
-/* The same with the setting's present value. */
+/* As bad_setting(), with the setting's present value. */
 static struct buf bad_now(const struct node_options *o, const char *name)
 {
     unsigned index = index_of(name);
@@ -346,8 +346,8 @@ static int fail_entry(const struct node_options *o, struct node_options_error *e
     return fail(error, &line, err);
 }
 
-/* Refuses a replica that is this router: requests would go in a circle. The first probe reveals
- * other names and addresses of this machine. */
+/* Refuses this router as a replica: requests would go in a circle. The first probe reveals other
+ * names and addresses of this machine. */
 static int check_not_self(const struct node_options *o, struct node_options_error *error)
 {
     for (unsigned i = 0; i < o->replica.count; i++) {
@@ -396,8 +396,8 @@ static bool same_file(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* A service in the router's own namespace may be spelled with or without the namespace; only the
- * start shows which namespace that is (node/io/replica_kubernetes.c). */
+/* A service in the router's own namespace may be spelled with or without the namespace; the router
+ * learns its namespace only at the start (node/io/replica_kubernetes.c). */
 static bool same_service(const char *a, const char *b)
 {
     struct discover_service x, y;
@@ -407,8 +407,8 @@ static bool same_service(const char *a, const char *b)
            strcmp(x.port, y.port) == 0;
 }
 
-/* Refuses duplicates: a replica has a unique name, and so has each source, in logs and metrics,
- * with its labels. */
+/* Refuses duplicates: in logs and metrics each replica has a unique name, and so has each source of
+ * replicas, labels included. */
 static int check_once(const struct node_options *o, struct node_options_error *error)
 {
     static const struct {
@@ -496,7 +496,7 @@ static bool is_default(const struct node_options *o, const char *name)
     return o->origins[index_of(name)].source == NODE_SOURCE_DEFAULT;
 }
 
-/* With the default generation, a long TTL would be more slices than the index has counters for. */
+/* With the default generation, a long TTL would be more slices than the index has counters. */
 static void follow_ttl(struct node_options *o)
 {
     enum { SLICES = 960, GRAIN_MS = 5000 };

@@ -9,11 +9,11 @@
  *   node_options_set(&o, key, value, origin, &error) for each setting of the file
  *   node_options_finish(&o, &error)                  dependent defaults, contradictions
  *
- * in any order: a setting keeps the value of the strongest source that named it (flag, then
+ * in any order: a setting keeps the value of the strongest source with a value for it (flag, then
  * environment, then file, then default). Weaker values are still checked.
  *
  * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE or ERR_NOMEM. `error` is then a
- * line that names the setting, the value, its source and a correct form.
+ * line with the setting, the value, the source and a correct form.
  *
  * Pure: the environment and the arguments are parameters; the shell reads files. */
 #ifndef NODE_SETTINGS_OPTIONS_H
@@ -34,11 +34,11 @@
 enum {
     NODE_OPTIONS_MAX = 128,  /* rows of the table */
     NODE_STRINGS_MAX = 1024, /* entries of a list */
-    NODE_VALUE_BYTES = 4096, /* of a value */
+    NODE_VALUE_BYTES = 4096, /* bytes of a value */
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* default of gossip-listen and join */
     NODE_SESSION_HEADERS_MAX = 16,
-    NODE_SOURCES_MAX = 16,   /* of replicas, of the same kind */
+    NODE_SOURCES_MAX = 16,   /* sources of replicas of the same kind */
     NODE_DNS_PORT = 53,      /* default of dns-server */
     NODE_TLS_CERTS_MAX = 32, /* certificates to choose from by name */
 };
@@ -64,8 +64,8 @@ struct node_replica_option {
  * with https:// in front if the replicas use TLS. */
 struct node_dns_option {
     struct node_address address; /* port 0: from the name's SRV records */
-    struct slice name;         /* as written, without https:// and labels; borrows from the text, */
-    struct node_labels labels; /* and so do these */
+    struct slice name;         /* as written, without https:// and labels; borrows from the text */
+    struct node_labels labels; /* borrow from the text */
 };
 
 enum node_paths { NODE_PATHS_REFUSE, NODE_PATHS_PASS, NODE_PATHS_ALL };
@@ -102,15 +102,15 @@ struct node_option_origin {
 struct node_options_notes {
     struct buf text; /* a line for each mistake */
     unsigned count;
-    int err; /* of the first */
+    int err; /* error of the first mistake */
 };
 
 /* Stands after a setting's source, before the configured value and ": " and the reason. */
 #define NODE_LOWERED_MARK "; lowered from "
 
-/* A number that the start lowered to what the machine can do. */
+/* A number lowered at the start to the machine's limit. */
 struct node_option_lowered {
-    const char *name; /* of the setting; NULL: none was lowered */
+    const char *name; /* name of the setting; NULL: none was lowered */
     uint64_t configured;
     char why[96];
 };
@@ -140,13 +140,13 @@ struct node_options {
 
     /* TLS; paths are "" = none */
     struct node_strings tls_cert;
-    struct node_strings tls_key; /* as many, or none: keys are in the same files */
+    struct node_strings tls_key; /* as many as tls_cert, or none: keys are in those files */
     char *tls_ticket_key_file;
     uint64_t tls_handshake_timeout_ms;
     char *replica_ca_file;
     char *replica_cert;
     char *replica_key;
-    char *replica_tls_name; /* "" = the host of each */
+    char *replica_tls_name; /* "" = each replica's host */
     char *admin_tls_cert;
     char *admin_tls_key;
 
@@ -192,7 +192,7 @@ struct node_options {
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
     char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
-    uint32_t host_header;       /* 0: the replica's, 1: the client's */
+    uint32_t host_header;       /* 0: the replica's host, 1: the client's header */
     uint32_t client_half_close; /* 0: a half-closed client is gone, 1: still gets the answer */
     uint64_t head_bytes_max;
     uint64_t headers_max;
@@ -202,7 +202,7 @@ struct node_options {
     uint64_t connections_per_client_max; /* 0: no limit */
     bool proxy_protocol;
     struct node_strings proxy_protocol_from; /* each valid for ip_net_parse() */
-    bool reuse_port;                         /* of the client port */
+    bool reuse_port;                         /* SO_REUSEPORT on the client port */
     uint64_t client_idle_timeout_ms;         /* timeouts: 0 = off */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;
@@ -218,7 +218,7 @@ struct node_options {
     uint64_t request_timeout_ms;
     uint64_t upstream_keepalive_ms;
     uint64_t upstream_connections_max; /* per replica */
-    uint64_t replica_requests_max;     /* of this router; 0: no limit */
+    uint64_t replica_requests_max;     /* this router's requests per replica; 0: no limit */
     uint64_t requests_max;
     uint64_t queue_max;
     uint64_t queue_timeout_ms;
@@ -238,7 +238,7 @@ struct node_options {
     uint64_t scrape_interval_ms;
     unsigned kv_events;     /* enum node_kv_events */
     char *kv_events_listen; /* HOST:PORT, "" = no such port */
-    double kv_ask;          /* % of the prompts' bytes for which engines are asked for the tokens */
+    double kv_ask;          /* % of the prompts' bytes for which to ask engines for the tokens */
 
     /* Operation */
     unsigned log_level;  /* enum log_level */
@@ -247,13 +247,13 @@ struct node_options {
     uint64_t drain_delay_ms;
     uint64_t drain_timeout_ms;
     char *trace_endpoint; /* URL, "" = no traces */
-    double trace_sample;  /* of requests without a traceparent, 0 to 1 */
+    double trace_sample;  /* share of requests without a traceparent to record, 0 to 1 */
     char *state_dir;      /* "" = no state is kept */
     bool core_dumps;
 
     /* By table row; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];
-    struct node_option_lowered lowered; /* connections-max, by the limit of open files */
+    struct node_option_lowered lowered; /* connections-max, lowered by the limit of open files */
 };
 
 struct node_options_error {
@@ -278,14 +278,14 @@ struct node_option {
     enum node_option_type type;
     size_t offset;              /* in struct node_options */
     const char *fallback;       /* the default as text */
-    double min;                 /* of numbers; ms and bytes in their base unit */
-    double max;                 /* 0: no bound */
-    bool automatic;             /* of MS: permits "auto", which is NODE_OPTION_AUTO */
+    double min;                 /* bounds of numbers; times in ms, sizes in bytes */
+    double max;                 /* 0: no upper bound */
+    bool automatic;             /* for MS: permits "auto", which is NODE_OPTION_AUTO */
     bool live;                  /* takes effect while the router runs (node/settings/change.h) */
     const char *const *choices; /* NULL-terminated names; CHOICE only */
     const char *(*wrong)(struct slice value); /* returns the error; NULL: none. May be NULL. */
     const char *unit;  /* placeholder for the value in --help: "HOST:PORT", "TIME", ... */
-    const char *group; /* group beginning with this row; NULL: same as the row before */
+    const char *group; /* group beginning with this row; NULL: the group continues */
     const char *help;  /* one line in --help, lower case, no full stop */
     const char *more;  /* further sentences in docs/options.md and the man page, or NULL */
 };
@@ -293,7 +293,7 @@ struct node_option {
 /* Returns the i-th row; NULL: no more rows. */
 const struct node_option *node_option_at(unsigned i);
 
-/* Returns the index of the row with that name, or ERR_NOT_FOUND. */
+/* Returns the index of the row with this name, or ERR_NOT_FOUND. */
 MUST_USE int node_option_find(struct slice name);
 
 /* Records the mistake `err`, described by `error`, in o->notes and returns 0, so that reading goes
@@ -320,7 +320,7 @@ MUST_USE int node_options_environment(struct node_options *o, char *const *envir
                                       struct node_options_error *error);
 
 /* Checks for contradictions between settings, and for a missing source of replicas. Also sets
- * dependent defaults: a generation that was not given grows with the TTL. */
+ * dependent defaults: an unset generation grows with the TTL. */
 MUST_USE int node_options_finish(struct node_options *o, struct node_options_error *error);
 
 /* Part of node_options_finish(): checks for contradictions between TLS settings (options_tls.c). */
@@ -328,8 +328,7 @@ MUST_USE int node_options_tls_check(const struct node_options *o, struct node_op
 /* Checks model-alias for contradictions between entries, and with replicas (options_aliases.c). */
 MUST_USE int node_options_aliases_check(const struct node_options *o,
                                         struct node_options_error *error);
-/* Finds two of this router's own ports that cannot both be opened, and sets their names
- * (options_ports.c). */
+/* Finds two of this router's own ports in conflict, and sets their names (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
 /* Returns the setting of the own port at which a connection to `to` ends; NULL: ends elsewhere. */
 const char *node_options_port_at(const struct node_options *o, const struct node_address *to);
@@ -337,13 +336,13 @@ const char *node_options_port_at(const struct node_options *o, const struct node
 /* Returns ERR_SYNTAX, or 0 and the parsed replica. Values accepted by node_options_set() always
  * parse. */
 MUST_USE int node_replica_parse(struct slice text, struct node_replica_option *out);
-/* Writes the name of a replica at that address: "host:port", IPv6 in brackets, or
+/* Writes the name of a replica at this address: "host:port", IPv6 in brackets, or
  * "https://host:port". `out` has NODE_REPLICA_NAME_BYTES. */
 void node_replica_name_of(const struct node_address *address, char *out);
 /* Returns NULL, or the error in a replica with a correct form. */
 const char *node_replica_wrong(struct slice text);
-/* Returns the part of a replica's text that may be shown in messages: from the last @ on, because a
- * password may precede the @; without @ the whole text. */
+/* Returns the part of a replica's text to show in messages: the text from the last @ on, because a
+ * password may precede the @. Without @ the whole text. */
 struct slice node_replica_shown(struct slice text);
 /* True for a valid name of a replica: HOST:PORT or https://HOST:PORT, followed by a router if local
  * (node/replica/local.h), and by a rank or not (node/replica/rank.h). Other names from members of
@@ -371,7 +370,7 @@ MUST_USE int node_options_waiting(const struct node_options *o, const struct nod
                                   struct buf *out);
 MUST_USE int node_options_markdown(struct buf *out);
 
-/* Writes a row's value as text that would set the same value ("4s", "64MiB"). */
+/* Writes a row's value as text for the same row ("4s", "64MiB"). */
 MUST_USE int node_option_format(const struct node_options *o, const struct node_option *row,
                                 struct buf *out);
 

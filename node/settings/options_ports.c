@@ -14,7 +14,7 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     return said || o->join.count > 0;
 }
 
-/* A name may resolve to a loopback address: only a connection shows where a name leads. */
+/* A name may resolve to a loopback address: only a connection shows the machine behind a name. */
 static bool is_elsewhere(const struct node_address *at)
 {
     return node_host_is_ip(at->host) && !node_host_is_loopback(at->host);

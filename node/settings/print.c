@@ -81,8 +81,8 @@ static bool yaml_plain(struct slice text)
 }
 
 /* Returns the length of a leading character that a YAML reader takes for a line break or refuses:
- * NEL and the other C1 controls, U+2028, U+2029, the byte order mark. Returns 0 if there is none;
- * `code` is the character's number. */
+ * NEL and the other C1 controls, U+2028, U+2029, the byte order mark. 0: there is none. `code` is
+ * the character's number. */
 static size_t yaml_break(struct slice text, unsigned *code)
 {
     const unsigned char *at = (const unsigned char *)text.at;

@@ -1,6 +1,6 @@
-/* Shared by the two halves of the option table: rows, and macros to write them. A row names the
- * group that begins there. `help` and the default must fit beside the name in 80 columns (checked
- * by tests/unit/settings/options_test.c). */
+/* Shared by the two halves of the option table: rows, and macros to write them. The first row of a
+ * group names the group. `help` and the default must fit beside the name in 80 columns (checked by
+ * tests/unit/settings/options_test.c). */
 #ifndef NODE_SETTINGS_TABLE_INTERNAL_H
 #define NODE_SETTINGS_TABLE_INTERNAL_H
 

@@ -14,7 +14,7 @@ MUST_USE int node_option_value_read(struct node_options *o, const struct node_op
 /* Reads without storing. */
 MUST_USE int node_option_value_test(const struct node_option *row, struct slice value);
 
-/* Describes the values that this row accepts: "want a time from 100ms to 1h, such as 1s". */
+/* Describes the values accepted by this row: "want a time from 100ms to 1h, such as 1s". */
 MUST_USE int node_option_value_want(const struct node_option *row, struct slice value,
                                     struct buf *out);
 
@@ -32,8 +32,8 @@ MUST_USE int node_option_origin_append(struct buf *out, const char *name,
 /* Returns true for on, true, yes (*out = true), off, false and no, in any case. */
 bool node_option_bool_read(struct slice value, bool *out);
 
-/* Finds the candidate nearest to `name` by edit distance; NULL: none is near. Offer candidates one
- * by one; start zeroed except for `name`. */
+/* Finds the candidate nearest to `name` by edit distance; NULL: none is near. Offer a candidate per
+ * call; start zeroed except for `name`. */
 struct node_option_nearest {
     struct slice name;
     const char *best;
