@@ -154,7 +154,7 @@ static bool serves(const json_t *replica, const char *model)
     return found;
 }
 
-/* Returns the replicas that serve the model; consumes the list. */
+/* Returns the replicas of this model; consumes the list. */
 static json_t *of_model(json_t *list, const char *model)
 {
     json_t *out = json_is_array(list) ? json_array() : NULL, *r;

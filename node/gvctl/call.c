@@ -32,7 +32,7 @@ void call_pause(double seconds)
     (void)nanosleep(&t, NULL);
 }
 
-/* Limits the next blocking call to the time until `end_s`. Returns false if that is past. */
+/* Limits the next blocking call to the time until `end_s`. Returns false if `end_s` is past. */
 static bool set_limit(int fd, double end_s)
 {
     double left = end_s - call_seconds();
@@ -83,9 +83,9 @@ bool call_address_good(const char *admin)
     return good;
 }
 
-/* A look-up in a thread of its own, which ends by returning. The helper threads of glibc's
- * asynchronous look-ups instead exit after an idle second: that loads libgcc_s, and aborts in a
- * container without it. */
+/* A look-up in a separate thread, which ends by returning. The helper threads of glibc's
+ * asynchronous look-ups call pthread_exit() after an idle second, which loads libgcc_s, and aborts
+ * in a container without libgcc_s. */
 struct names {
     sem_t done;
     int err;
@@ -247,8 +247,8 @@ static int read_all(const struct line *l, struct buf *in, double end_s)
 static int send_call(const struct line *l, const struct call *call, double end_s)
 {
     struct buf head = {0};
-    /* Not the name dialled: because of web pages, the admin port only answers to its own names, and
-     * localhost is no web page's name. */
+    /* Not the dialled name: because of web pages, the admin port only answers to the router's
+     * names, and localhost is no web page's name. */
     int err = buf_printf(&head,
                          "%s %s HTTP/1.1\r\n"
                          "Host: localhost\r\n"
@@ -269,7 +269,7 @@ static int send_call(const struct line *l, const struct call *call, double end_s
     return err;
 }
 
-/* Returns true, after a message, if the peer is a router's client port or no router. A router
+/* Returns true, after a message, if the peer is a router's client port or not a router. A router
  * answers unknown paths in JSON. */
 static bool is_other_port(const char *admin, bool tls, const struct call *call,
                           const struct http_head *head, struct slice body)
@@ -313,8 +313,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     }
     struct buf in = {0};
     int err = send_call(&l, call, end_s);
-    int read_err = read_all(&l, &in, end_s); /* an early refusal may arrive even if sending
-                                              * failed */
+    int read_err = read_all(&l, &in, end_s); /* an early refusal may arrive despite a failed send */
     secure_free(l.tls);
     (void)close(l.fd);
     if (read_err == ERR_TIMEOUT || (err == ERR_TIMEOUT && in.len == 0)) {

@@ -12,7 +12,7 @@ struct call {
     struct slice body;
     const char *token;         /* NULL: none */
     const char *session;       /* session key of the request to explain; NULL: none */
-    struct secure_trust trust; /* of an admin port at https:// */
+    struct secure_trust trust; /* for an admin port at https:// */
     double timeout_s;          /* for the whole call */
     bool awaited;              /* CALL_REFUSED prints no message: the router may not listen yet */
     bool quiet;                /* no failure prints a message */
@@ -22,7 +22,7 @@ enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 
 /* Returns the monotonic clock. */
 double call_seconds(void);
-/* Waits so long, or until a signal comes. */
+/* Waits for this time, or until a signal comes. */
 void call_pause(double seconds);
 
 /* Returns true for http[s]://HOST:PORT or HOST:PORT; prints an error otherwise. */

@@ -14,15 +14,15 @@
 
 enum {
     SENTENCE_BYTES = 1024,
-    WAIT_S = 600,      /* default limit for requests under way, without --timeout */
+    WAIT_S = 600,      /* default limit for requests in flight, without --timeout */
     WAIT_QUIET = 5,    /* looks in a row without requests: reports of other routers take a moment */
-    WAIT_UNKNOWN = 25, /* looks in a row without that replica: a router is restarting */
+    WAIT_UNKNOWN = 25, /* looks in a row without the replica: a router is restarting */
 };
 
 /* --- replicas in the router's view ------------------------------------------------------------ */
 
-/* Returns the name that the router uses, "https://HOST:PORT" with TLS. An older router does not
- * report the name: then returns the name given, which may be spelled otherwise. */
+/* Returns the router's name of the replica, "https://HOST:PORT" with TLS. An older router does not
+ * report the name: then returns the user's spelling, which may differ. */
 static struct slice name_of(const char *argument, const json_t *answer)
 {
     const char *told = json_string_value(json_object_get(answer, "replica"));
@@ -36,7 +36,7 @@ static struct slice name_of(const char *argument, const json_t *answer)
     return name;
 }
 
-/* True if the row is that replica or, for an address, one of its ranks. */
+/* True if the row is this replica or, for an address, a rank of it. */
 static bool is_part(const json_t *row, struct slice name)
 {
     struct slice own = slice_of_cstr(fields_text(row, "name"));
@@ -46,7 +46,7 @@ static bool is_part(const json_t *row, struct slice name)
 
 struct load {
     bool known;
-    double here, others; /* requests under way, from the asked router and from the others */
+    double here, others; /* requests in flight, from the asked router and from the others */
 };
 
 static struct load load_of(const json_t *replicas, struct slice name)
@@ -79,7 +79,7 @@ static bool serves(const json_t *row, const char *model)
     return false;
 }
 
-/* Warns of models without another replica that is up. */
+/* Warns of models without another live replica. */
 static void warn_of_last(const json_t *replicas, struct slice name)
 {
     json_t *models = json_object(); /* name -> served by others */
@@ -171,7 +171,7 @@ static void say_undrained(const char *name, const json_t *answer, char *out)
         (void)snprintf(out, SENTENCE_BYTES, "%s gets requests again, from all routers", name);
 }
 
-/* Says how many caches are empty now, and the errors of the others. */
+/* Says how many caches are empty now, and the errors of the remaining replicas. */
 static void say_reset(const json_t *answer, char out[SENTENCE_BYTES])
 {
     const json_t *rows = json_object_get(answer, "replicas"), *row;
@@ -247,7 +247,8 @@ static json_t *replicas_of(const struct given *g)
     return ask_json(g, ADMIN_CALL_REPLICAS, true);
 }
 
-/* Takes a look. Returns the number of looks in a row with nothing under way: 0 if unknown. */
+/* Looks at the requests in flight. Returns the number of looks in a row without any: 0 if
+ * unknown. */
 static unsigned look(const struct given *g, struct slice name, struct load *load, unsigned quiet,
                      unsigned *unknown)
 {
@@ -260,7 +261,7 @@ static unsigned look(const struct given *g, struct slice name, struct load *load
     return load->known && load->here + load->others == 0 ? quiet + 1 : 0;
 }
 
-/* Waits until no router has anything under way there, WAIT_QUIET times in a row. */
+/* Waits until no router has requests in flight at the replica, in WAIT_QUIET looks in a row. */
 static int wait_for(const struct given *g, struct slice name)
 {
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : WAIT_S;
@@ -304,7 +305,7 @@ static int call_of(const struct given *g, const struct command *c, const char *a
     }
 }
 
-/* True if the asked router has a member of that name. */
+/* True if the asked router has a member with this name. */
 static bool is_router(const struct given *g, const char *name)
 {
     json_t *answer = ask_json(g, ADMIN_CALL_MEMBERS, true);

@@ -17,7 +17,7 @@ unsigned columns_of_terminal(void)
     return size.ws_col;
 }
 
-/* Counts the characters that a terminal shows of a UTF-8 text. */
+/* True for the first byte of a UTF-8 character, so that counting these gives the width. */
 static bool begins(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;

@@ -266,7 +266,7 @@ static const char *plain_name(enum admin_call call)
     return named ? row->path + 1 : NULL;
 }
 
-/* Returns the command for such a call. */
+/* Returns the command for a call without a row here. */
 static const struct command *plain_command(enum admin_call call)
 {
     static struct command plain[ADMIN_CALL_COUNT];
@@ -404,7 +404,7 @@ bool command_has_option(const struct command *c, const struct given_option *o)
     return false;
 }
 
-/* Prints the common options; for a command, with its output formats. */
+/* Prints the common options; for a command, with the command's output formats. */
 static void print_common(const struct command *c, FILE *to)
 {
     const struct given_option *o;

@@ -12,8 +12,8 @@
 
 /* Kinds of execution (main.c). */
 enum command_run {
-    COMMAND_ASK,    /* its call, with the answer as a table */
-    COMMAND_CHANGE, /* its call, a change, with a sentence (run.h) */
+    COMMAND_ASK,    /* makes the command's call and shows the answer as a table */
+    COMMAND_CHANGE, /* makes the command's call, a change, and prints a sentence (run.h) */
     COMMAND_CONVERGENCE,
     COMMAND_STATUS,
     COMMAND_TOP,
@@ -32,20 +32,21 @@ enum command_forms {
     COMMAND_FORMS_ALL,   /* json and yaml */
     COMMAND_FORMS_NAMES, /* json, yaml and name */
     COMMAND_FORMS_TEXT,  /* none: the output is a text or a screen */
-    COMMAND_FORMS_YAML,  /* yaml, the form of its text */
+    COMMAND_FORMS_YAML,  /* yaml, the form of the answer's text */
 };
 
 struct command {
     const char *name;
     const char *argument; /* "HOST:PORT", "[FILE]", "[WORD...]"; NULL: none */
     enum command_run run;
-    enum admin_call call;                                      /* INDEX, used by no command: none */
+    enum admin_call call;                                      /* INDEX: the command makes no
+                                                                * call */
     int (*show)(const struct show *how, const json_t *answer); /* NULL: the raw answer */
-    json_t *(*parse)(struct slice text);                       /* for an answer that is no JSON */
+    json_t *(*parse)(struct slice text);                       /* for an answer not in JSON */
     const char *options; /* options not common to all commands, separated by blanks; NULL: none */
     enum command_forms forms;
     const char *help; /* a single line */
-    const char *more; /* sentences and examples for the command's own help, or NULL */
+    const char *more; /* sentences and examples for `gvctl help NAME`, or NULL */
 };
 
 struct given_option;
@@ -54,9 +55,9 @@ struct given_option;
 const struct command *command_find(const char *name);
 /* Returns the i-th command in the order of --help; NULL: no more. */
 const struct command *command_at(unsigned i);
-/* True for an option that this command has and others lack. */
+/* True for an option of this command not common to all. */
 bool command_has_option(const struct command *c, const struct given_option *o);
-/* Returns the kind of execution: a call that makes changes implies COMMAND_CHANGE. */
+/* Returns the kind of execution: a call with changes implies COMMAND_CHANGE. */
 enum command_run command_runs(const struct command *c);
 /* Returns "" if the command takes no argument. */
 const char *command_argument(const struct command *c);

@@ -14,7 +14,7 @@
 enum { EXIT_USAGE = 2 };
 
 /* Returns the kind of completion for an argument, in all three shells. "words": from `values`;
- * "asked": names that the router returns for the command in `values`; also "file", "any_command"
+ * "asked": names from the router's answer to the command in `values`; also "file", "any_command"
  * and "nothing". */
 static const char *kind_of_argument(const struct command *c, const char **values)
 {
@@ -58,7 +58,7 @@ static const char *kind_of_setting(const struct node_option *row, char *values, 
     return values[0] != '\0' ? "words" : path ? "file" : "nothing";
 }
 
-/* True for an option needed to reach the router: it also counts when the shell asks for names. */
+/* True for an option needed to reach the router: the shell passes it on when asking for names. */
 static bool is_way(const struct given_option *o)
 {
     static const char *const names[] = {"admin", "config", "ca-file", "insecure", "token-file"};
@@ -91,7 +91,7 @@ static json_t *quoted(const char *text, const char *shell)
 }
 
 /* Makes a row for a command, an option or a setting: name, help and argument (null: none). Of the
- * kinds only its own is set, to the values if there are any. */
+ * members for kinds only `kind` is set, to the values if there are any. */
 static json_t *row(const char *shell, const char *name, const char *help, const char *argument,
                    const char *kind, const char *values)
 {
@@ -122,7 +122,7 @@ static bool is_in(enum list list, const struct given_option *o, const struct com
         return o->is_common;
     case LIST_OWN:
         return command_has_option(own, o);
-    case LIST_WAYS_WITH: /* with an argument */
+    case LIST_WAYS_WITH: /* options with an argument */
     case LIST_WAYS_WITHOUT:
         return is_way(o) && (o->argument != NULL) == (list == LIST_WAYS_WITH);
     default:
@@ -130,7 +130,7 @@ static bool is_in(enum list list, const struct given_option *o, const struct com
     }
 }
 
-/* Lists those options; `short` is the letter, if any. */
+/* Lists the options of `which`; `short` is the letter, if any. */
 static json_t *options(const char *shell, enum list which, const struct command *own)
 {
     json_t *list = json_array();
@@ -147,8 +147,8 @@ static json_t *options(const char *shell, enum list which, const struct command 
     return list;
 }
 
-/* Lists the commands with their own `options`; `command` repeats the name, which the rows of
- * options lack. */
+/* Lists the commands with their own `options`; `command` repeats the name, because rows of options
+ * have another `name`. */
 static json_t *commands(const char *shell)
 {
     json_t *list = json_array();

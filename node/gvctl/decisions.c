@@ -44,14 +44,14 @@ static const char *end_of(const json_t *outcome, char out[48])
 
 enum {
     NAME_LEAST = 21,
-    OTHER_COLUMNS = 59, /* of a line without the replica's name and WHY */
+    OTHER_COLUMNS = 59, /* columns of a line without the replica's name and WHY */
     END_WIDTH = 18,
-    WHY_ROOM = 40,   /* with fewer columns WHY has its own line, */
-    WHY_INDENT = 14, /* below the replica's name */
+    WHY_ROOM = 40,   /* if fewer columns are left, WHY has a separate line */
+    WHY_INDENT = 14, /* indent of this line, below the replica's name */
     WHY_BYTES = 1024,
 };
 
-/* Returns the width of the replica's column: that of the longest name. */
+/* Returns the width of the replica's column, the width of the longest name. */
 static unsigned replica_width(const struct show *how, const json_t *answer)
 {
     const json_t *list = json_object_get(answer, "decisions");
@@ -71,7 +71,7 @@ static void print_why(const struct show *how, const char *why, unsigned used)
     (void)putchar('\n');
 }
 
-/* An older router has only the word. In shadow mode both choices are named. */
+/* An older router sends only a word. In shadow mode both choices are named. */
 static const char *why_of(const json_t *d, char out[WHY_BYTES])
 {
     const char *why = fields_text(d, fields_has_text(d, "why_text") ? "why_text" : "why");
@@ -130,7 +130,7 @@ static struct buf filter_of(const struct given *g)
     struct buf query = {0};
     char slow[24];
     (void)snprintf(slow, sizeof slow, "%u000", g->slow_s);
-    bool good = buf_append_char(&query, '?') == 0 && /* so that each one begins with & */
+    bool good = buf_append_char(&query, '?') == 0 && /* so that each filter begins with & */
                 ask_query(&query, "failed", g->failed ? "1" : NULL) == 0 &&
                 ask_query(&query, "slow_ms", g->slow_s > 0 ? slow : NULL) == 0 &&
                 ask_query(&query, "model", g->model) == 0 &&

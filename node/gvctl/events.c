@@ -18,7 +18,7 @@ enum { ROUTERS_NAMED = 4, ROUTERS_BYTES = 512 };
 static const char *router_of(const json_t *answer, const json_t *e, char out[ROUTERS_BYTES])
 {
     const json_t *of = fields_has_text(e, "router") ? e : answer; /* in an answer of all routers
-                                                                   * each event has its own */
+                                                                   * each event has a `router` */
     const json_t *name, *names = json_object_get(e, "routers");
     size_t i, len, count = json_array_size(names);
     (void)snprintf(out, ROUTERS_BYTES, "%s",
@@ -35,8 +35,8 @@ static const char *router_of(const json_t *answer, const json_t *e, char out[ROU
     return out;
 }
 
-/* As wide as the longest name. On a terminal ABOUT is left out, as the sentence names the
- * subject. */
+/* Columns as wide as the longest name. On a terminal ABOUT is left out, because the sentence names
+ * the subject. */
 struct widths {
     unsigned router, about; /* 0: left out */
 };
@@ -138,7 +138,7 @@ static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms
     return answer;
 }
 
-/* Handles a router that reports only its own events: alone, or older. Returns the exit status. */
+/* Handles a router without the other routers' events: alone, or older. Returns the exit status. */
 static int of_one(const struct given *g, const json_t *answer)
 {
     if (g->router != NULL && !fields_equal(answer, "router", g->router)) {
@@ -160,7 +160,7 @@ static json_t *whole_of(const struct gather *all, const json_t *answer, json_t *
                      "silent", all->silent, "not_asked", json_object_get(answer, "not_asked"));
 }
 
-/* True if the requested router is among those that answered. */
+/* True if the requested router answered. */
 static bool is_there(const struct given *g, const struct gather *all)
 {
     if (g->router == NULL || json_object_get(all->routers, g->router) != NULL)
@@ -208,7 +208,8 @@ static json_t *twin_of(const json_t *list, const json_t *event)
     return NULL;
 }
 
-/* Merges events noticed by several routers into one each, with all routers; consumes the list. */
+/* Merges equal events of several routers into a single event with all routers; consumes the
+ * list. */
 static json_t *folded(json_t *list)
 {
     json_t *event, *out = json_array();

@@ -1,4 +1,4 @@
-/* Fields of arbitrary JSON: a missing field, or one of another type, reads as "-" and 0. */
+/* Fields of arbitrary JSON: a field that is missing or of another type reads as "-" and 0. */
 #ifndef NODE_GVCTL_FIELDS_H
 #define NODE_GVCTL_FIELDS_H
 
@@ -33,14 +33,14 @@ static inline bool fields_equal(const json_t *object, const char *key, const cha
     return strcmp(fields_text(object, key), text) == 0;
 }
 
-/* Increments the count under that key. */
+/* Increments the count under `key`. */
 static inline void fields_tally(json_t *counts, const char *key)
 {
     json_int_t count = json_integer_value(json_object_get(counts, key));
     (void)json_object_set_new(counts, key, json_integer(count + 1));
 }
 
-/* Returns the ending of a noun after such a number: "1 request", "2 requests". */
+/* Returns the ending of a noun after the number: "1 request", "2 requests". */
 static inline const char *fields_plural(double count)
 {
     return count == 1 ? "" : "s";

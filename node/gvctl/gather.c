@@ -26,7 +26,7 @@ static bool is_wanted(const struct gather *g, const char *name)
     return g->only == NULL || strcmp(g->only, name) == 0;
 }
 
-/* Counts only routers that answered the last time; a silent one widens no window. */
+/* Counts only routers with a last answer; a silent router widens no window. */
 uint64_t gather_within_ms(const struct gather *g, double now_s)
 {
     const char *name;
@@ -103,7 +103,7 @@ struct entry {
     json_t *of;
 };
 
-/* Orders by time; events of the same router in its own order, whatever its clock did. */
+/* Orders by time; events of the same router by number, whatever the router's clock did. */
 static int compare(const void *a, const void *b)
 {
     const json_t *one = ((const struct entry *)a)->of, *other = ((const struct entry *)b)->of;
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b)
     return ms < 0 ? -1 : ms > 0;
 }
 
-/* The same list, sorted. */
+/* Returns a sorted copy of the list. */
 static json_t *sorted(json_t *list)
 {
     size_t count = json_array_size(list);

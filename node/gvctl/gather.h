@@ -1,12 +1,12 @@
 /* Merges the events of all routers in a cluster: the answers to GET /events?all=1 become a single
  * list in order of time. Pure except for messages about silent routers.
  *
- * To follow, gvctl asks its router repeatedly for all events `within` the last moments, by each
- * router's clock. Events taken before are recognised by number, so windows may overlap. A new
- * router, or one that was silent meanwhile, gets a window of its own: its answer counts once the
- * window reaches back to the last event taken from it.
+ * With --follow, gvctl asks a router repeatedly for all routers' events `within` the last moments,
+ * by each router's clock. Windows may overlap: events taken before are recognised by number. The
+ * answer of a new router, or of a router silent meanwhile, counts only once the window reaches back
+ * to the last event taken from this router.
  *
- * Memory: a row for each router that ever answered, at most GATHER_ROUTERS_MAX. */
+ * Memory: a row for each router with an answer so far, at most GATHER_ROUTERS_MAX. */
 #ifndef NODE_GVCTL_GATHER_H
 #define NODE_GVCTL_GATHER_H
 
@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 enum {
-    GATHER_ROUTERS_MAX = 1024, /* then all are forgotten, and kept events are shown again */
-    GATHER_OVERLAP_MS = 2000,  /* of two windows */
-    GATHER_NAMED_MAX = 8,      /* of routers that were not asked; the others are counted */
+    GATHER_ROUTERS_MAX = 1024, /* beyond this number all are forgotten, and kept events are shown
+                                * again */
+    GATHER_OVERLAP_MS = 2000,  /* overlap of two windows */
+    GATHER_NAMED_MAX = 8,      /* routers named as not asked; the others are counted */
 };
 
 struct gather {
@@ -34,15 +35,15 @@ void gather_end(struct gather *g);
  * 0: to the oldest event kept. */
 uint64_t gather_within_ms(const struct gather *g, double now_s);
 /* Takes the answer to a question asked at `now_s` for the time `within_ms`. Returns the new events
- * in order of time, oldest first, each with its `router`; owned by the caller. NULL: not such an
- * answer. */
+ * in order of time, oldest first, each with a member `router`; owned by the caller. NULL: an answer
+ * of another form. */
 json_t *gather_take(struct gather *g, const json_t *answer, double now_s, uint64_t within_ms);
 
-/* Prints a line to stderr for each router without an answer, if it answered before or was not asked
- * before. */
+/* Prints a line to stderr for each router without an answer now, unless it lacked an answer at the
+ * last call too. */
 void gather_tell_silent(struct gather *g, const json_t *answer);
-/* Prints a line to stderr with the routers not asked: dead ones, and ones that are not
- * understood. */
+/* Prints a line to stderr with the routers not asked: dead routers, and routers without a common
+ * version of the protocol. */
 void gather_tell_not_asked(const struct gather *g, const json_t *answer);
 
 #endif

@@ -14,7 +14,7 @@ enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 struct given {
     const char *admin;                  /* NULL until local_find() */
     const char *config;                 /* settings of the router to ask; NULL: not given */
-    char address[NODE_HOST_BYTES + 24]; /* from those settings */
+    char address[NODE_HOST_BYTES + 24]; /* from the settings in `config` */
     char *own_cert;                     /* owned */
     char *token;                        /* owned; NULL: none */
     struct secure_trust trust;
@@ -36,8 +36,8 @@ struct given {
     const char *key_file;
     enum keygen_step step;
     struct key_wanted key;
-    bool local;         /* only events that the asked router saw */
-    const char *router; /* only events that this router saw; NULL: all */
+    bool local;         /* only events seen by the asked router */
+    const char *router; /* only events seen by this router; NULL: all */
     const char *from;
     bool strict, print_page;
     const char *program;          /* program for completion; NULL: gvctl */
@@ -51,13 +51,13 @@ struct given_option {
     const char *name;
     char letter;          /* short form; 0: none */
     const char *argument; /* NULL: none */
-    bool is_common;       /* common to all commands; others are named by commands' rows */
+    bool is_common;       /* common to all commands; if not, commands' rows name the option */
     /* Stores the value; returns false after printing an error. */
     bool (*take)(struct given *g, const struct given_option *o, const char *text);
     size_t where; /* field of struct given, or as `take` defines */
     const char *help;
-    const char *values; /* words for completion, separated by blanks; NULL: files, if the argument
-                         * is one */
+    const char *values; /* words for completion, separated by blanks; NULL: file names, if the
+                         * argument is a file */
 };
 
 /* Returns the i-th option; NULL: no more. */

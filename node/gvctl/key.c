@@ -43,7 +43,7 @@ static void make_key(char out[KEY_CHARS + 1])
     explicit_bzero(random, sizeof random);
 }
 
-/* Checks that a router would accept the file with that line, and prints the error. */
+/* Checks that a router would accept the file with this line, and prints the error. */
 static int check(const char *path, struct slice line, bool *ends_open)
 {
     struct io_file file = {.setting = "the file of keys",
@@ -71,8 +71,8 @@ static int check(const char *path, struct slice line, bool *ends_open)
     return EXIT_FAILURE;
 }
 
-/* Appends all or nothing, in a single write: a router that reads meanwhile sees the file with the
- * line or without. A router would refuse a file with half a line. Sets errno. */
+/* Appends all or nothing, in a single write: a router reading meanwhile sees the file with the line
+ * or without. A router would refuse a file with half a line. Sets errno. */
 static bool append_to(int fd, struct slice text)
 {
     off_t end = lseek(fd, 0, SEEK_END);

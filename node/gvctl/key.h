@@ -1,5 +1,5 @@
-/* gvctl key: clients' keys, and their lines in client-keys-file (node/access/line.h). A new key is
- * printed once and stored nowhere. */
+/* gvctl key: clients' keys, and the lines with their hashes in client-keys-file
+ * (node/access/line.h). A new key is printed once and stored nowhere. */
 #ifndef NODE_GVCTL_KEY_H
 #define NODE_GVCTL_KEY_H
 
@@ -12,7 +12,7 @@
 struct key_wanted {
     struct access_line line;
     const char *path; /* the file; NULL: print the line of a new key */
-    const char *hash; /* revoke: only the key with this prefix of its hash; NULL: all keys of the
+    const char *hash; /* revoke: only the key whose hash has this prefix; NULL: all keys of the
                        * name */
     bool add;         /* new: a second key of a name */
 };

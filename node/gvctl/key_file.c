@@ -25,8 +25,8 @@ static void hash_write(const struct access_digest *digest, char out[2 * sizeof d
         (void)snprintf(out + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-/* `whole`: requires a file that routers accept; one without keys is not. EXIT_FAILURE: printed the
- * error. */
+/* `whole`: requires a file acceptable to routers, with a key. EXIT_FAILURE: the error was
+ * printed. */
 static int read_keys(const char *path, bool whole, struct buf *text)
 {
     struct io_file file = {.setting = "the file of keys",
@@ -141,7 +141,7 @@ static bool is_meant(const struct access_line *line, struct slice name, const ch
 
 struct revoking {
     struct buf kept;
-    struct access_line options; /* of the name: from its first line */
+    struct access_line options; /* the name's options, from the name's first line */
     unsigned seen, removed, others;
 };
 

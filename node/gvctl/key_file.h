@@ -11,7 +11,7 @@
 MUST_USE int key_file_has(const char *path, struct slice name);
 /* Prints a line for each key. Returns the exit status. */
 MUST_USE int key_file_list(const char *path, const struct show *how);
-/* Removes the name's keys, or with `hash` only the key with this prefix of its hash. If keys of the
+/* Removes the name's keys, or with `hash` only the key whose hash has this prefix. If keys of the
  * name stay, the first of them takes over the name's options. Returns the exit status. */
 MUST_USE int key_file_revoke(const char *path, struct slice name, const char *hash);
 

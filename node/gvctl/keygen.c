@@ -23,7 +23,7 @@ static int complain(const char *path, const char *what)
     return EXIT_FAILURE;
 }
 
-/* In the form used by a router's log on reading the file (cluster_key_read). */
+/* Prints key ids as a router's log does on reading the file (cluster_key_read). */
 static void print_ids(struct slice text)
 {
     struct gossip_keyring ring;
@@ -110,7 +110,7 @@ static int make(enum keygen_step step, const char *where)
 
 /* --- a rotation ------------------------------------------------------------------------------ */
 
-/* The file was parsed before: a line's first word is its kind. */
+/* The file was parsed before: a line's first word is the kind. */
 static struct slice word_of(struct slice line)
 {
     line = slice_trim(line);

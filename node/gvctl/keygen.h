@@ -7,7 +7,7 @@
 enum keygen_step {
     KEYGEN_NEW,     /* a whole file: `path`, which must not exist; NULL: stdout */
     KEYGEN_NEXT,    /* adds a second key to the file, accepted at once */
-    KEYGEN_PROMOTE, /* makes the second key the one in use; the first, now `old`, stays accepted */
+    KEYGEN_PROMOTE, /* puts the second key in use; the first, now `old`, stays accepted */
     KEYGEN_FINISH,  /* removes the old key */
     KEYGEN_SECRET,  /* creates a Kubernetes Secret named `path`, from inside a pod */
 };

@@ -9,9 +9,10 @@
 #include "node/io/config_yaml.h"
 #include "node/settings/options.h"
 
-/* Reads settings like the router here, except for its flags. A file given by --config has to be
- * valid. A file given by $GRAPEVINE_CONFIG may have been damaged since the router read it: its
- * valid part is used, so that a health check does not fail because of the file. */
+/* Reads settings like this machine's router, except for the router's flags. A file given by
+ * --config has to be valid. A file given by $GRAPEVINE_CONFIG may have been damaged since the
+ * router read it. Its valid part is used, so that a health check does not fail because of the
+ * file. */
 static bool read_settings(struct node_options *o, const char *config)
 {
     struct node_options_error error;
@@ -33,7 +34,7 @@ static void write_address(struct given *g, const struct node_address *at, bool t
     g->admin = g->address;
 }
 
-/* Takes the first readable one. Without a token the router refuses calls that need one. */
+/* Takes the first readable file. Without a token the router refuses some calls. */
 static bool take_token(struct given *g, const char *const *paths, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -48,8 +49,8 @@ static bool is_probed(const struct command *c)
     return (admin_call_row(c->call)->flags & ADMIN_PROBED) != 0;
 }
 
-/* Probes send no token, and trust any certificate at this machine's own port: an expired or just
- * changing certificate does not make a router dead. */
+/* Probes send no token, and trust any certificate at this machine's own port: a router with an
+ * expired or just changing certificate is not dead. */
 static bool take_settings(struct given *g, const struct node_options *o, bool probed)
 {
     struct node_address probes;

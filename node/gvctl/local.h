@@ -1,6 +1,5 @@
-/* Finds the router to ask if no --admin is given: this machine's, from its own settings. From these
- * gvctl finds the admin port of a container, a pod or a host, whether the port uses TLS, and the
- * token. */
+/* Finds the router to ask if no --admin is given: this machine's, from the router's settings. They
+ * give the admin port in a container, a pod or a host, whether the port uses TLS, and the token. */
 #ifndef NODE_GVCTL_LOCAL_H
 #define NODE_GVCTL_LOCAL_H
 

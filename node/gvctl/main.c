@@ -24,7 +24,7 @@
 
 enum { EXIT_USAGE = 2, WAIT_S = 60 };
 
-/* True if an explanation says that no replica may be chosen: shown, but no success. */
+/* True for an explanation without a replica to choose: gvctl shows the explanation and fails. */
 static bool chooses_none(const struct given *g, const struct command *c, struct slice text)
 {
     json_t *answer = c->call == ADMIN_CALL_EXPLAIN ? ask_parse(g, text) : NULL;
@@ -112,8 +112,8 @@ static int convergence(const struct given *g, const struct command *c)
     return equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Prints the versions. The router's is on the first line of its index of calls. A running router
- * without that line is reported like any failed call. */
+/* Prints the versions. The router's version is on the first line of the list of calls. A running
+ * router without that line is reported like any failed call. */
 static int version(const struct given *g)
 {
     struct buf out = {0};
@@ -173,7 +173,7 @@ static bool has_verb(const struct command *c, const char *verb)
     return false;
 }
 
-/* `verb` may follow for a command with verbs: `help key new`. */
+/* A command with verbs may have a `verb`: `help key new`. */
 static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
@@ -215,7 +215,7 @@ static int convert_given(const struct given *g)
     return status;
 }
 
-/* Returns an option on the command line that the command does not have; NULL: none. */
+/* Returns an option on the command line unknown to the command; NULL: none. */
 static const char *misfit_of(const struct given *g, const struct command *c)
 {
     const struct given_option *o;

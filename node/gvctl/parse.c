@@ -112,7 +112,7 @@ static json_t *take_list(struct slice *text)
     return list;
 }
 
-/* Returns {"from": ...}, and for a value that the start lowered also "configured" and
+/* Returns {"from": ...}, and for a value lowered at the start also "configured" and
  * "lowered_by". */
 static json_t *origin_of(struct slice from)
 {
@@ -134,8 +134,7 @@ static json_t *origin_of(struct slice from)
 static bool take_setting(json_t *settings, struct slice line)
 {
     char name[64];
-    if (slice_starts_with(line, SLICE("# "))) /* a setting that the file cannot contain: an empty
-                                               * list */
+    if (slice_starts_with(line, SLICE("# "))) /* a setting not valid in a file: an empty list */
         line = slice_skip(line, 2);
     if (line.len == 0)
         return true;

@@ -1,4 +1,4 @@
-/* Converts answers of the admin port that are no JSON to JSON. */
+/* Converts the admin port's plain-text answers to JSON. */
 #ifndef NODE_GVCTL_PARSE_H
 #define NODE_GVCTL_PARSE_H
 

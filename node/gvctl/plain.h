@@ -1,12 +1,12 @@
-/* Makes text from outside safe for a terminal. Model names, request ids and much else are spelled
- * as a client, an engine or another router sent them. A terminal obeys control characters: they
- * could set the title, hide a line or type an answer. All output of gvctl passes through here:
- * parsed values for tables (ask.h), texts, JSON and YAML on printing (print.h), and sentences by
+/* Makes text from outside safe for a terminal. Model names, request ids and much else come
+ * unchanged from clients, engines and other routers. Control characters in such text could set the
+ * terminal's title, hide a line or type an answer. All output of gvctl passes through here: parsed
+ * values for tables (ask.h), texts, JSON and YAML on printing (print.h), and sentences by
  * plain_printf(). gvctl's own escape sequences (colours, the screen of top) are printed separately.
  *
- * Control characters (C0, DEL, C1), line separators, byte order marks and characters that change
- * the direction of writing are replaced by \u001b and the like, as in JSON and YAML. A byte that is
- * no UTF-8 becomes \x9b. All else stays. */
+ * Control characters (C0, DEL, C1), line separators, byte order marks and characters for the
+ * direction of writing are replaced by \u001b and the like, as in JSON and YAML. A byte outside
+ * UTF-8 becomes \x9b. All other characters stay. */
 #ifndef NODE_GVCTL_PLAIN_H
 #define NODE_GVCTL_PLAIN_H
 

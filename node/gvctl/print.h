@@ -1,4 +1,4 @@
-/* Prints JSON as JSON or YAML; anything that a terminal would obey is escaped (plain.h). */
+/* Prints JSON as JSON or YAML; control characters are escaped (plain.h). */
 #ifndef NODE_GVCTL_PRINT_H
 #define NODE_GVCTL_PRINT_H
 
@@ -12,7 +12,7 @@
 void print_json_line(const json_t *value, FILE *to);
 /* Prints a YAML 1.2 document, in block style. */
 void print_yaml(json_t *value, FILE *to);
-/* Prints YAML if that is the format, else indented JSON. */
+/* Prints YAML for the format yaml, indented JSON for others. */
 void print_as(enum show_format format, json_t *value, FILE *to);
 /* Prints a YAML scalar with this text as its value, in quotes where needed. */
 void print_yaml_text(const char *text, FILE *to);

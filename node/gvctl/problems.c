@@ -16,7 +16,7 @@ static uint64_t failed_for(const json_t *counts, enum node_result result)
     return (uint64_t)fields_number(json_object_get(counts, "failed"), node_result_text(result));
 }
 
-/* Adds the failures of that router's last minute. */
+/* Adds the failures of the router's last minute. */
 static void add_clients(struct admin_attention_list *list, const struct survey_router *r)
 {
     json_t *sum = json_object(), *second;

@@ -11,8 +11,9 @@
 #include "node/gvctl/survey.h"
 
 enum {
-    PROBLEMS_HURT = 1,     /* exit status of `status --check`: clients are hurt; */
-    PROBLEMS_DEGRADED = 3, /* something is out, but clients are served (2: wrong command line) */
+    PROBLEMS_HURT = 1,     /* exit status of `status --check`: clients get failures */
+    PROBLEMS_DEGRADED = 3, /* exit status: something is out, but clients are served (2: wrong
+                            * command line) */
 };
 
 /* Returns {"worst", "more", "items"}, owned by the caller; "worst" is "unknown" for an older

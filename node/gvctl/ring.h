@@ -9,13 +9,13 @@
 #include "base/err.h"
 #include "node/gvctl/given.h"
 
-enum { RING_CLOCK_BYTES = 32, RING_FILTER_MAX = 800 /* of a query */ };
+enum { RING_CLOCK_BYTES = 32, RING_FILTER_MAX = 800 /* bytes of a query */ };
 
 struct ring {
-    const char *name;     /* of the call and of the answer's list: "decisions" */
+    const char *name;     /* name of the call and of the answer's list: "decisions" */
     const char *followed; /* further query for following, "&ended=1" or "" */
     const char *filter;   /* further query of each call, "&failed=1" or "" */
-    unsigned most;        /* entries that a router keeps and returns in an answer */
+    unsigned most;        /* entries kept by a router and returned in an answer */
     /* `answer` contains the entries; NULL: none yet. */
     void (*head)(const struct show *how, const json_t *answer);
     void (*line)(const struct show *how, const json_t *answer, const json_t *entry);
@@ -28,7 +28,7 @@ MUST_USE int ring_show(const struct given *g, const struct ring *ring);
 /* Returns the number of last entries to show: --last, or 32; limited to `most`. */
 unsigned ring_wanted(const struct given *g, const struct ring *ring);
 
-/* The parts of ring_show(), for answers merged from several. */
+/* The parts of ring_show(), for answers merged from several routers. */
 /* As ask_here(), with a message if the router does not have such a call. */
 json_t *ring_ask(const struct given *g, const struct ring *ring, const char *target, bool quiet,
                  struct buf *text, int *status);

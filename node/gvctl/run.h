@@ -1,4 +1,4 @@
-/* Commands that are more than a call with a table (command.h). Each returns the exit status. */
+/* Commands beyond a call with a table (command.h). Each returns the exit status. */
 #ifndef NODE_GVCTL_RUN_H
 #define NODE_GVCTL_RUN_H
 
@@ -9,17 +9,17 @@
 /* Prints a cluster in a few lines. Returns 1 if the router cannot be asked, or is not ready. */
 MUST_USE int status(const struct given *g);
 /* Shows routers, replicas and requests live in a terminal: a frame each --interval until q or
- * Ctrl-C. With --once, or if the output is no terminal, prints a single frame. Returns 1 if the
+ * Ctrl-C. With --once, or if the output is not a terminal, prints a single frame. Returns 1 if the
  * first frame cannot be made. */
 MUST_USE int top(const struct given *g);
 /* Prints the last decisions with their reasons. With --follow, runs until interrupted, and shows
  * each decision once, when its request has ended. */
 MUST_USE int decisions(const struct given *g);
-/* Prints recent events, as seen by all routers or by one. With --follow, runs until interrupted,
- * and shows an event again when its count rises. */
+/* Prints recent events, as seen by all routers or by a single router. With --follow, runs until
+ * interrupted, and shows an event again when its count rises. */
 MUST_USE int events(const struct given *g);
-/* Makes the call of a command that changes something, and prints a sentence about the new state.
- * `drain --wait` returns when no request is under way at the replica. */
+/* Makes the call of a command for a change, and prints a sentence about the new state. `drain
+ * --wait` returns when the replica has no requests in flight. */
 MUST_USE int change(const struct given *g, const struct command *c, const char *argument);
 
 #endif

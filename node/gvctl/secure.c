@@ -24,7 +24,7 @@ static X509 *read_certificate(const char *path)
     return own;
 }
 
-/* A peer with this very certificate has the key: names and dates prove no more. */
+/* A peer with exactly this certificate has the private key, so names and dates need no check. */
 static int verify(X509_STORE_CTX *shown, void *own)
 {
     X509 *leaf = X509_STORE_CTX_get0_cert(shown);

@@ -22,7 +22,7 @@ const char *show_format_text(enum show_format format);
 /* Returns a green or red escape sequence; empty without colour. */
 const char *show_colour(const struct show *how, bool is_good);
 const char *show_plain(const struct show *how);
-/* A time that has passed, as people say it: "41 s", "12 min", "7 h", "3 days". */
+/* An elapsed time in words: "41 s", "12 min", "7 h", "3 days". */
 enum { SHOW_TIME_BYTES = 32 };
 const char *show_how_long(double s, char out[SHOW_TIME_BYTES]);
 /* 1234 -> "1234", 12345 -> "12.3k". */
@@ -44,26 +44,25 @@ MUST_USE int show_convergence(const struct show *how, const json_t *answer, unsi
  * if there are none. */
 MUST_USE int show_names(const json_t *answer);
 
-/* True if an /explain of one router or of all has a choice anywhere. */
+/* True if the /explain of a router, or of all, has a choice anywhere. */
 bool show_explain_chooses(const json_t *answer);
-/* True if a /convergence says that all routers, at least `members`, have the same state. */
+/* True if by the /convergence at least `members` routers, and all, have equal state. */
 bool show_convergence_equal(const json_t *answer, unsigned members);
 /* Returns a member's state in a word: "alive", "joining", "unmet", "dead". */
 const char *show_member_state(const json_t *member);
 /* Returns a replica's health in a word: "up", "avoided", "down". */
 const char *show_replica_health(const json_t *replica);
-/* Returns the rows of replicas that are not up, down ones first; owned by the caller. An address
- * with ranks, which are chosen instead, is left out. */
+/* Returns the rows of replicas that are not up, down replicas first; owned by the caller. Addresses
+ * with ranks are left out: the ranks are the replicas. */
 json_t *show_replicas_not_up(const json_t *replicas);
 enum { SHOW_WHY_BYTES = 32 };
-/* Returns the obstacle to being chosen in a word, with the remaining time if known: "errors:4.1s";
- * "-": none. */
+/* Returns why the replica cannot be chosen, in a word, with the remaining time if known:
+ * "errors:4.1s"; "-": none. */
 const char *show_replica_why(const json_t *replica, char out[SHOW_WHY_BYTES]);
-/* The same in a phrase; "": none. */
+/* Returns why the replica cannot be chosen, as a phrase; "": no reason. */
 enum { SHOW_WHY_TEXT_BYTES = 192 };
 const char *show_replica_why_text(const json_t *replica, char out[SHOW_WHY_TEXT_BYTES]);
-/* Shortens "down: its port refuses connections" beside the health "down" to "its port refuses
- * connections". */
+/* Removes the front of "down: its port refuses connections" if the health is "down". */
 const char *show_reason(const char *text, const char *health);
 
 #endif

@@ -19,14 +19,15 @@ static double observations(const json_t *node)
     return sum;
 }
 
-/* Shows the time slices with different digests, newer than any slice that a router dropped. */
+/* Shows the time slices with different digests, newer than any slice dropped by a router. */
 static void show_generations(json_t *nodes)
 {
     const char *name;
     json_t *node;
     double floor = 0;
     json_t *digests = json_object(); /* generation -> digest, or null if different */
-    json_t *counts = json_object();  /* generation -> nodes with entries in it */
+    json_t *counts = json_object();  /* generation -> number of nodes with entries in this
+                                      * generation */
     json_object_foreach(nodes, name, node)
     {
         size_t i;
@@ -75,7 +76,7 @@ static void show_differ(const json_t *answer)
 
 /* --- in a sentence --------------------------------------------------------------------------- */
 
-/* A class of the state in words; a class of a later version has its own name. */
+/* A class of the state in words; an unknown class of a later version is shown by name. */
 static const char *class_words(const char *class)
 {
     static const char *const words[][2] = {
@@ -127,7 +128,7 @@ static bool any_router(json_t *nodes, bool is(const json_t *node))
     return false;
 }
 
-/* Since when, as far as somebody has asked this router. */
+/* Prints since when, as far as somebody has asked this router. */
 static void print_since(const json_t *answer)
 {
     double now = fields_number(answer, "now_ms"), since = fields_number(answer, "not_since_ms"),
@@ -154,7 +155,7 @@ static void print_disagreement(const json_t *answer)
            "agree.");
 }
 
-/* Why they do not; the first of the reasons, because it explains the others. */
+/* Prints why routers differ; only the first reason, because it explains the others. */
 static void print_why_not(const json_t *answer, unsigned members)
 {
     json_t *nodes = json_object_get(answer, "nodes");

@@ -3,7 +3,7 @@
 
 enum { NAME_WIDTH = 28, COLUMN_WIDTH = 27 };
 
-/* Returns the explanation's row for that replica, or NULL. */
+/* Returns the explanation's row for the replica, or NULL. */
 static const json_t *find_replica(const json_t *explained, const char *name)
 {
     size_t i;
@@ -109,7 +109,8 @@ static bool is_plain(const json_t *r)
            fields_number(r, "followers") <= 0;
 }
 
-/* Explains the first few replicas with special terms: in a burst nearly all have some. */
+/* Explains the first few replicas with special terms: in a burst nearly all replicas have special
+ * terms. */
 static void show_all_behind(const json_t *e)
 {
     enum { SHOWN_MAX = 4 };
@@ -142,7 +143,8 @@ static const char explain_legend[] =
     "fastest replica, and of the requests that run beside it. ADAPTER: time to load its LoRA\n"
     "adapter, and to reload the adapter that it evicts.\n";
 
-/* Prints the parts that do not count for the engines, and the source of that knowledge. */
+/* Prints how the router reads prompts: the parts without effect on engines' prompts, and the source
+ * of this knowledge. */
 static void show_rendering(const json_t *e)
 {
     const json_t *rendering = json_object_get(e, "rendering");
@@ -158,7 +160,7 @@ static void show_rendering(const json_t *e)
     printf(")\n");
 }
 
-/* True if the prompt fits no replica: those with the longest contexts may still be chosen. */
+/* True if the prompt fits no replica: replicas with the longest contexts may still be chosen. */
 static bool fits_none(const json_t *e)
 {
     size_t i;
@@ -172,7 +174,7 @@ static bool fits_none(const json_t *e)
     return true;
 }
 
-/* Prints the model that answers for an alias. */
+/* Prints the model behind an alias. */
 static void show_alias(const json_t *e)
 {
     if (fields_has_text(e, "alias") && fields_text(e, "alias")[0])
@@ -182,7 +184,7 @@ static void show_alias(const json_t *e)
                                         : "");
 }
 
-/* Prints what the costs are if the choice does not follow from them. */
+/* Explains the costs if the choice does not follow from them. */
 static void show_other_rule(const json_t *e)
 {
     const char *choice = fields_text(e, "choice"), *own = fields_text(e, "shadow_choice");
@@ -242,7 +244,7 @@ int show_explain(const struct show *how, const json_t *e)
 
 /* --- side by side --------------------------------------------------------------------------- */
 
-/* Returns the names of all replicas that any node weighs, as keys of an object. */
+/* Returns the names of all replicas weighed by any node, as keys of an object. */
 static json_t *all_replicas(json_t *nodes)
 {
     json_t *names = json_object();
@@ -260,9 +262,9 @@ static json_t *all_replicas(json_t *nodes)
     return names;
 }
 
-/* Each router estimates the prompt's length from its own observations. CACHED of a router is
- * therefore shown beside its own estimate: compared with another's, CACHED could exceed the
- * total. */
+/* Each router estimates the prompt's length from its own observations. A router's CACHED is
+ * therefore shown beside the same router's estimate: compared with another router's, CACHED could
+ * exceed the total. */
 static void show_row(json_t *nodes, const char *replica)
 {
     printf("%-*s", NAME_WIDTH, replica);
@@ -282,7 +284,7 @@ static void show_row(json_t *nodes, const char *replica)
     printf("\n");
 }
 
-/* Names the routers with another policy than cache_aware, which may choose a replica of higher
+/* Names the routers with a policy other than cache_aware, which may choose a replica of higher
  * cost. */
 static void show_policies(json_t *nodes)
 {

@@ -26,8 +26,8 @@ const char *show_member_state(const json_t *m)
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 
-/* Returns the age of the router's life. With `risen` the number of increments follows, for becoming
- * ready or denying its death: "7 h ago +1". */
+/* Returns the age of the router's incarnation. With `risen`, appends the number of increments, for
+ * becoming ready or refuting a report of death: "7 h ago +1". */
 static const char *life_of(const json_t *m, bool risen, char out[48])
 {
     char ago[SHOW_TIME_BYTES];
@@ -65,7 +65,7 @@ static void add_member(const struct show *how, struct table *t, const json_t *m)
     table_cell(t, "%.2f", fields_number(m, "rtt_ms"));
     table_cell(t, "%.0f", fields_number(m, "heard_ms_ago"));
     table_cell(t, "%.0f", fields_number(m, "lag_deltas"));
-    /* "-": has not sent a vector yet */
+    /* "-": no vector received yet */
     table_cell(t, "%s",
                json_is_number(json_object_get(m, "lacks_of_ours"))
                    ? show_short_number(fields_number(m, "lacks_of_ours"), text)
@@ -166,7 +166,7 @@ static void show_frames(const json_t *stats)
     json_decref(types);
 }
 
-/* Prints for each member (row) the last delta of each author that it reported as applied. */
+/* Prints for each member (row) the last delta of each author reported as applied. */
 static void show_vectors(const json_t *members)
 {
     size_t i;

@@ -37,7 +37,7 @@ static const char *models_of(const json_t *replica, char out[16])
     return out;
 }
 
-/* Prints the first model and the number of further ones; empty if none is known. */
+/* Prints the first model and the number of further models; empty if none is known. */
 static void put_model(struct table *t, const json_t *replica)
 {
     const json_t *names = json_object_get(json_object_get(replica, "models"), "names");
@@ -149,8 +149,8 @@ const char *show_reason(const char *text, const char *health)
     return strncmp(text, health, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-/* Returns the answer to the health check, if that is the reason; "": another reason, or no
- * answer. */
+/* Returns the status of the health check's answer, if this is why the replica is out; "": another
+ * reason, or no answer. */
 static const char *check_status(const json_t *r, char out[16])
 {
     out[0] = '\0';
@@ -231,8 +231,9 @@ static const char *next_of(const json_t *r)
     return fields_equal(r, "why", "rejects") ? next_of_rejecting(r) : "";
 }
 
-/* Lists the first few that are not up: the reason and the advice. Routers have a sentence of their
- * own. Includes replicas that reject what their peers accept, even if up and used. */
+/* Lists the first few replicas that are not up, with reason and advice. Routers found among the
+ * replicas have a separate sentence. Includes replicas that reject requests accepted by their
+ * peers, even if up and used. */
 static void show_not_up(const json_t *list)
 {
     enum { SHOWN_MAX = 4 };
@@ -263,7 +264,7 @@ static void show_not_up(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Explains why the router ignores the KV-cache events that it reads, and the remedy. */
+/* Explains why the router ignores a replica's KV-cache events, and the remedy. */
 static void put_events_trouble(const json_t *e)
 {
     printf("KV-cache events from %s %s", fields_text(e, "from"), fields_text(e, "state_text"));
@@ -338,7 +339,7 @@ static unsigned trouble_of(const json_t *r)
     return strcmp(health, "down") == 0 ? 3 : !up ? 2 : fields_equal(r, "why", "rejects") ? 1 : 0;
 }
 
-/* Returns all rows, those in trouble first; the caller's. */
+/* Returns all rows, those in trouble first; owned by the caller. */
 static json_t *by_trouble(const json_t *list)
 {
     json_t *out = json_array(), *r;

@@ -1,8 +1,9 @@
-/* Shows how the routers' policy compares with a plain one: in shadow mode, or by a control. */
+/* Shows how the routers' policy compares with a plain policy: in shadow mode, or by a control
+ * group. */
 #include "node/gvctl/show_internal.h"
 #include "node/route/shadow.h"
 
-/* Sums over the routers in one mode. */
+/* Sums over the routers in the same mode. */
 struct side {
     double requests, prompt_tokens, cached_tokens, first_tokens, ttft_s;
 };
@@ -11,7 +12,7 @@ struct comparison {
     unsigned routers;
     struct side plain, policy;
     double moved, control_share;
-    double minutes; /* that the sums cover, at most 60 */
+    double minutes; /* duration of the sums, at most 60 */
     const char *plain_name, *policy_name;
 };
 
@@ -85,7 +86,7 @@ static void show_untold(const struct comparison *c)
         printf("The engines' answers do not report cached tokens (%s).\n", how_to_tell);
 }
 
-/* If some engines do not report cached tokens, the two shares are not of the same requests. */
+/* If some engines do not report cached tokens, the two shares cover different requests. */
 static void show_told(const struct comparison *c)
 {
     double told = c->plain.prompt_tokens / c->policy.prompt_tokens;

@@ -27,8 +27,8 @@ static json_t *tally_of_replicas(const json_t *replicas)
     return counts;
 }
 
-/* Returns "equal", "different", "unknown" or "alone". Changes on their way cause short differences,
- * so "different" needs several differing answers in a row. */
+/* Returns "equal", "different", "unknown" or "alone". Changes on the way between routers cause
+ * short differences, so "different" needs several differing answers in a row. */
 static const char *converged(const struct survey *s, const struct given *g)
 {
     enum { TIMES = 5 };
@@ -48,18 +48,18 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
-/* Files that a router cannot use in their present state: the member in the router's answer, a
- * title, and the command with details. */
+/* Kinds of unusable files: the member in a router's answer, a title, and the command for
+ * details. */
 static const struct {
     const char *member, *title, *more;
-    bool of_one; /* the command covers only that router */
+    bool of_one; /* the command covers only the asked router */
 } refusals[] = {
     {"config_refused", "settings", "config", true},
     {"client_keys_refused", "client keys", "events", false},
     {"tls_files_refused", "TLS files", "events", false},
 };
 
-/* Returns router -> that member of its answer, if not empty. */
+/* Returns router -> `member` of the router's answer, if not empty. */
 static json_t *by_router(const struct survey *s, const char *member)
 {
     json_t *out = json_object();
@@ -74,7 +74,7 @@ static json_t *by_router(const struct survey *s, const char *member)
     return out;
 }
 
-/* Returns the routers that refuse such a file. */
+/* Returns the routers with an unusable file of this kind. */
 static json_t *refusing(const struct survey *s, const char *member)
 {
     json_t *names = json_array(), *by = by_router(s, member), *value;
@@ -168,7 +168,7 @@ static json_t *minute_json(const struct survey *s)
     return out;
 }
 
-/* Returns router -> counters since its own start. */
+/* Returns router -> counters since the router's start. */
 static json_t *counters_json(const struct survey *s)
 {
     json_t *out = json_object();
@@ -298,8 +298,8 @@ static const char *at_router(const struct survey *s, const struct survey_router 
     return s->alone ? "" : out;
 }
 
-/* A router notices when its own calls fail. Usually only one of two routers has called: the one
- * that joined. */
+/* A router notices when its own calls fail. Usually only the joining router of a pair has
+ * called. */
 static void print_filtered(const struct show *how, const struct survey *s,
                            const struct survey_router *r)
 {
@@ -314,7 +314,7 @@ static void print_filtered(const struct show *how, const struct survey *s,
                "network", r->name, filtered, fields_plural(filtered), r->admin);
 }
 
-/* Only the asked router knows this. */
+/* A router knows only of requests to itself. */
 static void print_other_asks(const struct show *how, const struct survey *s,
                              const struct survey_router *r)
 {
@@ -379,7 +379,7 @@ static void print_each(const struct show *how, const struct survey *s,
         print(how, s, &s->routers[k]);
 }
 
-/* Prints the counts that are not 0 with their words, for one and for more, in brackets or after
+/* Prints the counts other than 0 with words for singular and plural, in brackets or after
  * commas. */
 static void print_counts(const json_t *counts, const char *const words[][3], unsigned n,
                          const char *before, const char *after)

@@ -14,7 +14,7 @@
 
 /* --- routers --------------------------------------------------------------------------------- */
 
-/* Returns the JSON of a call without a token, whatever its status; NULL: none. */
+/* Returns the JSON of a call without a token, whatever the status; NULL: none. */
 static json_t *told_openly(const struct given *g, const char *admin, const char *target,
                            double timeout_s, int *status)
 {
@@ -41,8 +41,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     int status;
     if (!r->self && (!lives || ++*asked > SURVEY_ROUTERS_MAX))
         return;
-    /* The list of members does not say whether an admin port uses TLS: assume the same as for the
-     * asked router. */
+    /* The list of members does not say if an admin port uses TLS: assume TLS if the asked router
+     * uses it. */
     bool tls = strncmp(g->admin, "https://", strlen("https://")) == 0;
     (void)snprintf(r->admin, sizeof r->admin, "%s%s",
                    r->self ? ""
@@ -52,8 +52,8 @@ static void take_member(struct survey *s, const struct given *g, const json_t *m
     r->told = told_openly(g, r->admin, SURVEY_FIGURES, r->self ? ASK_TIMEOUT_S : 1, &status);
     if (r->self)
         s->unix_ms = fields_number(r->told, "now_ms");
-    /* The answer may come from another router: a loopback address of another machine is ours.
-     * Another router reported the address, so no token is sent there. */
+    /* The answer may come from the wrong router: another machine's loopback address leads to this
+     * machine. Another router reported the address, so no token is sent there. */
     if (!r->self && !fields_equal(r->told, "router", r->name)) {
         json_decref(r->told);
         r->told = NULL;

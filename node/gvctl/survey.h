@@ -10,13 +10,14 @@
 #include "node/settings/address.h"
 
 enum {
-    SURVEY_ROUTERS_MAX = 16, /* routers asked for counters; of others only the state is shown */
+    SURVEY_ROUTERS_MAX = 16, /* routers asked for counters; only the state is shown of further
+                              * routers */
     SURVEY_ADMIN_BYTES = NODE_HOST_BYTES + 32,
 };
 
 struct survey_router {
     const json_t *member;           /* the row in /members */
-    const char *name, *state;       /* from that row */
+    const char *name, *state;       /* from `member` */
     bool self;                      /* the asked router */
     char admin[SURVEY_ADMIN_BYTES]; /* URL of the admin port, if known */
     json_t *told;                   /* owned; the answer of /figures; NULL: not reached */
@@ -30,7 +31,7 @@ struct survey {
     bool ready;
     struct survey_router *routers; /* owned; the asked router comes first */
     unsigned router_count;
-    json_t *readiness, *members, *replicas; /* owned; answers of these calls */
+    json_t *readiness, *members, *replicas; /* owned; answers of /readyz, /members and /replicas */
 };
 
 /* Returns false after printing the reason; `s` then has nothing to free. Prints nothing with
@@ -44,10 +45,11 @@ void survey_free(struct survey *s);
 unsigned survey_counted(const struct survey *s);
 /* Returns the sum of the counters since each router's start. */
 json_t *survey_sum(const struct survey *s);
-/* Returns the same for the last minute, and the number of routers that answered. A sum of counters
- * would fall when a router dies; a dead router has no part in this sum, as it does nothing. */
+/* Returns the sum of the routers' last minute, and the number of answers. This sum has no part of a
+ * dead router, which does nothing. A sum of counters would fall when a router dies. */
 json_t *survey_minute(const struct survey *s, unsigned *told);
-/* Returns the increase since `before`; all of `now` if that is NULL or the router has restarted. */
+/* Returns the increase since `before`; all of `now` if `before` is NULL or the router has
+ * restarted. */
 json_t *survey_since(json_t *now, json_t *before);
 /* Adds each number of `more`, multiplied by `times`, to the sum. Consumes `sum` and returns the new
  * sum. */
@@ -56,10 +58,10 @@ json_t *survey_add(json_t *sum, json_t *more, double times);
 double survey_failed(const json_t *counts);
 /* Returns the share of prompt tokens served from caches; negative: none reported. */
 double survey_share(const json_t *counts);
-/* Returns the time to first token that this share of streams (0.99) did not exceed, interpolated in
- * the bucket; negative: no streams. */
+/* Returns the quantile of times to first token at `share` (0.99), interpolated in the bucket;
+ * negative: no streams. */
 double survey_quantile(const json_t *counts, double share);
-/* Returns the requests under way at the replica, from all routers. */
+/* Returns the requests in flight at the replica, from all routers. */
 double survey_in_flight(const json_t *replica);
 
 #endif

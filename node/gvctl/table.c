@@ -74,7 +74,7 @@ void table_note(struct table *t, const char *format, ...)
     va_end(arguments);
 }
 
-/* Counts the characters that a terminal shows of a UTF-8 text. */
+/* Counts a UTF-8 text's characters on a terminal. */
 static size_t width_of(const char *text)
 {
     size_t n = 0;
@@ -129,7 +129,7 @@ static size_t width_of_line(const struct table *t, const size_t *widths)
 
 enum { CUT_LEAST = 10 }; /* characters: both ends of a name, so that replicas fit 80 columns */
 
-/* Narrows the columns that may be cut, the widest first, until a line fits the terminal. */
+/* Narrows columns with TABLE_CUT, the widest first, until a line fits the terminal. */
 static void fit_terminal(const struct table *t, size_t *widths)
 {
     size_t room = t->wide ? 0 : columns_of_terminal();

@@ -3,7 +3,7 @@
  *     struct table t;
  *     table_init(&t, columns, ARRAY_LEN(columns), how->wide);
  *     for each row: table_row(&t, ' '); table_cell(&t, "%s", name); table_cell(&t, "%.0f", n);
- *     table_print(&t, stdout);        which frees the table
+ *     table_print(&t, stdout);        also frees the table
  *
  * A row has a cell for each column, including hidden ones. Out of memory, gvctl aborts. */
 #ifndef NODE_GVCTL_TABLE_H

@@ -25,7 +25,7 @@ static void on_signal(int number)
 /* --- the terminal ---------------------------------------------------------------------------- */
 
 static struct termios before_us;
-static bool keys; /* standard input is a terminal: keys arrive one by one, without echo */
+static bool keys; /* standard input is a terminal: each key arrives at once, without echo */
 
 static void open_screen(void)
 {

@@ -46,7 +46,7 @@ static double mean(const json_t *counts)
     return streams > 0 ? fields_number(counts, "ttft_sum_s") / streams : -1;
 }
 
-/* Returns that router's earlier counters; NULL: unknown. */
+/* Returns the router's earlier counters; NULL: unknown. */
 static json_t *total_before(const struct survey *before, const char *name)
 {
     for (unsigned i = 0; before != NULL && i < before->router_count; i++) {
@@ -57,8 +57,8 @@ static json_t *total_before(const struct survey *before, const char *name)
     return NULL;
 }
 
-/* Sums the increase of the routers reached both times, each by itself, because a restarted router
- * begins anew. */
+/* Sums the increases of the routers reached both times. Each increase is computed per router,
+ * because a restarted router begins anew. */
 static json_t *all_since(const struct survey *now, const struct survey *before)
 {
     json_t *sum = json_object();
@@ -74,7 +74,8 @@ static json_t *all_since(const struct survey *now, const struct survey *before)
     return sum;
 }
 
-/* Prints failures that clients noticed: first ours, then their own. Older routers count neither. */
+/* Prints failures noticed by clients: first the routers' and engines' failures, then clients' own
+ * mistakes. Older routers count neither. */
 static void failed(const struct given *g, const struct survey *now, const json_t *since, double s,
                    FILE *to)
 {

@@ -10,7 +10,7 @@
 
 enum {
     EXIT_USAGE = 2,
-    NAMED = 1000, /* a matching program name, against 1 for each flag that a router has */
+    NAMED = 1000, /* points for a matching program name; a matching flag gets 1 */
     MARKED = 100,
 };
 
@@ -112,7 +112,7 @@ static bool is_haproxy(struct slice text)
     return found;
 }
 
-/* Returns the index of the first flag: after the program, its interpreter or a subcommand. */
+/* Returns the index of the first flag: after the program, the interpreter or a subcommand. */
 static size_t first_flag(const json_t *words)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
@@ -185,7 +185,7 @@ static const struct convert_router *find_router(const char *name)
 }
 
 /* Takes words from the first flag on. "--flag=value" is two words; --enable-mesh changes the
- * meaning of others. */
+ * meaning of other flags. */
 static void take_flags(struct convert_state *c, const json_t *words)
 {
     json_t *flags = convert_own(c, json_array());

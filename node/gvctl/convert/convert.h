@@ -1,5 +1,5 @@
-/* `gvctl convert`: turns another router's command line or configuration into settings of this
- * one. */
+/* `gvctl convert`: turns another router's command line or configuration into Grapevine's
+ * settings. */
 #ifndef NODE_GVCTL_CONVERT_CONVERT_H
 #define NODE_GVCTL_CONVERT_CONVERT_H
 
@@ -11,8 +11,8 @@
 
 struct convert_input {
     const char *from;         /* the router's name in the tables; NULL: detected */
-    const char *const *words; /* a command line, or */
-    unsigned word_count;      /* (0) */
+    const char *const *words; /* a command line; NULL: convert `text` */
+    unsigned word_count;      /* 0 if there are no `words` */
     struct slice text;        /* contents of a file: a command line, a manifest, or a
                                * configuration */
     const char *file;         /* name of the file, or "standard input" */

@@ -21,14 +21,14 @@ enum convert_kind {
                          * alone */
 };
 
-/* Places of words. From CONVERT_DIRECTIVE on they are HAProxy's. */
+/* Places of words. Places from CONVERT_DIRECTIVE on are HAProxy's. */
 enum convert_place {
     CONVERT_FLAG,
-    CONVERT_MESH, /* a flag that only counts with --enable-mesh */
+    CONVERT_MESH, /* a flag without effect unless --enable-mesh is given */
     CONVERT_PLUGIN,
     CONVERT_SECTION,
     CONVERT_DIRECTIVE,
-    CONVERT_BIND, /* words of such a line */
+    CONVERT_BIND, /* words of a bind line */
     CONVERT_SERVER,
     CONVERT_PLACES
 };
@@ -98,21 +98,21 @@ struct convert_state {
     const struct convert_router *router;
     const struct convert_router *const *routers;
     struct node_options options;       /* the settings, checked */
-    json_t *settings, *origins, *left; /* our setting -> values, origins, or commented-out values ->
-                                        * reasons */
+    json_t *settings, *origins, *left; /* by Grapevine's setting: values; origins; commented-out
+                                        * values -> reasons */
     json_t *parts;                     /* "SETTING.PART" -> last value */
     json_t *notes[CONVERT_READ];       /* "label: note" -> null */
-    json_t *limits;                    /* HAProxy: acls that limit clients -> their row */
-    struct buf text;                   /* of files */
-    char unread[IO_FILE_MESSAGE];      /* the error in reading its file, or "" */
+    json_t *limits;                    /* HAProxy: acls with limits on clients -> the acl's row */
+    struct buf text;                   /* contents of files */
+    char unread[IO_FILE_MESSAGE];      /* error in reading the configuration's file, or "" */
     json_t *docs;                      /* llm-d: the surrounding documents, or NULL */
-    const json_t *config;              /* its EndpointPickerConfig, or NULL */
+    const json_t *config;              /* llm-d: the EndpointPickerConfig, or NULL */
     json_t *owned;                     /* values from convert_own() and convert_text() */
 };
 
 /* Keeps the value until the state is freed. */
 json_t *convert_own(struct convert_state *c, json_t *value);
-/* Returns a formatted text, valid as long. */
+/* Returns a formatted text, valid until the state is freed. */
 __attribute__((format(printf, 2, 3))) const char *convert_text(struct convert_state *c,
                                                                const char *format, ...);
 /* Joins the words from index `from` on, with `by` between them. */
@@ -125,8 +125,8 @@ bool convert_is_one(const char *names, const char *word);
 __attribute__((format(printf, 4, 5))) void convert_note(struct convert_state *c,
                                                         enum convert_kind kind, const char *label,
                                                         const char *format, ...);
-/* Sets a value of ours; a second value extends a list and replaces any other. Returns false after
- * noting a refused value. */
+/* Sets a setting of Grapevine; a second value extends a list and replaces any other value. Returns
+ * false after noting a refused value. */
 bool convert_set(struct convert_state *c, const char *setting, const char *value,
                  const char *origin);
 /* Returns the first value of a setting, or NULL. */
@@ -137,7 +137,7 @@ const char *convert_part(const struct convert_state *c, const char *part, const 
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* A row, and the name that matched. */
+/* A row, and the matching name. */
 struct convert_found {
     const struct convert_row *row; /* NULL: none */
     struct slice name;             /* without the part for values */
@@ -152,9 +152,9 @@ extern const struct convert_place_words {
 
 struct convert_found convert_find(const struct convert_router *router, enum convert_place place,
                                   struct slice name);
-/* True if the word begins with dashes and is no number. */
+/* True if the word begins with dashes and is not a number. */
 bool convert_is_flag(const char *word);
-/* Takes words from index `from` on, each by its row; unknown words are noted. */
+/* Takes words from index `from` on by the rows of tables; unknown words are noted. */
 void convert_words(struct convert_state *c, enum convert_place place, const json_t *words,
                    size_t from);
 /* Completes settings from several words. */
@@ -173,7 +173,7 @@ const char *convert_haproxy_address(struct convert_state *c, const char *text, c
 
 /* Appends a file. Returns false with a message of IO_FILE_MESSAGE bytes. */
 bool convert_file(const char *path, struct buf *text, char *message);
-/* Splits text like a shell; skips lines that begin with #. */
+/* Splits text like a shell; skips lines with # at the beginning. */
 json_t *convert_split(struct slice text);
 /* Reads YAML as JSON, with scalars as text. NULL: not YAML. Several documents become an array. */
 json_t *convert_yaml(struct slice text);

@@ -53,7 +53,7 @@ static void take_server(struct convert_state *c, const char *label, const json_t
         convert_note(c, CONVERT_HAND, label, "%s is not HOST:PORT: write the engine's address", at);
         return;
     }
-    json_t *parts = c->parts; /* parts of this line apply to it alone */
+    json_t *parts = c->parts; /* parts of this line apply to this line alone */
     c->parts = convert_own(c, json_copy(parts));
     convert_words(c, CONVERT_SERVER, values, template ? 3 : 2);
     const char *weight = convert_part(c, "replica.weight", "1");
@@ -163,7 +163,7 @@ static const struct convert_row sections[] = {
     {0},
 };
 
-/* A directive of one word or several; the longest match wins. */
+/* Directives of one or more words; the longest match wins. */
 static const struct convert_row directives[] = {
     CALL("bind", "listen", take_bind, NULL),
     CALL("server", "replica", take_server,

@@ -1,4 +1,4 @@
-/* Reads an HAProxy configuration: the sections, those in front of engines, and limits on
+/* Reads an HAProxy configuration: the sections, which of them serve engines, and limits on
  * clients. */
 #include <string.h>
 
@@ -20,7 +20,8 @@ const char *convert_haproxy_address(struct convert_state *c, const char *text, c
     return convert_text(c, bare ? "[%s]%s" : "%s%s", host, port);
 }
 
-/* True for a line that limits clients by counters of a stick table, directly or through an acl. */
+/* True for a line with a limit on clients by counters of a stick table, directly or through an
+ * acl. */
 static bool take_limit(struct convert_state *c, const json_t *line)
 {
     static const char *const counters[] = {"_rate", "_cnt", "gpc", "track-sc"};
@@ -46,7 +47,7 @@ static bool take_limit(struct convert_state *c, const json_t *line)
     return true;
 }
 
-/* Takes the first bind line with TLS, else the first with TCP, else the first. */
+/* Takes the first bind line with TLS; if there is none, the first with TCP; if none, the first. */
 static void take_binds(struct convert_state *c, const json_t *lines)
 {
     const json_t *line, *best = NULL;
@@ -98,7 +99,7 @@ static bool is(const json_t *section, const char *names)
     return convert_is_one(names, convert_word(json_array_get(section, 0), 0));
 }
 
-/* True if the section has a line that begins with one of the names. */
+/* True if any of the names begins a line of the section. */
 static bool has(const json_t *section, const char *names)
 {
     bool found = false;
@@ -147,7 +148,7 @@ static void leave_out(struct convert_state *c, const json_t *section)
                      has(section, "disabled") ? "disabled" : "left out: no engines behind it");
 }
 
-/* Idle connections use the next of these timeouts if theirs is missing. */
+/* If the timeout of idle connections is missing, HAProxy uses the next of these timeouts. */
 static void set_idle(struct convert_state *c)
 {
     const char *time = convert_setting(c, "client-head-timeout");
@@ -167,7 +168,7 @@ void convert_haproxy_text(struct convert_state *c)
     json_array_foreach(all, i, section)
     {
         bool of_all = is(section, "global defaults");
-        json_t *parts = c->parts; /* default-server of a backend applies to that backend alone */
+        json_t *parts = c->parts; /* a backend's default-server applies to this backend alone */
         by_default = by_default || (of_all && has(section, "default_backend"));
         c->parts = of_all ? parts : convert_own(c, json_copy(parts));
         if (of_all || leads(section, by_default) || is(section, "resolvers peers"))
@@ -179,7 +180,7 @@ void convert_haproxy_text(struct convert_state *c)
         c->parts = parts;
     }
     take_binds(c, binds);
-    if (json_array_size(names) > 1) /* several services: some servers may be no engines */
+    if (json_array_size(names) > 1) /* several services: some servers may not be engines */
         convert_note(
             c, CONVERT_HAND, "server",
             "the servers of %s became one set of replicas: remove those that are no engines. "

@@ -89,7 +89,7 @@ const json_t *convert_find_config(struct convert_state *c, json_t *docs)
     return convert_search(c, docs, config_of);
 }
 
-/* Reads the configuration from a file, or from a ConfigMap beside the command line, mounted at that
+/* Reads the configuration from a file, or from a ConfigMap of the manifest, mounted at the file's
  * path. */
 static void take_config(struct convert_state *c, const char *label, const json_t *values)
 {
@@ -108,7 +108,7 @@ static void take_config(struct convert_state *c, const char *label, const json_t
                      "gvctl cannot read this file: pass it to gvctl convert, too");
 }
 
-/* Returns the plugins that profiles use: name -> true if some profile gives a weight. */
+/* Returns the plugins in use by profiles: name -> true if some profile gives a weight. */
 static json_t *read_uses(struct convert_state *c, const json_t *profiles)
 {
     json_t *uses = convert_own(c, json_object());

@@ -57,7 +57,7 @@ static const struct {
 static bool is_in(const struct convert_row *row, size_t group)
 {
     bool converted = row->kind == CONVERT_READ || (row->kind == CONVERT_NONE && row->ours != NULL);
-    /* Names of levels are values of the flag, which has a row. */
+    /* Rows for single log levels are left out: the flag for levels has a row. */
     bool level = row->ours != NULL && strncmp(row->ours, "log-level: ", 11) == 0;
     return (converted ? CONVERT_DID : row->kind) == groups[group].kind && !level;
 }
@@ -83,14 +83,14 @@ static void print_names(enum convert_place place, const struct convert_row *row,
     }
 }
 
-/* True if the note of a setting by hand names the setting itself. */
+/* True if the note of a manual setting contains the setting's name. */
 static bool note_names(const struct convert_row *row, struct slice setting)
 {
     return row->kind == CONVERT_HAND &&
            memmem(row->note, strlen(row->note), setting.at, setting.len) != NULL;
 }
 
-/* Appends the result of a row: its settings as code, then its note. */
+/* Appends a row's result: the settings as code, then the note. */
 static int append_result(const struct convert_row *row, struct buf *out)
 {
     bool fixed = row->ours != NULL && strstr(row->ours, ": ") != NULL;
@@ -170,7 +170,7 @@ static bool has(const struct convert_router *router, const struct convert_row *r
     return false;
 }
 
-/* Appends a heading: the contents of the table and its routers. */
+/* Appends a heading: the table's contents and routers. */
 static int append_title(enum convert_place place, const struct convert_row *rows, struct buf *out)
 {
     const char *before = " of ";
@@ -207,7 +207,7 @@ void convert_page(FILE *to)
         (void)fprintf(to, "\n## %s\n\n`--from %s`. Source: %s.\n", r->title, r->name, r->source);
         for (size_t k = 0; r->tables[k].rows != NULL; k++) {
             const struct convert_row *rows = r->tables[k].rows;
-            bool printed = false; /* by an earlier router with the same table */
+            bool printed = false; /* an earlier router has the same table */
             for (size_t other = 0; other < i && !printed; other++)
                 printed = has(convert_routers[other], rows);
             buf_clear(&title);

@@ -113,7 +113,7 @@ const char *convert_part(const struct convert_state *c, const char *part, const 
 
 /* --- values by the setting's type ------------------------------------------------------------- */
 
-/* Converts "5000", "5s", "1d" or "1m30s" to a time of ours. */
+/* Converts "5000", "5s", "1d" or "1m30s" to a time in Grapevine's form. */
 static bool set_time(struct convert_state *c, const char *setting, const char *value,
                      const char *label)
 {
@@ -160,7 +160,7 @@ static bool set_path(struct convert_state *c, const char *setting, const char *p
     return false;
 }
 
-/* Takes URLs separated by commas. An engine's scheme may be missing; a router's address may have
+/* Takes URLs separated by commas. An engine's URL may lack the scheme; a router's address may have
  * one. */
 static bool set_urls(struct convert_state *c, const char *setting, const char *value,
                      const char *label)
@@ -250,7 +250,7 @@ struct convert_found convert_find(const struct convert_router *router, enum conv
     return (struct convert_found){.values = SIZE_MAX};
 }
 
-/* Tries the name with two words after it, with one, with one without its brackets, and alone. */
+/* Tries the name with two words after it, with one, with one without the brackets, and alone. */
 static struct convert_found find_words(struct convert_state *c, enum convert_place place,
                                        const char *name, const json_t *words, size_t i)
 {
@@ -345,7 +345,8 @@ static struct convert_found find_row(struct convert_state *c, enum convert_place
     return found.row != NULL ? found : find_words(c, place, name, words, i);
 }
 
-/* Takes a word by its row, with the values after it. Returns the index of the next word. */
+/* Takes a word by the row of a table, with the values that follow. Returns the index of the next
+ * word. */
 static size_t take_word(struct convert_state *c, enum convert_place place, const json_t *words,
                         size_t i)
 {
@@ -360,7 +361,7 @@ static size_t take_word(struct convert_state *c, enum convert_place place, const
         found = find_row(c, place, name, words, i);
     }
     const char *label = label_of(c, place, found, word);
-    size_t most = flag || line ? found.values : SIZE_MAX; /* else the rest of the line */
+    size_t most = flag || line ? found.values : SIZE_MAX; /* for others the rest of the line */
     for (i += found.words; i < json_array_size(words) && json_array_size(values) < most; i++) {
         const char *value = convert_word(words, i);
         struct slice text = slice_of_cstr(value);
@@ -427,7 +428,7 @@ static void set_listen(struct convert_state *c)
         (void)convert_set(c, "admin-listen", "127.0.0.1:9091", "listen uses 9090, the default");
 }
 
-/* A mesh becomes our cluster. The key needs manual work. */
+/* A mesh becomes a cluster of Grapevine. The key needs manual work. */
 static void set_mesh(struct convert_state *c)
 {
     struct node_options_error error;
