@@ -12,7 +12,7 @@ static uint32_t find(const struct sim_adapters *a, uint64_t id)
     return at;
 }
 
-/* The adapter to be evicted; count: none can be. */
+/* Index of the adapter to evict; `count`: all are in use. */
 static uint32_t idle_last(const struct sim_adapters *a)
 {
     for (uint32_t at = a->count; at > 0; at--) {

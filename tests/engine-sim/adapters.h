@@ -1,5 +1,5 @@
 /* The slots in which an engine holds LoRA adapters: a new adapter replaces the least recently used
- * one that no request uses. Pure. */
+ * of the idle adapters. Pure. */
 #ifndef TESTS_ENGINE_SIM_ADAPTERS_H
 #define TESTS_ENGINE_SIM_ADAPTERS_H
 
@@ -14,13 +14,14 @@ struct sim_adapters {
     struct {
         uint64_t id; /* never 0 */
         uint32_t users;
-    } slots[SIM_ADAPTERS_MAX]; /* the most recently used one first */
+    } slots[SIM_ADAPTERS_MAX]; /* the most recently used first */
 };
 
 bool sim_adapters_has(const struct sim_adapters *a, uint64_t id);
-/* True if the adapter can be used now: it has a slot, or a slot is free or idle. */
+/* True if a request can use the adapter now: the adapter has a slot, or a slot is free or idle. */
 bool sim_adapters_can(const struct sim_adapters *a, uint64_t id);
-/* Adds a user of the adapter, which must be usable. Returns true if it had to be loaded. */
+/* Adds a user of the adapter, for which sim_adapters_can() is true. Returns true if the adapter had
+ * to be loaded. */
 bool sim_adapters_take(struct sim_adapters *a, uint64_t id);
 void sim_adapters_release(struct sim_adapters *a, uint64_t id);
 

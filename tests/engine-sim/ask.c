@@ -17,10 +17,10 @@ struct reader {
     struct slice in;
     unsigned depth;
     bool is_object;
-    bool begins; /* a tool, with the next piece */
+    bool begins; /* the next piece begins a tool */
     enum section section;
     struct slice top; /* key of the outermost object */
-    struct slice key; /* the last one anywhere */
+    struct slice key; /* the last key at any depth */
 };
 
 static bool is(struct slice s, const char *text)
@@ -28,7 +28,7 @@ static bool is(struct slice s, const char *text)
     return slice_equal(s, slice_of_cstr(text));
 }
 
-/* The sections by the key of the outermost object that holds them. */
+/* The section under a key of the outermost object. */
 static enum section section_of(struct slice key)
 {
     static const struct {
@@ -61,7 +61,8 @@ static struct sim_piece *piece_add(struct sim_ask *a, enum section section, enum
     return p;
 }
 
-/* Unescaping never makes a body longer, so its texts all fit behind each other. */
+/* Unescaping never makes a body longer, so all texts of a body fit one after another in its
+ * length. */
 static struct slice draw_text(struct reader *r)
 {
     struct sim_ask *a = r->ask;

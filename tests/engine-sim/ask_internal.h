@@ -4,10 +4,10 @@
 
 #include "tests/engine-sim/ask.h"
 
-/* The part of the prompt that a piece belongs to, in the order of rendering. */
+/* A piece's part of the prompt, in the order of rendering. */
 enum section { TOOLS, SYSTEM, MESSAGES, PROMPT, SECTIONS, FIELDS, NESTED };
 
-/* REASONING is text too, of an earlier answer of the assistant. */
+/* REASONING is the text of reasoning in an earlier answer of the assistant. */
 enum kind { MESSAGE, TEXT, MEDIA, TOKEN, REASONING };
 
 #endif

@@ -1,4 +1,4 @@
-/* A prompt that is not what the client sent. */
+/* Changes by the engine to a client's prompt. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void piece_remove(struct sim_ask *a, size_t i)
     memmove(&a->pieces[i], &a->pieces[i + 1], (a->piece_count - i) * sizeof a->pieces[0]);
 }
 
-/* vLLM drops such a block of a list in /v1/messages; a system text that is one string stays. */
+/* In /v1/messages vLLM drops such a block of a list; a system text in a single string stays. */
 static void drop_leading(struct sim_ask *a, struct slice prefix)
 {
     for (size_t i = 0; i < a->piece_count;) {
@@ -44,7 +44,7 @@ static size_t last_user(const struct sim_ask *a)
     return last;
 }
 
-/* As templates do: drops the assistant's reasoning before the user's last message. */
+/* Like templates, drops the assistant's reasoning before the user's last message. */
 static void trim_reasoning(struct sim_ask *a)
 {
     bool assistant = false;
@@ -91,7 +91,7 @@ static uint64_t text_hash(const struct sim_ask *a, const struct group *g)
     return hash;
 }
 
-/* Sorts the groups of a section, which stand together after this. */
+/* Sorts the groups of a section, which are then adjacent. */
 static void section_sort(struct sim_ask *a, enum section section)
 {
     struct group *groups = calloc(a->piece_count + 1, sizeof *groups);

@@ -16,9 +16,9 @@ struct block {
     uint32_t holders;
     uint32_t older; /* neighbours in the free list */
     uint32_t newer;
-    uint32_t next; /* in the chain of its bucket */
-    uint32_t mark; /* of sim_cache_displaced() */
-    uint32_t uses; /* requests that held the block under its name */
+    uint32_t next; /* next block in the bucket's chain */
+    uint32_t mark; /* mark of sim_cache_displaced() */
+    uint32_t uses; /* requests that held the block under this name */
     uint64_t used_ns;
 };
 

@@ -26,7 +26,7 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
         sim_server_close_idle(&e->server);
     }
     if (fail->mode == SIM_FAIL_STUCK && fail->rank != SIM_RANK_ANY) {
-        sim_engine_rate(e, 1); /* what was seen of the process stays */
+        sim_engine_rate(e, 1); /* the process's published figures stay */
         sim_ranks_stop(&e->ranks, (unsigned)fail->rank, sim_now_ns(e));
         return;
     }
@@ -47,7 +47,7 @@ void sim_fail_begin(struct sim_engine *e, const struct sim_fail *fail, uint64_t 
         sim_fail_end(e);
 }
 
-/* Others hit the engine as a whole. */
+/* True for failures of requests; others hit the engine as a whole. */
 static bool of_requests(enum sim_fail_mode mode)
 {
     return mode != SIM_FAIL_NONE && mode != SIM_FAIL_REFUSE && mode != SIM_FAIL_STUCK &&
@@ -219,8 +219,8 @@ static void put_stats(const struct stats *s, uint64_t requests, struct buf *out)
             s->blocks, s->blocks_used, s->blocks_named);
 }
 
-/* Over all ranks; if there are several, also for each. A rank's requests are those that it took. A
- * publisher of KV events reports the number of each rank's next message. */
+/* Sums over all ranks; if there are several, also figures for each. A rank's requests are those
+ * sent to this rank. A publisher of KV events reports the number of each rank's next message. */
 void sim_control_stats(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     struct stats all = {.running = 0};

@@ -5,9 +5,10 @@
 #include "tests/engine-sim/job.h"
 
 enum {
-    VLLM_EXIT_MS = 100,    /* from the death of its core to its own exit */
-    SGLANG_EXIT_MS = 5400, /* from the death of its scheduler; real time, like routers' clocks */
-    SGLANG_STAY_MS = 1500, /* after SIGTERM and the last request */
+    VLLM_EXIT_MS = 100,    /* from the core's death to the server's exit */
+    SGLANG_EXIT_MS = 5400, /* from the scheduler's death to the exit; real time, like routers'
+                            * clocks */
+    SGLANG_STAY_MS = 1500, /* from SIGTERM and the last request to the exit */
 };
 
 bool sim_engine_unwell(const struct sim_engine *e)
@@ -18,9 +19,9 @@ bool sim_engine_unwell(const struct sim_engine *e)
 
 /* --- SIGTERM --------------------------------------------------------------------------------- */
 
-/* A draining vLLM accepts connections until its requests are done. A vLLM that does not drain
- * answers /health for a moment, then refuses connections, and leaves its requests hanging. SGLang
- * serves all clients, until none has come for a moment. */
+/* A draining vLLM accepts connections until its requests are done. Without draining, vLLM answers
+ * /health for a moment, then refuses connections, and leaves requests hanging. SGLang serves all
+ * clients, until none has come for a moment. */
 static bool drained(struct sim_engine *e)
 {
     bool drain = e->options.on_term == SIM_TERM_DRAIN;

@@ -29,7 +29,7 @@ static void put_failed_response(const struct sim_job *job, const char *text, str
     sim_put(out, "}}}\n\n");
 }
 
-/* SGLang's own API: an answer that was aborted. */
+/* SGLang's native API: an aborted answer. */
 static void put_abort(const struct sim_job *job, unsigned status, const char *text, struct buf *out)
 {
     sim_put(out, "data: {\"text\":\"\",\"output_ids\":[],\"meta_info\":{\"id\":");
@@ -62,7 +62,7 @@ void sim_put_error_event(const struct sim_job *job, unsigned status, const char 
     sim_put(out, "data: [DONE]\n\n");
 }
 
-/* Only SGLang's are in a stream. */
+/* Only SGLang reports a full queue in a stream. */
 void sim_put_full_events(struct sim_job *job, struct buf *out)
 {
     if (job->form == &sim_form_messages) {

@@ -1,7 +1,7 @@
 /* The answers of /v1/messages: Anthropic's API as vLLM serves it. */
 #include "tests/engine-sim/job.h"
 
-/* The API has no word for "abort": vLLM then sends none, SGLang "end_turn". */
+/* The API has no word for "abort": vLLM then sends no stop reason, SGLang "end_turn". */
 static bool has_stop_reason(const struct sim_job *job)
 {
     return !job->aborted || job->engine->options.sglang;
@@ -18,8 +18,8 @@ static void put_stop_reason(const struct sim_job *job, struct buf *out)
     sim_put_json(out, has_stop_reason(job) ? slice_of_cstr(why) : slice_of(NULL, 0));
 }
 
-/* Input tokens exclude cached and newly stored ones. SGLang reports no stored tokens, and does not
- * count them apart. */
+/* Input tokens exclude cached and newly stored tokens. SGLang has no separate count of stored
+ * tokens. */
 static void put_usage(const struct sim_job *job, struct buf *out)
 {
     const struct sim_request *r = &job->request;

@@ -43,7 +43,7 @@ static void put_finish(const struct sim_job *job, struct buf *out)
         sim_put(out, ",\"logprobs\":null,\"finish_reason\":null");
 }
 
-/* The last chunk has the fingerprint: the usage chunk, if there will be one. */
+/* The last chunk has the fingerprint: the usage chunk, if usage was requested. */
 static void put_chunk_end(const struct sim_job *job, struct buf *out)
 {
     bool last = job->request.state == SIM_DONE && !job->include_usage;
@@ -67,7 +67,7 @@ static void put_prompt_ids(const struct sim_job *job, struct buf *out)
     sim_put_token_ids(job, 0, job->request.prompt_tokens, out);
 }
 
-/* The answer's token ids, from that token on. */
+/* The answer's token ids, from token `from` on. */
 static void put_output_ids(const struct sim_job *job, uint32_t from, struct buf *out)
 {
     uint64_t prompt = job->request.prompt_tokens;

@@ -33,7 +33,7 @@ static void put_chat_delta(const struct sim_job *job, struct buf *out)
     sim_put(out, ",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":null");
 }
 
-/* With the first token, not before. */
+/* Comes with the first token, not before. */
 static void chat_begin(struct sim_job *job, struct buf *out)
 {
     put_chat_delta(job, out);

@@ -1,4 +1,4 @@
-/* Framings of an answer's bytes: the forms that proxies and other servers give the same events. */
+/* Framings of an answer's bytes: the same events in the forms of proxies and other servers. */
 #include "base/check.h"
 #include "tests/engine-sim/job.h"
 
@@ -7,7 +7,7 @@ static void put(struct buf *out, struct slice bytes)
     CHECK(buf_append_slice(out, bytes) == 0);
 }
 
-/* One line of an event, without its end. */
+/* A line of an event, without the line's end. */
 static void put_line(struct slice line, unsigned how, struct buf *out)
 {
     static const struct slice fields[] = {SLICE("data: "), SLICE("event: ")};
@@ -70,7 +70,7 @@ void sim_frame_begin(const struct sim_engine *e, struct sim_conn *c)
     c->by_bytes = (how & SIM_FRAMING_BYTES) != 0;
 }
 
-/* --- comments in a stream that is silent ------------------------------------------------------ */
+/* --- comments in a silent stream ------------------------------------------------------ */
 
 static uint64_t ping_ns(const struct sim_job *job)
 {

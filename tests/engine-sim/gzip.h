@@ -10,7 +10,7 @@ struct sim_gzip {
     uint32_t length;
 };
 
-/* Appends the bytes, coded so that all of them can be decoded at once. */
+/* Appends the bytes, coded such that a reader can decode all of them at once. */
 void sim_gzip_write(struct sim_gzip *z, struct slice bytes, struct buf *out);
 void sim_gzip_end(struct sim_gzip *z, struct buf *out);
 

@@ -206,7 +206,7 @@ void sim_http_answer_later(struct sim_conn *c, unsigned status, uint64_t after_m
     c->server->later_count++;
 }
 
-/* The next late answer that is due by then; NULL: none. */
+/* The next late answer due by `by_ns`; NULL: none. */
 static struct sim_conn *next_later(const struct sim_server *s, uint64_t by_ns)
 {
     struct sim_conn *first = NULL;
@@ -330,7 +330,7 @@ static void refuse_request(struct sim_conn *c)
                     NULL);
 }
 
-/* The body, read or not, is ignored. */
+/* Answers before the body is read; the body is ignored. */
 static bool answered_early(struct sim_conn *c)
 {
     struct sim_server *s = c->server;
@@ -342,7 +342,7 @@ static bool answered_early(struct sim_conn *c)
     return false;
 }
 
-/* 1 if the whole body is there; the error of a broken one. */
+/* 1 if the whole body is there; 0: not yet; an error if the body is malformed. */
 static int body_read(struct sim_conn *c, struct slice *body)
 {
     if (c->head.framing == HTTP_BODY_LENGTH) {
@@ -375,7 +375,7 @@ static int body_read(struct sim_conn *c, struct slice *body)
     return c->chunked.done ? 0 : ERR_AGAIN;
 }
 
-/* Serves one request, if complete. The head's slices point into `in`, which may move while the body
+/* Serves a request, if complete. The head's slices point into `in`, which may move while the body
  * arrives, so the head is parsed again when the body is complete. */
 static void serve_next(struct sim_conn *c)
 {

@@ -105,7 +105,7 @@ static double seconds_since(const struct sim_job *job)
     return (double)(sim_now_ns(e) - job->submitted_ns) / 1e9 / e->options.speed_up;
 }
 
-/* Takes the tokens that the model made into the text. */
+/* Appends the model's new tokens to the text. */
 static void take_tokens(struct sim_job *job)
 {
     struct sim_tally *tally = &job->engine->tally[job->request.rank];
@@ -120,8 +120,8 @@ static void take_tokens(struct sim_job *job)
                                sim_output_token(job->request.output_seed, job->emitted)) == 0);
 }
 
-/* True if a stream holds back its text now, as a parser does that looks for the end of a tool call
- * or of reasoning. */
+/* True if a stream holds back text now, like a parser of a tool call or of reasoning before the
+ * end. */
 static bool holds_back(struct sim_job *job)
 {
     uint64_t now_ns = sim_clock_ns(job->engine);
@@ -170,7 +170,7 @@ void sim_job_fail(struct sim_job *job, unsigned status, const char *text)
     buf_free(&out);
 }
 
-/* Applies a failure on demand that hits now. Returns true if the job must not go on; the job may be
+/* Applies a failure on demand at this point. Returns true if the job must not go on; the job may be
  * gone. */
 static bool fail_now(struct sim_job *job)
 {
@@ -317,7 +317,7 @@ bool sim_job_submit(struct sim_job *job)
     job->submitted = true;
     e->tally[job->request.rank].requests++;
     e->last_rank = (int)job->request.rank;
-    /* SGLang sends nothing before the first token, but for its own API. */
+    /* SGLang sends nothing before the first token, except in its native API. */
     if (job->stream && (!e->options.sglang || job->form == &sim_form_generate)) {
         struct buf out = {.at = NULL};
         stream_begin(job, &out);

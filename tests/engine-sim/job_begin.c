@@ -1,4 +1,4 @@
-/* A request for output, from its body to the scheduler. */
+/* A request for output, from the body to the scheduler. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "tests/engine-sim/job.h"
 
-/* The length of the answer: drawn around the mean from the prompt's hash, so that the same prompt
- * gets the same answer everywhere, and bounded by the request. */
+/* Decides the length of the answer: random around the mean, from the prompt's hash, and bounded by
+ * the request. The same prompt gets the same answer everywhere. */
 static void output_decide(struct sim_job *job, const struct sim_ask *a)
 {
     const struct sim_options *o = &job->engine->options;
@@ -21,15 +21,14 @@ static void output_decide(struct sim_job *job, const struct sim_ask *a)
         length = (uint64_t)a->min_tokens;
     if (length == 0)
         length = 1;
-    if (bound == 0) /* SGLang: an answer without text; here it has a token */
+    if (bound == 0) /* SGLang answers without text; the simulator with a token */
         bound = 1;
     job->length_ends_it = a->ignore_eos || length >= bound;
     job->request.output_seed = seed;
     job->request.output_tokens = (uint32_t)(job->length_ends_it ? bound : length);
 }
 
-/* vLLM: the client's id behind a prefix, or a random one. SGLang: the body's `rid`, or a random
- * one. */
+/* vLLM: a prefix and the client's id, or a random id. SGLang: the body's `rid`, or a random id. */
 static void id_make(struct sim_job *job, const struct sim_ask *a)
 {
     char random[40];
@@ -51,7 +50,7 @@ static void id_make(struct sim_job *job, const struct sim_ask *a)
     (void)slice_to_cstr(given, job->id + n, sizeof job->id - n);
 }
 
-/* By its name; 0: the base model. */
+/* The adapter's id, from the name; 0: the base model. */
 static uint64_t adapter_of(const struct sim_job *job)
 {
     struct slice name = sim_engine_adapter(job->engine, slice_of_cstr(job->model));
@@ -162,7 +161,7 @@ static uint64_t tokenizer_ms(const struct sim_job *job)
 
 #define SHUTTING_DOWN "cannot schedule new futures after shutdown"
 
-/* The status that a failure on demand answers with at once, or 0. */
+/* The status of an immediate answer by a failure on demand, or 0. */
 static unsigned fail_status(enum sim_fail_mode mode)
 {
     switch (mode) {
@@ -269,7 +268,7 @@ void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
     if (sim_ask_parse(&a, body) == 0) {
         sim_engine_rewrite(e, &a);
         bool poisoned = sim_engine_poisoned(e, body, a.wrong_tokens);
-        if (poisoned) /* nothing of it is computed, however late this process runs */
+        if (poisoned) /* nothing of the request is computed, however late this process runs */
             sim_engine_rate(e, 0);
         ask_serve(e, c, form, &a);
         if (poisoned)

@@ -31,7 +31,8 @@ bool sim_ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_fo
     }
     if (!sim_model_served(e, c, a->model))
         return false;
-    if (e->options.sglang) /* SGLang takes an empty salt and no tokens, and dies of wrong ones */
+    if (e->options.sglang) /* SGLang accepts an empty salt and no tokens, and dies of wrong
+                            * tokens */
         return true;
     if (a->empty_salt || a->max_tokens == 0 || a->wrong_tokens) {
         sim_answer_error(e, c, 400, NULL, NULL, "%s",
@@ -86,8 +87,8 @@ bool sim_length_check(struct sim_engine *e, struct sim_conn *c, const struct sim
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* vLLM does not look at the header in /v1/responses, nor SGLang in /generate (tried with vLLM 0.32
- * and SGLang 0.5.23). */
+/* vLLM ignores the header in /v1/responses, and SGLang in /generate (tried with vLLM 0.32 and
+ * SGLang 0.5.23). */
 static bool header_pins(const struct sim_job *job)
 {
     bool sglang = job->engine->options.sglang;

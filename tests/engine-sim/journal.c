@@ -90,7 +90,7 @@ static bool has(struct slice s, struct slice what)
     return memmem(s.at, s.len, what.at, what.len) != NULL;
 }
 
-/* The event as it would be without a request for usage. */
+/* Adds the event as if the client had not asked for usage. */
 static void plain_add(struct sim_entry *e, struct slice event)
 {
     if (has(event, SLICE("\"choices\":[],\"usage\":")))
@@ -113,7 +113,7 @@ void sim_entry_body(struct sim_entry *e, struct slice bytes)
     if (e->number == 0)
         return;
     digest_add(&e->body, bytes);
-    /* One framing has one kind of line. */
+    /* All lines of a framing end in the same way. */
     bool crlf = memmem(bytes.at, bytes.len, ends[0].at, ends[0].len) != NULL;
     struct slice end = ends[crlf ? 0 : 1];
     while (bytes.len > 0) { /* event by event */

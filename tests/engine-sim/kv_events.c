@@ -12,12 +12,12 @@ enum { SIM_KV_WINDOW = 1024 };
 /* The form of a release. */
 struct form {
     const char *name;
-    unsigned stored, removed; /* elements of their arrays; 0: they are maps */
-    bool has_rank;            /* in the batch */
-    bool is_signed;           /* hashes are */
+    unsigned stored, removed; /* elements of an event's array; 0: events are maps */
+    bool has_rank;            /* a batch contains the rank */
+    bool is_signed;           /* hashes are signed */
     bool by_page;             /* an event for each block */
     bool is_sglang;
-    bool has_topic; /* messages that are asked for do */
+    bool has_topic; /* replayed messages have a topic */
 };
 
 static const struct form forms[] = {
@@ -57,7 +57,8 @@ static void text(msgpack_packer *p, const char *t)
     msgpack_pack_str_body(p, t, strlen(t));
 }
 
-/* True if an event has the field: arrays by its place, maps always. */
+/* True if an event has the field: an array of this length if longer than `place`, a map always.
+ * Writes the key of a map. */
 static bool field(struct sim_kv_events *k, const char *name, unsigned place, unsigned length)
 {
     if (length == 0)
@@ -100,7 +101,7 @@ static void text_or_nil(msgpack_packer *p, const char *t)
         text(p, t);
 }
 
-/* vLLM's: of each block the adapter, of a prompt's first one the salt too. */
+/* vLLM's: the adapter of each block, and the salt of a prompt's first block. */
 static void extra_keys(struct sim_kv_events *k, const struct sim_chain *c, size_t from, size_t to)
 {
     unsigned adapter = *c->adapter != '\0';
@@ -141,7 +142,7 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
     msgpack_pack_uint32(&k->p, c->block_tokens);
     (void)field(k, "lora_id", 5, n);
     if (*c->adapter != '\0' && !k->form->is_sglang)
-        msgpack_pack_int(&k->p, 1); /* of this engine alone */
+        msgpack_pack_int(&k->p, 1); /* this engine's alone */
     else
         msgpack_pack_nil(&k->p);
     if (field(k, "medium", 6, n))
@@ -153,7 +154,7 @@ static void stored_run(struct sim_kv_events *k, const struct sim_chain *c, size_
     }
     if (field(k, "lora_name", 7, n))
         text_or_nil(&k->p, c->adapter);
-    if (has_extra && field(k, "extra_keys", 8, n)) /* a map omits it otherwise */
+    if (has_extra && field(k, "extra_keys", 8, n)) /* without extra keys a map omits the field */
         extra_keys(k, c, from, to);
     else if (n > 8)
         msgpack_pack_nil(&k->p);

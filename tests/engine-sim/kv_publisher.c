@@ -13,9 +13,9 @@ struct message {
 struct rank {
     struct sim_kv_events *events;
     struct message *kept;
-    uint64_t published; /* in all: the last ones are kept, each at its remainder */
-    uint64_t number;    /* of the next message */
-    uint64_t steps;     /* of the model, at the last publication */
+    uint64_t published; /* number of all messages; message N is kept at N % kept */
+    uint64_t number;    /* number of the next message */
+    uint64_t steps;     /* the model's steps at the last publication */
     uint64_t drop, lose;
 };
 
@@ -54,7 +54,7 @@ struct sim_publisher *sim_publisher_create(const struct sim_kv_config *config,
         r->events = sim_kv_events_create(config->form, config->first + i, config->bytes);
         r->kept = calloc(config->kept, sizeof *r->kept);
         CHECK(r->events != NULL && r->kept != NULL);
-        /* vLLM keeps what two requests compute at once twice. */
+        /* vLLM keeps blocks computed by two requests at once twice. */
         sim_model_watch(ranks->models[i], sim_kv_events_watch(r->events), of == SIM_KV_VLLM);
         begin(p, r);
     }

@@ -1,8 +1,8 @@
-/* An engine's publication of its ranks' KV events: messages (kv_events.h) with numbers from 0,
- * and replays of the last ones on request. Pure: kv_sockets.h carries them.
+/* An engine's publication of the ranks' KV events: messages (kv_events.h) with numbers from 0, and
+ * replays of the last messages on request. Pure: kv_sockets.h carries them.
  *
- * vLLM publishes events with its next step, so an idle vLLM does so with its next request. SGLang
- * publishes at once, and its first message says that its cache is empty. */
+ * vLLM publishes events with the next step, so an idle vLLM publishes with the next request. SGLang
+ * publishes at once, and the first message says that the cache is empty. */
 #ifndef TESTS_ENGINE_SIM_KV_PUBLISHER_H
 #define TESTS_ENGINE_SIM_KV_PUBLISHER_H
 
@@ -14,20 +14,20 @@ enum { SIM_KV_TOPIC_MAX = 128, SIM_KV_KEPT_MAX = 1000000 };
 /* The carrier of the messages. */
 struct sim_kv_carrier {
     void (*send)(void *context, unsigned rank, uint64_t number, struct slice payload);
-    /* All connections end, and come again from now on, or do not. */
+    /* Closes all connections, and accepts new ones from now on, or (false) does not. */
     void (*listen)(void *context, bool on);
     void *context;
 };
 
 struct sim_kv_config {
     const char *form;   /* kv_events.h */
-    const char *topic;  /* in front of each message */
-    bool bytes;         /* hashes are */
+    const char *topic;  /* topic of each message */
+    bool bytes;         /* hashes are bytes */
     unsigned first;     /* the first rank's number in events */
-    uint64_t kept;      /* messages of a rank that can be asked for again */
-    unsigned port;      /* of the first rank; the next ranks have the next ports. 0: none yet */
-    unsigned again;     /* the same for replays; 0: none, or none yet */
-    bool answers_again; /* there is such a port */
+    uint64_t kept;      /* messages kept per rank for replay */
+    unsigned port;      /* the first rank's port; the next ranks have the next ports. 0: none yet */
+    unsigned again;     /* the first rank's port for replays; 0: none, or none yet */
+    bool answers_again; /* there is a port for replays */
     /* tcp://HOST:PORT to which the first rank connects; the next ranks use the next ports. NULL:
      * listens at `port`. */
     const char *connect;
@@ -35,7 +35,7 @@ struct sim_kv_config {
 
 struct sim_publisher;
 
-/* `ranks` and the texts are borrowed. NULL: there is no such form. */
+/* `ranks` and the texts are borrowed. NULL: unknown form. */
 struct sim_publisher *sim_publisher_create(const struct sim_kv_config *config,
                                            struct sim_ranks *ranks);
 void sim_publisher_destroy(struct sim_publisher *p);
@@ -45,23 +45,23 @@ void sim_publisher_ports(struct sim_publisher *p, unsigned port, unsigned again)
 const struct sim_kv_config *sim_publisher_config(const struct sim_publisher *p);
 unsigned sim_publisher_ranks(const struct sim_publisher *p);
 
-/* Publishes what is due. `idle`: without waiting for a step. */
+/* Publishes the events due. `idle`: without waiting for a step. */
 void sim_publisher_step(struct sim_publisher *p, double unix_s, bool idle);
-/* The process is gone; a new process is there, with empty caches. */
+/* The process ends; or a new process begins, with empty caches. */
 void sim_publisher_stop(struct sim_publisher *p);
 void sim_publisher_start(struct sim_publisher *p);
 /* The number of the rank's next message. */
 uint64_t sim_publisher_number(const struct sim_publisher *p, unsigned rank);
-/* Passes the rank's kept messages from that number on, in order. False: no answer. */
+/* Passes the rank's kept messages from number `from` on, in order. False: no answer. */
 bool sim_publisher_replay(const struct sim_publisher *p, unsigned rank, uint64_t from,
                           void (*each)(void *context, uint64_t number, struct slice payload),
                           void *context);
 
 /* --- faults ---------------------------------------------------------------------------------- */
 
-/* The next messages of the rank are not sent; `lost`: nor kept. */
+/* The rank's next messages are not sent; `lost`: they are not kept either. */
 void sim_publisher_drop(struct sim_publisher *p, unsigned rank, uint64_t messages, bool lost);
-/* The next message has that number. */
+/* Sets the number of the next message. */
 void sim_publisher_renumber(struct sim_publisher *p, unsigned rank, uint64_t number);
 /* The rank's cache is emptied, and no event says so. */
 void sim_publisher_forget(struct sim_publisher *p, unsigned rank);

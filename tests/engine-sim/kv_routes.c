@@ -1,4 +1,4 @@
-/* KV events over HTTP: where they are published, and faults on demand. */
+/* KV events over HTTP: the addresses where ranks publish, and faults on demand. */
 #include <jansson.h>
 
 #include "base/check.h"
@@ -64,7 +64,7 @@ void sim_kv_sources(struct sim_engine *e, struct sim_conn *c, struct slice body)
     buf_free(&out);
 }
 
-/* Releases up to 0.5.14 do not say where one asks again. */
+/* Releases up to 0.5.14 do not report the port for replays. */
 void sim_put_kv_events(const struct sim_engine *e, struct buf *out)
 {
     if (e->kv == NULL) {
@@ -99,7 +99,7 @@ static void fault(struct sim_publisher *p, unsigned rank, const json_t *wish)
         sim_publisher_forget(p, rank);
 }
 
-/* For one rank, or for all. */
+/* For a rank, or for all. */
 void sim_control_kv(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     json_t *wish = json_loadb(body.at, body.len, 0, NULL);

@@ -11,10 +11,10 @@
 #include "base/hash.h"
 
 enum {
-    HWM = 100000, /* vLLM's: messages that wait for a slow reader; more are dropped */
+    HWM = 100000, /* vLLM's limit of messages waiting for a slow reader; more are dropped */
     NUMBER = 8,   /* bytes */
     ASKER_MAX = 255,
-    TRIES = 100, /* for consecutive ports: */
+    TRIES = 100, /* tries to find consecutive ports */
     PICKED_FIRST = 10000,
     PICKED_LAST = 32000,
     PORT_MAX = 65535,
@@ -77,8 +77,8 @@ static void answer(void *context, uint64_t number, struct slice payload)
     put_message(r->of, r->zmq, sim_kv_form_has_topic(form), number, payload);
 }
 
-/* Parts: the sender, an empty part, a number of any length; nothing else is answered. False: no
- * message. */
+/* Takes a message of three parts: the sender, an empty part, a number of any length. Other messages
+ * get no answer. False: no message. */
 static bool take(struct router *r)
 {
     char part[ASKER_MAX];
@@ -119,7 +119,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 static void on_closed(uv_handle_t *handle)
 {
-    free(handle); /* a router begins with it */
+    free(handle); /* the handle is the first member of struct router */
 }
 
 /* When this returns, the ports are free. */
@@ -147,7 +147,7 @@ static void set(void *zmq, int option, int value)
     CHECK(zmq_setsockopt(zmq, option, &value, sizeof value) == 0);
 }
 
-/* Binds that port, or one that the kernel picks and that is written there. */
+/* Binds *port; if 0, a port picked by the kernel, which is then set. */
 static int bind_at(const struct sim_kv_sockets *s, void *zmq, unsigned *port)
 {
     char endpoint[96], bound[96];
@@ -163,7 +163,7 @@ static int bind_at(const struct sim_kv_sockets *s, void *zmq, unsigned *port)
     return 0;
 }
 
-/* If vLLM's endpoint names a host, each rank adds its number to the port. */
+/* If vLLM's endpoint names a host, each rank adds the rank's number to the port. */
 static int connect_at(void *zmq, const char *endpoint, unsigned rank)
 {
     const char *colon = strrchr(endpoint, ':');
@@ -197,11 +197,11 @@ static int router_open(struct sim_kv_sockets *s, unsigned rank, unsigned *port)
     CHECK(uv_poll_start(&r->poll, UV_READABLE, on_poll) == 0);
     s->routers[rank] = r;
     int err = bind_at(s, r->zmq, port);
-    on_poll(&r->poll, 0, 0); /* signals that the descriptor gave until now */
+    on_poll(&r->poll, 0, 0); /* messages signalled before the poll began */
     return err;
 }
 
-/* The sockets of all ranks, from these ports on. */
+/* Opens the sockets of all ranks, from these ports on. */
 static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, unsigned *again)
 {
     const struct sim_kv_config *config = sim_publisher_config(s->publisher);
@@ -222,8 +222,8 @@ static int open_from(struct sim_kv_sockets *s, bool answers, unsigned *port, uns
     return err;
 }
 
-/* For one rank the kernel picks. Several need consecutive ports: the search is outside the range
- * that the kernel gives to connections. */
+/* For a single rank the kernel picks the port. Several ranks need consecutive ports: the search is
+ * outside the kernel's range for outgoing connections. */
 static unsigned port_try(const struct sim_kv_sockets *s, unsigned port, unsigned try)
 {
     if (port != 0 || s->ranks == 1)

@@ -1,4 +1,4 @@
-/* The daemon engine-sim: one engine on sockets. */
+/* The daemon engine-sim: an engine on sockets. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/engine-sim/kv_sockets.h"
 #include "tests/engine-sim/tcp.h"
 
-/* Steps closer together than this are taken together: at a high speed-up the difference is not
+/* Steps closer together than this share a wake-up: at a high speed-up the difference is not
  * visible, and each wake-up costs a write per stream. */
 enum { TICK_NS = 200000 };
 
@@ -70,8 +70,8 @@ static void on_dying(uv_timer_t *timer)
         uv_stop(d->loop);
 }
 
-/* Like SIGSTOP, although the process sees the end: the kernel accepts connections and bytes,
- * nothing is answered or computed. A signal ends the pause. */
+/* Like SIGSTOP: the kernel accepts connections and bytes, nothing is answered or computed. Unlike
+ * with SIGSTOP, a signal ends the pause. */
 static void pause_take(struct sim_engine *e)
 {
     double rate = e->rate;
@@ -134,7 +134,7 @@ static void on_start(uv_timer_t *timer)
     announce(timer->data);
 }
 
-/* One write() a line: written lines stay in the file, however the process ends. */
+/* A write() per line: written lines stay in the file, however the process ends. */
 static void on_line(void *context, struct slice line)
 {
     struct daemon *d = context;
@@ -144,7 +144,7 @@ static void on_line(void *context, struct slice line)
     }
 }
 
-/* Numbers go on over restarts: no line is shorter than a byte, so a file has fewer than its size.
+/* Numbers continue over restarts: a line has at least a byte, so a file has fewer lines than bytes.
  */
 static void journal_open(struct daemon *d)
 {
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
         announce(d);
     (void)uv_run(d->loop, UV_RUN_DEFAULT);
     int status = d->engine.dead ? 1 : 0;
-    (void)uv_prepare_stop(&d->prepare); /* there is no engine to ask any more */
+    (void)uv_prepare_stop(&d->prepare); /* the engine is gone */
     (void)uv_poll_stop(&d->clock);
     (void)uv_timer_stop(&d->timer);
     sim_kv_sockets_close(d->kv);

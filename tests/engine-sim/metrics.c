@@ -25,16 +25,16 @@ struct told {
 struct writer {
     const struct sim_engine *engine;
     struct buf *out;
-    struct sim_counters sum; /* of all ranks, */
+    struct sim_counters sum; /* sum over all ranks */
     double prompt_tokens, generation_tokens;
     struct told told[SIM_RANKS_MAX];
 };
 
-/* A metric, or one series of a metric, for each rank. */
+/* A metric, or a series of a metric, for each rank. */
 struct row {
     const char *name;
     const char *type;   /* NULL: no TYPE line */
-    const char *before; /* labels that come before model_name, as they do alphabetically */
+    const char *before; /* labels before model_name, in alphabetical order */
     const char *after;
     size_t at; /* in struct told */
     bool help;
@@ -99,7 +99,8 @@ static void put_series(const struct writer *w, const char *name, const char *bef
     sim_put(w->out, "%s} %.17g\n", after, value);
 }
 
-/* The label of a rank, ahead of all others: vLLM has always one, SGLang where there are several. */
+/* A rank's label, ahead of all others: vLLM always has a label, SGLang if there are several
+ * ranks. */
 static void rank_label(const struct sim_engine *e, unsigned rank, char *out, size_t size)
 {
     out[0] = '\0';
@@ -219,7 +220,7 @@ static void put_cache_config(const struct writer *w)
                     "# TYPE vllm:cache_config_info gauge\n");
     for (unsigned i = 0; i < e->ranks.count; i++) {
         /* The engine never hands out the first block. Blocks are the sum over all ranks, tokens are
-         * one rank's. */
+         * a single rank's. */
         uint64_t blocks = sim_cache_blocks(sim_model_cache(e->ranks.models[i])) + 1;
         sim_put(w->out,
                 "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%lu\","
@@ -237,7 +238,7 @@ static const struct row vllm_steps[] = {
     SERIES(STEP "_count", "", "", steps),
 };
 
-/* Tokens of each step: the counter that rises with any work, for any client. */
+/* Tokens of each step: a counter of all work, for any client. */
 static void put_steps(const struct writer *w)
 {
     char rank[128], le[64];
@@ -300,7 +301,7 @@ static const struct row sglang_ranks[] = {
 static const struct row sglang_adapters =
     SERIES("sglang:lora_pool_slots_total", UNIFIED, AFTER, adapter_slots);
 
-/* The server in front of them counts without ranks. */
+/* The server in front of the schedulers counts without ranks. */
 static void sglang_write(const struct writer *w)
 {
     const struct sim_engine *e = w->engine;
@@ -310,7 +311,8 @@ static void sglang_write(const struct writer *w)
         aborted += e->tally[i].aborted;
 
     put_rows(w, sglang_ranks, ARRAY_LEN(sglang_ranks));
-    /* Split by is_streaming, to be summed. The simulator does not know the parts: a third is whole.
+    /* Readers sum the series by is_streaming. The simulator does not know the parts: a third is not
+     * streamed.
      */
     const struct {
         const char *name;
@@ -350,7 +352,7 @@ static struct slice name_of(struct slice line)
     return line;
 }
 
-/* Lines about these names. */
+/* Leaves out lines about these names. */
 static void leave_out(struct slice names, struct buf *out)
 {
     size_t kept = 0;

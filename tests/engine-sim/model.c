@@ -21,7 +21,7 @@ struct sim_model {
     struct list decoding; /* in order of admission */
     struct sim_request *prefilling;
     uint64_t prefill_end_ns;
-    uint64_t step; /* number of the step that is going on */
+    uint64_t step; /* number of the current step */
     uint64_t step_end_ns;
     struct sim_request *changed_first;
     struct sim_request *changed_last;
@@ -142,7 +142,7 @@ static void tier_use(struct sim_model *m, uint64_t name)
     sim_cache_release(m->tier, &block, 1);
 }
 
-/* Names blocks of the request, and says which ones are new, in runs. */
+/* Names blocks of the request, and reports the new blocks, in runs. */
 static void name_run(struct sim_model *m, struct sim_request *r, size_t from, size_t to)
 {
     size_t begin = from;
@@ -191,7 +191,7 @@ static bool wants_adapter(const struct sim_model *m, const struct sim_request *r
     return r->adapter != 0 && m->config.adapters_max > 0;
 }
 
-/* The first request with an adapter that has a slot or can get one. */
+/* The first request whose adapter has a slot or can get a slot. */
 static struct sim_request *waiting_first(const struct sim_model *m)
 {
     struct sim_request *r = m->waiting.first;
@@ -211,8 +211,8 @@ static uint64_t adapter_take(struct sim_model *m, struct sim_request *r)
     return loads ? m->config.adapter_load_ns : 0;
 }
 
-/* Moves the cached names to the front, in their order: if blocks are reused at any place, their
- * place does not matter. */
+/* Moves the cached names to the front, in order: if blocks are reused at any place, the place does
+ * not matter. */
 static void sort_held(const struct sim_model *m, uint64_t *names, size_t count)
 {
     size_t held = 0;
@@ -230,7 +230,7 @@ static void prefill_begin(struct sim_model *m, uint64_t now_ns)
     struct sim_request *r = waiting_first(m);
     if (m->prefilling != NULL || r == NULL || m->decoding.count >= m->config.running_max)
         return;
-    /* The last token is always computed: its result is the first output. */
+    /* The last token is always computed: the result is the first output. */
     size_t hits_max = (size_t)((r->chain.tokens - 1) / m->config.block_tokens);
     size_t total = blocks_for(m, r->chain.tokens);
     if (m->config.any_place)
@@ -343,7 +343,7 @@ static void step_end(struct sim_model *m)
         next = r->next;
         if (r->first_step <= m->step)
             token_add(m, r);
-        /* The preempted request is always the last of the list, so no request follows it. */
+        /* The preempted request is always the last of the list. */
         if (next != NULL && next->state != SIM_DECODE)
             next = NULL;
     }

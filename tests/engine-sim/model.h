@@ -1,28 +1,27 @@
-/* The timing model of one replica. Pure: time comes in as simulated ns.
+/* The timing model of a replica. Pure: time comes in as simulated ns.
  *
- *   waiting (FIFO) --> prefill (one at a time) --> decode (all together) --> done
+ *   waiting (FIFO) --> prefill (1 at a time) --> decode (all together) --> done
  *
- * - Prefill takes the uncached tokens over the prefill rate. The cache is searched when the
- *   prefill begins; other requests find the prompt's full blocks when it ends. The end is the
- *   first output token.
- * - A decode step gives each decoding request one token. It takes
- *   base + per_context_token * (tokens in all decoding contexts), and one chunk of prefill more
- *   while a prefill is going on.
- * - At most `running_max` requests are in prefill and decode; a request without blocks for
- *   its prompt waits at the head of the queue. If decode runs out of blocks, the request admitted
- *   last is preempted: its blocks are freed, and it is computed again.
- * - An adapter without a slot (adapters.h) is loaded before the prefill of its request. A request
- *   that finds no slot lets later requests go first.
+ * - Prefill takes the uncached tokens over the prefill rate. The cache is searched when the prefill
+ *   begins; other requests find the prompt's full blocks when the prefill ends. The first output
+ *   token comes at the end.
+ * - A decode step gives each decoding request a token. It takes base + per_context_token * (tokens
+ *   in all decoding contexts), plus the time of a chunk during a prefill.
+ * - At most `running_max` requests are in prefill and decode; a request without enough free blocks
+ *   for the prompt waits at the head of the queue. If decode runs out of blocks, the request
+ *   admitted last is preempted: the blocks are freed, and the request is computed again.
+ * - An adapter without a slot (adapters.h) is loaded before the request's prefill. A request
+ *   without a slot lets later requests go first.
  *
- * - With a tier (host memory, a disk) each computed block is kept there too, by a separate least
- *   recently used rule, so evicted blocks may still be there. They are loaded at
+ * - With a tier (host memory, a disk) the tier keeps each computed block too, by a separate least
+ *   recently used rule, so the tier may have evicted blocks. These are loaded at
  *   `tier_tokens_per_s` before the rest is computed, and count as cached.
- * - With `any_place` each cached block of the prompt is reused, not only the leading ones. There
- *   is no tier then.
+ * - With `any_place` each cached block of the prompt is reused, not only leading blocks. There is
+ *   no tier then.
  *
  * The owner drives the model: submit, abort, advance(now) at or after sim_model_next_event_ns();
- * then it takes the requests that moved from changed(). A request is the owner's memory; the
- * model keeps a pointer from submit until the request is done or aborted. */
+ * then the owner takes the requests with progress from changed(). The owner has the memory of
+ * requests; the model keeps a pointer from submit until the request is done or aborted. */
 #ifndef TESTS_ENGINE_SIM_MODEL_H
 #define TESTS_ENGINE_SIM_MODEL_H
 
@@ -41,14 +40,14 @@ struct sim_model_config {
     double decode_context_token_ns;
     uint32_t prefill_chunk; /* tokens; 0: prefill does not slow decoding */
     uint32_t running_max;
-    uint32_t queued_max; /* waiting and running together; 0 = no limit */
+    uint32_t queued_max; /* waiting and running requests together; 0 = no limit */
     uint32_t block_tokens;
     uint32_t cache_blocks;
-    enum sim_evict evict; /* from the cache; the tier is LRU */
+    enum sim_evict evict; /* rule for the cache; the tier is LRU */
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
-    /* Blocks are named by their own content only, and reused at any place; this share of each
-     * reused token is computed again (CacheBlend, EPIC). False: a prefix cache. */
+    /* Blocks are named by content only, and reused at any place, like CacheBlend and EPIC;
+     * `any_place_recompute` of the reused tokens are computed again. False: a prefix cache. */
     bool any_place;
     double again;
     uint32_t adapters_max; /* slots, at most SIM_ADAPTERS_MAX; 0: adapters cost nothing */
@@ -61,20 +60,20 @@ struct sim_request {
     /* Set by the owner before submit. The chain holds the prompt and grows by the output. */
     struct sim_chain chain;
     uint64_t output_seed;
-    uint32_t output_tokens; /* to make, > 0 */
+    uint32_t output_tokens; /* tokens to make, > 0 */
     uint64_t adapter;       /* 0: the base model */
 
-    unsigned rank; /* that took it: set by ranks.h */
+    unsigned rank; /* the rank of the request: set by ranks.h */
 
     /* Set by the model. */
     enum sim_state state;
     uint64_t prompt_tokens;
-    uint64_t cached_tokens;  /* of the prompt, at its first look-up */
-    uint64_t tier_tokens;    /* of these, loaded from the tier */
-    uint64_t created_tokens; /* of the prompt, in blocks that it newly stored */
+    uint64_t cached_tokens;  /* prompt tokens found cached at the first look-up */
+    uint64_t tier_tokens;    /* cached tokens loaded from the tier */
+    uint64_t created_tokens; /* prompt tokens in newly stored blocks */
     uint32_t generated;
 
-    /* The model's own. */
+    /* Private to the model. */
     bool looked_up;
     bool is_changed;
     bool holds_adapter;
@@ -97,7 +96,7 @@ uint64_t sim_step_bucket(unsigned i);
 struct sim_counters {
     uint64_t prefix_queries;
     uint64_t prefix_hits;
-    uint64_t tier_queries; /* look-ups in the tier after a miss in the cache */
+    uint64_t tier_queries; /* tokens looked up in the tier after a miss in the cache */
     uint64_t tier_hits;
     uint64_t prompt_tokens;
     uint64_t generation_tokens;
@@ -105,14 +104,15 @@ struct sim_counters {
     uint64_t aborted;
     uint64_t rejected;
     uint64_t adapter_loads;
-    uint64_t steps; /* prefills that ended, and steps of decoding */
+    uint64_t steps; /* ended prefills, and steps of decoding */
     uint64_t step_tokens;
-    uint64_t step_buckets[SIM_STEP_BUCKETS]; /* by tokens of the step; not cumulative */
+    uint64_t step_buckets[SIM_STEP_BUCKETS]; /* number of steps, by tokens of the step; not
+                                              * cumulative */
 };
 
 /* Receives the cache's stores and removals, as an engine publishes them. */
 struct sim_model_watch {
-    /* Blocks `from` to `to` of that chain; their ids are kept. */
+    /* Blocks `from` to `to` of the chain, which keeps token ids. */
     void (*stored)(void *context, const struct sim_chain *chain, size_t from, size_t to);
     void (*removed)(void *context, uint64_t name);
     void (*cleared)(void *context);
@@ -133,26 +133,26 @@ void sim_model_abort(struct sim_model *m, struct sim_request *r, uint64_t now_ns
 void sim_model_advance(struct sim_model *m, uint64_t now_ns);
 uint64_t sim_model_next_event_ns(const struct sim_model *m);
 
-/* A request with more output (or its end) since it was last returned; NULL: none. */
+/* A request with more output, or ended, since the last call with this request; NULL: none. */
 struct sim_request *sim_model_changed(struct sim_model *m);
 
 uint32_t sim_model_running(const struct sim_model *m);
 uint32_t sim_model_waiting(const struct sim_model *m);
 const struct sim_cache *sim_model_cache(const struct sim_model *m);
-/* Number of a prompt's blocks that would be reused now: leading ones, or at any place. */
+/* Number of a prompt's reusable blocks now: leading blocks, or at any place. */
 size_t sim_model_reusable(const struct sim_model *m, const struct sim_chain *prompt);
-/* Tokens that a prompt would evict now if `hits` of its blocks are reused, each weighted by the
- * chance that it is needed again (cache.h). */
+/* Tokens evicted by a prompt now if it reuses `hits` blocks, each weighted by the chance of a later
+ * use (cache.h). */
 double sim_model_displaced(struct sim_model *m, const struct sim_chain *prompt, size_t hits,
                            double horizon_ns);
 const struct sim_adapters *sim_model_adapters(const struct sim_model *m);
-/* The adapters of the requests that wait, one by one: `*at` is NULL at first; 0: no more. */
+/* The adapters of the waiting requests, one per call: `*at` is NULL at first; 0: no more. */
 uint64_t sim_model_adapter_waiting(const struct sim_model *m, const struct sim_request **at);
 const struct sim_counters *sim_model_counters(const struct sim_model *m);
-/* Borrowed. With `copies`, requests that compute the same blocks at once store them separately
- * (cache.h). */
+/* `watch` is borrowed. With `copies`, requests computing the same blocks at once store them
+ * separately (cache.h). */
 void sim_model_watch(struct sim_model *m, const struct sim_model_watch *watch, bool copies);
-/* No prompt finds what was computed so far; with `tier` not there either. */
+/* Prompts find no blocks computed so far; with `tier`, none in the tier either. */
 void sim_model_forget(struct sim_model *m, bool tier);
 /* As after a restart: names forgotten, counters zero. Running requests must be gone. */
 void sim_model_reset(struct sim_model *m);

@@ -20,7 +20,7 @@ struct option {
     enum kind kind;
     size_t offset;
     double least;
-    const char *value; /* its name in --help */
+    const char *value; /* the value's name in --help */
     const char *help;
 };
 
@@ -226,7 +226,7 @@ static bool port_set(uint64_t *port, const char *text)
            (slice_to_u64(slice_of_cstr(text), port) == 0 && *port < SIM_NO_PORT);
 }
 
-/* A list of the words, cut by commas: a bit each. */
+/* Reads a list of the words, separated by commas: a bit each. */
 static bool words_set(unsigned *bits, struct slice list, const char *words)
 {
     char word[32];
@@ -298,7 +298,7 @@ static const struct option *option_find(const char *name, size_t len)
     return NULL;
 }
 
-/* 0, or -1 and a line. */
+/* Returns 0, or -1 after printing a line. */
 static int kv_finish(const struct sim_options *o)
 {
     enum sim_kv_of of = o->kv_events == NULL ? SIM_KV_NONE : sim_kv_form(o->kv_events);

@@ -9,7 +9,7 @@ enum { SIM_MODELS_MAX = 16, SIM_NO_PORT = 65536 };
 
 enum sim_term { SIM_TERM_EXIT, SIM_TERM_HANG, SIM_TERM_DRAIN };
 
-/* A replica that refuses what its peers accept. */
+/* A replica's rejections of requests accepted by the peers. */
 enum sim_reject {
     SIM_REJECT_NONE,
     SIM_REJECT_401,
@@ -20,7 +20,7 @@ enum sim_reject {
     SIM_REJECT_NO_TOOL_PARSER,
 };
 
-/* Counters that rise only when an answer has ended. */
+/* Counters with updates only at the end of an answer. */
 enum sim_at_end { SIM_AT_END_NONE, SIM_AT_END_REQUESTS, SIM_AT_END_ALL };
 
 /* The cached tokens in usage. */
@@ -63,12 +63,12 @@ struct sim_options {
     const char *poison;           /* NULL: none */
     uint64_t data_parallel;       /* ranks, at most SIM_RANKS_MAX */
     uint64_t data_parallel_start; /* number of the first rank in vLLM's metrics */
-    uint64_t cache_tokens;        /* of each rank, like the rates and limits */
+    uint64_t cache_tokens;        /* for each rank, like the rates and limits */
     uint64_t block_tokens;
     uint64_t tier_tokens;
     const char *adapters; /* listed LoRA adapters, separated by commas */
-    bool adapters_any;    /* any other name is one too, as with a resolver of vLLM */
-    uint64_t max_loras;   /* slots; 0: accepts no adapters */
+    bool adapters_any;    /* any other name is an adapter too, as with a resolver of vLLM */
+    uint64_t max_loras;   /* slots of adapters; 0: accepts no adapters */
     double lora_load_s;
     double tier_rate;
     uint64_t model_len_max;
@@ -83,7 +83,7 @@ struct sim_options {
     double speed_up;
     double start_delay_s;
     double deed_ms;
-    double silence_s; /* of the clock, like all that follow */
+    double silence_s; /* by the clock, like all later times */
     uint64_t silence_after;
     double silence_share;
     double ping_s; /* 0: none */
@@ -91,7 +91,7 @@ struct sim_options {
     uint64_t metrics_digits;
     uint64_t metrics_steps;
     unsigned metrics_at_end;     /* enum sim_at_end */
-    const char *metrics_missing; /* names, cut by commas */
+    const char *metrics_missing; /* names separated by commas */
     double metrics_reset_s;      /* 0: never */
     double pause_every_s;        /* 0: never */
     double pause_s;
@@ -105,16 +105,17 @@ struct sim_options {
     uint64_t idle_close_ms;
     unsigned idle_end; /* enum sim_idle_end */
     uint64_t interim;
-    const char *kv_events; /* publishes KV events in the form of this release; NULL: none */
+    const char *kv_events; /* form (release) of published KV events; NULL: none */
     const char *kv_topic;
-    const char *kv_connect; /* tcp://HOST:PORT; NULL: others connect */
+    const char *kv_connect; /* tcp://HOST:PORT to connect to; NULL: subscribers connect */
     bool kv_bytes;
-    uint64_t kv_port;   /* of rank 0, as in vLLM: each rank adds its number. 0: the kernel picks */
-    uint64_t kv_replay; /* the same; SIM_NO_PORT: none */
-    uint64_t kv_kept;   /* messages */
+    uint64_t kv_port;   /* rank 0's port; each rank adds the rank's number, as in vLLM. 0: the
+                         * kernel picks */
+    uint64_t kv_replay; /* port for replays, as kv_port; SIM_NO_PORT: none */
+    uint64_t kv_kept;   /* messages kept for replay */
 };
 
-/* 0: go on; 1: --help was answered; -1: one line on stderr said what is wrong. */
+/* 0: go on; 1: --help was answered; -1: a line on stderr says the error. */
 int sim_options_parse(struct sim_options *o, int argc, char **argv);
 
 #endif

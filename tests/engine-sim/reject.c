@@ -1,4 +1,4 @@
-/* A replica with another setup than its peers: its rejections, in either engine's words. */
+/* Rejections by a replica with another setup than the peers, in either engine's words. */
 #include "tests/engine-sim/job.h"
 
 #define NO_TEMPLATE_VLLM                                                                           \
@@ -66,7 +66,7 @@ bool sim_rejected(struct sim_engine *e, struct sim_conn *c, const struct sim_for
             sim_answer_error(e, c, 400, NULL, NULL, "%s",
                              sglang ? NO_TEMPLATE_SGLANG : NO_TEMPLATE_VLLM);
         return chat;
-    case SIM_REJECT_NO_TOOL_PARSER: /* SGLang answers with the call as text */
+    case SIM_REJECT_NO_TOOL_PARSER: /* SGLang accepts, and answers with the call as text */
         if (sglang || !a->has_tools || a->tool_choice == SIM_TOOL_NONE)
             return false;
         sim_answer_error(e, c, 400, NULL, NULL, "%s",

@@ -12,7 +12,7 @@ void sim_answer_json(struct sim_conn *c, unsigned status, const struct buf *body
     sim_http_answer(c, status, SIM_JSON, buf_slice(body), NULL);
 }
 
-/* vLLM's name for an error of that status. */
+/* vLLM's name for an error with this status. */
 static const char *type_of(unsigned status)
 {
     switch (status) {
@@ -40,7 +40,7 @@ void sim_answer_error(struct sim_engine *e, struct sim_conn *c, unsigned status,
     if (type == NULL)
         type = type_of(status);
     sim_put_json(&message, slice_of_cstr(text));
-    /* Errors of the body's form are the framework's, the same on all paths. */
+    /* Errors of the body's form come from the web framework, equal on all paths. */
     bool anthropic = slice_equal(c->head.path, SLICE("/v1/messages")) &&
                      !slice_equal(slice_of_cstr(type), SLICE("Bad Request"));
     if (anthropic)
@@ -71,7 +71,7 @@ bool sim_model_served(struct sim_engine *e, struct sim_conn *c, struct slice mod
             return true;
     if (sim_engine_adapter(e, model).len > 0)
         return true;
-    if (e->options.sglang) { /* any name means its one model, unless it names an adapter */
+    if (e->options.sglang) { /* any name means the only model, except an adapter's name */
         if (slice_find(model, ':') == model.len)
             return true;
         sim_answer_error(e, c, 400, NULL, NULL,
@@ -109,7 +109,8 @@ static void health(struct sim_engine *e, struct sim_conn *c, struct slice body)
         sim_http_answer(c, bad ? 503 : 200, "", SLICE(""), NULL);
 }
 
-/* One entry of the list; `root` of an adapter is its path, and its base is the first model. */
+/* An entry of the list of models. An adapter's `root` is a path, and the parent is the first
+ * model. */
 static void put_model(const struct sim_engine *e, struct buf *out, struct slice name, bool adapter,
                       unsigned number)
 {
@@ -182,7 +183,7 @@ static void metrics(struct sim_engine *e, struct sim_conn *c, struct slice body)
     buf_free(&out);
 }
 
-/* A POST that computes nothing: two requests have the effect twice. */
+/* A POST with an effect and without computation: two requests have the effect twice. */
 static void deed(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     (void)body;
@@ -277,7 +278,7 @@ static void tokenize(struct sim_engine *e, struct sim_conn *c, struct slice body
     buf_free(&out);
 }
 
-/* An id is a hash, so only the words of the simulator's own answers come back as they were. */
+/* An id is a hash, so only words of the simulator's answers can be restored; others become "?". */
 static void put_word(void *context, uint32_t id, struct slice text)
 {
     struct ids *ids = context;
@@ -491,7 +492,7 @@ static void stored_response(struct sim_engine *e, struct sim_conn *c, struct sli
         sim_store_answer(e, c, id);
 }
 
-/* With a virtual host: an ingress in front accepts no other name. */
+/* False if the options have a host name and the request has another: like an ingress. */
 static bool is_for_host(const struct sim_engine *e, const struct sim_conn *c)
 {
     if (e->options.host_name == NULL || slice_starts_with(c->head.path, SLICE("/sim/")))

@@ -1,4 +1,4 @@
-/* Settings that an operator changes at run time: lists, key, context length. */
+/* Settings changed by an operator at run time: lists, key, context length. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tests/engine-sim/engine.h"
 
-/* The memory of what the options point to since then. */
+/* Memory of the changed options, which point here. */
 struct sim_set {
     char *models;
     char *adapters;
@@ -41,7 +41,7 @@ void sim_set_free(struct sim_engine *e)
     e->set = NULL;
 }
 
-/* Names stand behind each other, each with its end. */
+/* Cuts the text at commas; o->models point into it. */
 static void models_set(struct sim_engine *e, char *text)
 {
     struct sim_options *o = &e->options;
@@ -49,7 +49,7 @@ static void models_set(struct sim_engine *e, char *text)
     for (char *name = strtok(text, ","); name != NULL && o->model_count < SIM_MODELS_MAX;
          name = strtok(NULL, ","))
         o->models[o->model_count++] = name;
-    if (o->model_count == 0) /* a list without names: what a request without one is answered as */
+    if (o->model_count == 0) /* an empty list: name in answers to requests without a model */
         o->models[0] = "none";
 }
 
@@ -61,7 +61,7 @@ void sim_engine_serve(struct sim_engine *e, const char *models, const char *adap
         e->options.adapters = keep(&set_of(e)->adapters, adapters);
 }
 
-/* The names of a JSON list, separated by commas. False: no such list. */
+/* Appends the names of a JSON list, separated by commas. False: not a list of names. */
 static bool names_of(const json_t *list, struct buf *out)
 {
     size_t i;

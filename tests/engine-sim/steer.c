@@ -1,8 +1,8 @@
-/* Paths that steer an engine: vLLM's with VLLM_SERVER_DEV_MODE=1, which reset its cache and put it
- * to sleep, and SGLang's flush of its cache. */
+/* Paths that steer an engine: vLLM's with VLLM_SERVER_DEV_MODE=1, which reset the cache and put the
+ * engine to sleep, and SGLang's flush of the cache. */
 #include "tests/engine-sim/job.h"
 
-enum { LEVEL_DISCARDS = 2 }; /* of /sleep: 0 keeps the cache, 1 the weights, 2 neither */
+enum { LEVEL_DISCARDS = 2 }; /* level of /sleep: 0 keeps the cache, 1 the weights, 2 neither */
 
 static bool is_idle(const struct sim_engine *e)
 {
@@ -15,7 +15,7 @@ static void forget(struct sim_engine *e, bool tier)
         sim_model_forget(e->ranks.models[i], tier);
 }
 
-/* The value of that parameter; empty: missing. */
+/* The value of a query parameter; empty: missing. */
 static struct slice parameter(const struct sim_conn *c, struct slice name)
 {
     struct slice rest = c->head.query;
@@ -51,7 +51,7 @@ void sim_flush_cache(struct sim_engine *e, struct sim_conn *c, struct slice body
                     NULL);
 }
 
-/* Aborts requests under way. Later requests wait without an answer, and /health answers 200. */
+/* Aborts requests in flight. Later requests wait without an answer, and /health answers 200. */
 void sim_sleep(struct sim_engine *e, struct sim_conn *c, struct slice body)
 {
     uint64_t level;
@@ -76,7 +76,7 @@ void sim_wake_up(struct sim_engine *e, struct sim_conn *c, struct slice body)
     sim_http_answer(c, 200, "", SLICE(""), NULL);
     if (e->fail.mode == SIM_FAIL_SLEEP)
         sim_fail_end(e);
-    sim_kv_step(e, true); /* a batch of its own, unlike a reset's */
+    sim_kv_step(e, true); /* a separate batch, unlike a reset's */
 }
 
 void sim_is_sleeping(struct sim_engine *e, struct sim_conn *c, struct slice body)

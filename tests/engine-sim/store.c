@@ -7,7 +7,7 @@
 
 struct sim_stored {
     struct sim_stored *next; /* older */
-    struct sim_job *job;     /* NULL: over */
+    struct sim_job *job;     /* NULL: the answer is complete */
     char id[SIM_ID_BYTES];
     bool background;
     struct buf body;

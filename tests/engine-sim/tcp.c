@@ -33,7 +33,7 @@ static void on_written(uv_write_t *request, int status)
     sim_conn_written(s->conn, status == 0);
 }
 
-/* Straight into the socket; what does not fit there is copied and follows. */
+/* Writes straight into the socket; bytes without room there are copied and follow. */
 static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned count)
 {
     uv_buf_t bufs[PIECES_MAX];
@@ -61,7 +61,7 @@ static void do_write(struct sim_conn *c, const struct slice *pieces, unsigned co
     if (uv_write(&w->request, uv_of(c), &rest, 1, on_written) != 0) {
         c->writes--;
         free(w);
-        c->ends = true; /* the read side will notice */
+        c->ends = true; /* the reading side closes the connection */
     }
 }
 

@@ -1,4 +1,4 @@
-/* The sockets of the daemon: what carries the bytes of its server (http.h), on libuv. */
+/* The daemon's sockets: the carrier of the server (http.h), on libuv. */
 #ifndef TESTS_ENGINE_SIM_TCP_H
 #define TESTS_ENGINE_SIM_TCP_H
 
@@ -15,11 +15,11 @@ struct sim_tcp {
     unsigned port;
 };
 
-/* The carrier of the server from now on. */
+/* Makes `t` the server's carrier. */
 void sim_tcp_init(struct sim_tcp *t, uv_loop_t *loop, struct sim_server *server);
-/* Port 0 becomes the one that the kernel picks. A libuv error or 0. */
+/* For port 0 the kernel picks the port. Returns a libuv error or 0. */
 int sim_tcp_bind(struct sim_tcp *t, const char *host, unsigned port);
-/* The server listens from now on. A libuv error or 0. */
+/* The server listens from now on. Returns a libuv error or 0. */
 int sim_tcp_listen(struct sim_tcp *t);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum kind { SIGN, LETTER, DIGIT, BLANK };
 
-/* Whatever is not listed is a sign. */
+/* Bytes missing here are signs. */
 static const uint8_t kind_table[256] = {
     [' '] = BLANK,          ['\n'] = BLANK,           ['\t'] = BLANK,
     ['\r'] = BLANK,         ['0' ... '9'] = DIGIT,    ['a' ... 'z'] = LETTER,
@@ -40,7 +40,7 @@ static size_t token_bytes(struct slice s)
     bool space_first = s.at[0] == ' ' && s.len > 1 && kind_of(s.at[1]) != BLANK;
     enum kind kind = kind_of(s.at[space_first ? 1 : 0]);
     size_t n = run_of(s, space_first ? 1 : 0, kind, most[kind]);
-    /* The last space of a run belongs to what follows. */
+    /* The last space of a run belongs to the next token. */
     if (kind == BLANK && n > 1 && n < s.len && s.at[n - 1] == ' ' && kind_of(s.at[n]) != BLANK)
         n--;
     return n;
@@ -68,7 +68,8 @@ uint32_t sim_token_id(struct slice token)
     return id_of(bytes[0], bytes[1], token.len);
 }
 
-/* The same if 16 bytes may be read, without a branch on the length, which is unpredictable. */
+/* As sim_token_id(), if 16 bytes may be read. Has no branch on the length, which is
+ * unpredictable. */
 static uint32_t token_id_wide(const char *at, size_t len)
 {
     static const char ones[32] = "\xff\xff\xff\xff\xff\xff\xff\xff"
@@ -121,7 +122,7 @@ void sim_chain_add(struct sim_chain *c, uint32_t id)
 {
     if (c->keeps_ids)
         keep_id(c, id);
-    /* One multiplication per token; the bits are mixed when a block is named. */
+    /* A single multiplication per token; the bits are mixed when a block is named. */
     c->hash = (c->hash ^ (id + 1)) * 0x9e3779b97f4a7c15u;
     c->hash ^= c->hash >> 32;
     c->tokens++;
@@ -131,8 +132,8 @@ void sim_chain_add(struct sim_chain *c, uint32_t id)
 
 /* --- long texts -------------------------------------------------------------------------------
  *
- * Prompts of hundreds of kilobytes are this tool's life. Where tokens begin is computed for 64
- * bytes at a time, one bit a byte; the outcome is what token_bytes() says. */
+ * Prompts have hundreds of kilobytes. The starts of tokens are computed for 64 bytes at a time, as
+ * a bit per byte, with the same result as token_bytes(). */
 
 enum { WINDOW = 64, AHEAD = WINDOW + SIM_TOKEN_BYTES_MAX };
 
@@ -149,7 +150,7 @@ static uint64_t bits(__m128i bytes)
     return (unsigned)_mm_movemask_epi8(bytes);
 }
 
-/* Bytes of `c` from `first` on, `count` of them. */
+/* Marks the bytes of `c` in the range from `first` to `first` + `count` - 1. */
 static __m128i in_range(__m128i c, char first, char count)
 {
     __m128i shifted = _mm_sub_epi8(c, _mm_set1_epi8((char)(first + 128)));
@@ -190,8 +191,8 @@ static struct masks masks_of(const char *at)
 }
 #endif
 
-/* Bits of the bytes where a token begins; `before` is of the window before, `next` the byte
- * behind this one. A space that something else than a blank follows begins that one's token. */
+/* Bits of the bytes where a token begins. `before` has the masks of the window before, `next` is
+ * the byte after this window. A space before a byte other than a blank begins this byte's token. */
 static uint64_t starts_of(struct masks m, struct masks before, char next)
 {
     uint64_t letter = m.letter << 1 | before.letter >> 63;
@@ -255,7 +256,7 @@ uint64_t sim_text_tokens(struct slice text)
     return n;
 }
 
-/* Each with its leading space is one token. */
+/* Each word is a token, together with the leading space. */
 static const char *const words[] = {
     " the",    " prompt", " cache",  " of",    " a",      " router", " holds", " what",
     " engine", " said",   " before", " and",   " then",   " sends",  " it",    " back",

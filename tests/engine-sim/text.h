@@ -2,11 +2,11 @@
  *
  * Words are cut roughly as by a byte-pair tokenizer, 3.5 to 5 bytes a token:
  *
- *   up to 12 letters or underscores, 3 digits or 4 signs, each with one leading space;
+ *   up to 12 letters or underscores, 3 digits or 4 signs, each with a leading space;
  *   up to 16 blanks and line ends
  *
- * A token's id is a hash of its bytes, the same in all simulators. Blocks are named by a hash
- * over the ids from the start of the prompt to the block's end, as prefix caches do. */
+ * A token's id is a hash of the token's bytes, equal in all simulators. A block's name is a hash
+ * over the ids from the start of the prompt to the block's end, as in prefix caches. */
 #ifndef TESTS_ENGINE_SIM_TEXT_H
 #define TESTS_ENGINE_SIM_TEXT_H
 
@@ -24,8 +24,8 @@ struct sim_chain {
     uint32_t block_tokens;
     uint32_t block_left; /* tokens until the next block is full */
     uint64_t tokens;
-    uint64_t hash;    /* of all tokens so far */
-    uint64_t *blocks; /* one name per full block; owned */
+    uint64_t hash;    /* hash of all tokens so far */
+    uint64_t *blocks; /* a name per full block; owned */
     size_t block_count;
     size_t block_cap;
     /* Names of the first blocks, full or not, if the owner knows them in advance (borrowed). NULL:
@@ -50,8 +50,7 @@ void sim_chain_add_text(struct sim_chain *c, struct slice text);
 /* Number of tokens in a text. */
 uint64_t sim_text_tokens(struct slice text);
 
-/* Token `index` of the output that `seed` stands for, as one token of text. The first has no
- * leading space. */
+/* The text of token `index` of the output for `seed`. The first token has no leading space. */
 struct slice sim_output_token(uint64_t seed, uint64_t index);
 
 #endif
