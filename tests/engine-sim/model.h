@@ -46,8 +46,8 @@ struct sim_model_config {
     enum sim_evict evict; /* rule for the cache; the tier is LRU */
     uint32_t tier_blocks; /* 0: no tier */
     double tier_tokens_per_s;
-    /* Blocks are named by content only, and reused at any place, like CacheBlend and EPIC;
-     * `any_place_recompute` of the reused tokens are computed again. False: a prefix cache. */
+    /* Blocks are named by content only, and reused at any place (CacheBlend, EPIC); `again` is the
+     * share of reused tokens computed again. False: a prefix cache. */
     bool any_place;
     double again;
     uint32_t adapters_max; /* slots, at most SIM_ADAPTERS_MAX; 0: adapters cost nothing */

@@ -1,5 +1,5 @@
-/* Files of client keys: an accepted file can be written again with the same meaning, a refused one
- * has a line number; and other routers' news of keys. */
+/* Files of client keys: an accepted file can be written again with the same meaning, a refused file
+ * has a line number. Also other routers' news of keys. */
 #include "base/check.h"
 #include "node/access/access_internal.h"
 

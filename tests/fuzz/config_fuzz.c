@@ -1,6 +1,6 @@
 /* Settings from hostile text: the first byte chooses YAML, flags or environment, the rest is the
- * text. In any case an error is one line, and accepted settings are printed and read back the
- * same. */
+ * text. An error must be a single line, and accepted settings must read back equal after
+ * printing. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The words of `text` that NUL or newline separate, as argv; returns the count. */
+/* Splits `text` at NUL and newline into words, as argv; returns the count. */
 static int split(char *text, size_t size, char **words, int max)
 {
     int n = 0;
@@ -33,7 +33,7 @@ static void check_round_trip(const struct node_options *o)
     CHECK(node_options_effective(o, &text) == 0);
     CHECK(node_options_init(&again) == 0);
     int err = io_config_yaml_parse(&again, buf_slice(&text), "again", &error);
-    bool ascii = true; /* a path may contain bytes that are no UTF-8, a YAML file may not */
+    bool ascii = true; /* a path may contain bytes outside UTF-8, a YAML file may not */
     for (size_t i = 0; i < text.len; i++)
         ascii = ascii && (unsigned char)text.at[i] < 0x80;
     CHECK(err == 0 || !ascii || o->replica.count == 0); /* "replica: []" is refused in a file */

@@ -1,4 +1,5 @@
-/* Any bytes as a delta: malformed ones change nothing, others join, twice as well as once. */
+/* Any bytes as a delta: a malformed delta changes nothing; joining any other twice is the same as
+ * once. */
 #include "base/err.h"
 #include "tests/lib/fuzz_state.h"
 

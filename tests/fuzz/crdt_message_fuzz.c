@@ -1,4 +1,4 @@
-/* Any bytes as a message of anti-entropy: malformed ones change nothing, and another router
+/* Any bytes as a message of anti-entropy: a malformed message changes nothing, and another router
  * understands every answer. The first byte decides if all is settled. */
 #include "base/err.h"
 #include "tests/lib/fuzz_state.h"

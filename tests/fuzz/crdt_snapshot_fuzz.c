@@ -1,5 +1,5 @@
-/* Any bytes as a chunk of a snapshot: malformed ones change nothing, others join; and the result
- * can be sent whole to a newcomer. */
+/* Any bytes as a chunk of a snapshot: a malformed chunk changes nothing, others join; and the
+ * result can be sent whole to a new router. */
 #include "base/err.h"
 #include "tests/lib/fuzz_state.h"
 

@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct outcome {
-    uint64_t hash; /* of the results */
+    uint64_t hash; /* hash of the results */
     unsigned asked;
 };
 
@@ -56,7 +56,8 @@ static void answer(struct discover_kubernetes *k, unsigned status, struct slice 
     }
     discover_kubernetes_ended(k, NULL, now_ms);
     act(k, now_ms, o);
-    /* The request after all waits, and the list at that time, are the same too. */
+    /* The request after all waits, and the list at this time, must not depend on the cuts
+     * either. */
     unsigned count;
     const struct discover_entry *e = discover_kubernetes_entries(k, &count);
     for (unsigned i = 0; i < count; i++)

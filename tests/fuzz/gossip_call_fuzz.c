@@ -1,6 +1,7 @@
 /* A call with bytes cut and changed by the fuzzer. Each byte is a step: carry some bytes one way,
- * or change one on its way. Unchanged, the answer arrives; changed anywhere, the request or the
- * answer never arrives as something else. Mode 1 feeds the bytes to a fresh server as they are. */
+ * or change a byte on the way. Unchanged, the answer arrives; changed anywhere, neither the request
+ * nor the answer arrives with other contents. Mode 1 feeds the bytes to a fresh server as they
+ * are. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -116,7 +117,7 @@ static void run_raw(struct run *r, const uint8_t *data, size_t size)
         err = gossip_call_feed(r->server, slice_of((const char *)data + at, len));
         err = err == ERR_OK ? server_step(r) : err;
     }
-    /* A recorded hello may be among them; a request never is. */
+    /* The bytes may contain a recorded hello, but never a request. */
     CHECK(!r->asked && gossip_call_out(r->server)->len <= 50);
 }
 

@@ -1,7 +1,8 @@
-/* Any bytes as the frames of an authenticated packet: frames that are read and written again read
- * the same. A gossip that takes such packets from a peer keeps its invariants and its limits.
+/* Any bytes as the frames of an authenticated packet: frames read and written again read the same.
+ * A gossip with such packets from a peer keeps all invariants and limits.
  *
- * Input: packets, each a length (2 bytes) and so many bytes; the top bit lets time pass before. */
+ * Input: packets, each a length (2 bytes) and the bytes; the length's top bit lets time pass before
+ * the packet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (head & 0x8000)
             pass(world.now_us + 40000);
         gossip_wake(world.node[0], world.now_us);
-        /* Sealed by the peer, although its own code would never send that. */
+        /* Sealed by the peer, although the peer's code would never send these bytes. */
         struct gossip_peer *to = gossip_peer_find(world.node[1], gossip_self(world.node[0]));
         uint8_t sealed[GOSSIP_DATAGRAM_MAX];
         if (to == NULL || gossip_session_seal(&to->session, plain, world.now_us, sealed) < 0)

@@ -1,6 +1,6 @@
-/* Any bytes as a packet of the sealed sessions. The first byte chooses their role:
+/* Any bytes as a packet of the sealed sessions. The first byte chooses the role of the bytes:
  *
- *    0  as they are, to everything that takes packets: never authentic, nothing changes
+ *    0  as they are, to every receiver of packets: never authentic, nothing changes
  *    1  as the payload of a hello sealed by a holder of the key
  *    2  as the payload of a welcome sealed by a holder of the key
  *    3  as a script with two sides: packets sealed, carried, lost, replayed, and time passes */

@@ -1,5 +1,5 @@
-/* Any bytes as a chunked body: pieces of any size give the same as the whole, and the decoded
- * bytes, written as chunks again, decode to the same. */
+/* Any bytes as a chunked body: pieces of any size decode to the same bytes as the whole. The
+ * decoded bytes, written as chunks again, decode to themselves. */
 #include <stdlib.h>
 
 #include "base/buf.h"

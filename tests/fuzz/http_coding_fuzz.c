@@ -1,5 +1,5 @@
-/* Compressed bodies: the output does not depend on the cuts of the body and stays within its
- * bounds, and so does the decoder's memory. The first byte chooses the coding. */
+/* Compressed bodies: the output does not depend on the cuts of the body; the output and the
+ * decoder's memory stay within bounds. The first byte chooses the coding. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum {
     OUT_MAX = HTTP_CODING_FREE_BYTES + 256 * 1024,
-    /* A window, the blocks beside it, and the library's own memory. */
+    /* A window, the decoder's blocks, and the library's memory. */
     MEMORY_MAX = HTTP_CODING_WINDOW_MAX + 1024 * 1024,
 };
 

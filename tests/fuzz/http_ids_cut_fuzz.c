@@ -1,5 +1,5 @@
 /* The cut of token ids: the output does not depend on the cuts of the answer, and an answer without
- * the ids' names is not changed. The first byte chooses between a stream and a body. */
+ * the names of ids is not changed. The first byte chooses between a stream and a body. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Any bytes as a path. A path that an engine would decode into one of its control paths is never
- * taken for another: decoding once or twice must not turn "not control" into control. */
+/* Any bytes as a path. If an engine would decode a path into a control path, the router must see a
+ * control path too: decoding once or twice must not turn "not control" into control. */
 #include <stdlib.h>
 
 #include "base/check.h"

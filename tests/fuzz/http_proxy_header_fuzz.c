@@ -1,4 +1,4 @@
-/* Any bytes as a PROXY header: reading stays within them, a prefix of a valid header is no other
+/* Any bytes as a PROXY header: reading stays within them, a prefix of a valid header is not a
  * header, and an address in the header can be written and read again. */
 #include "base/check.h"
 #include "base/err.h"

@@ -20,9 +20,9 @@ static void check_slices(const struct http_head *h, const char *at)
     }
 }
 
-/* Every byte separately, as from the slowest client: the same outcome, with two exceptions. The
- * parser may still wait for a head that is refused as a whole, or may refuse for the first of
- * several reasons. */
+/* Every byte separately, as from the slowest client: the outcome is the same, with two exceptions.
+ * The parser may still wait where a whole head is refused, or may refuse for the first of several
+ * reasons. */
 static void check_progress(const char *at, size_t len, int err)
 {
     struct http_progress progress = {0};

@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct http_head head, again, part;
 
-/* Every byte separately: the same outcome, but the parser may still wait for a head that is refused
- * as a whole. */
+/* Every byte separately: the outcome is the same, but the parser may still wait where a whole head
+ * is refused. */
 static void check_progress(const char *at, size_t len, bool head_request, int err)
 {
     struct http_progress progress = {0};

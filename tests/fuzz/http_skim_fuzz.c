@@ -1,12 +1,12 @@
-/* The skimmer: two splits of the same body give the same results, and the chain is in order; of
- * prefixes and of chunks, in any rendering. */
+/* The skimmer: two splits of the same body give the same results, and chains of prefixes and of
+ * chunks are in order, in any rendering. */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/checkpoint.h"
 #include "http/skim.h"
 
-/* A rendering that may be learned, chosen by the body's size. */
+/* A learnable rendering, chosen by the body's size. */
 static struct rendering rendering_by(size_t size)
 {
     struct rendering r = rendering_of((uint8_t)(size % RENDERING_CODES));

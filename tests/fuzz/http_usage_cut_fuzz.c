@@ -1,6 +1,6 @@
-/* The cut of usage. The output does not depend on the cuts of the stream, is a part of it in order,
- * and lacks nothing if no usage is there. A fingerprint changes its place; if the stream has
- * several choices, the cut may remove it with the usage, depending on the pieces. */
+/* The cut of usage. The output does not depend on the cuts of the stream, is a part of the stream
+ * in order, and is the whole stream if there is no usage. A fingerprint moves; if the stream has
+ * several choices, the cut may remove the fingerprint with the usage, depending on the pieces. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The bytes of any peer of kv-events-listen, in pieces: the first byte gives their length. */
+/* The bytes of any peer of kv-events-listen, in pieces: the first byte is the pieces' length. */
 #include "base/check.h"
 #include "node/kv/zmtp.h"
 #include "tests/lib/zmtp.h"

@@ -1,6 +1,6 @@
-/* Any bytes as a file of state (node/cluster/keep.h): as they are, and as frames with correct
- * checks, behind a fitting head: { kind, length 2, body }. Nothing breaks, and the result can be
- * written and read again. */
+/* Any bytes as a file of state (node/cluster/keep.h): as they are, and as frames { kind, length 2,
+ * body } with correct checksums, after a valid head. Nothing breaks, and the result can be written
+ * and read again. */
 #include "base/check.h"
 #include "base/err.h"
 #include "crdt/learned.h"
@@ -89,7 +89,7 @@ static void on_any(void *context, struct slice piece)
     *any |= piece.len > 1;
 }
 
-/* The result is believed, and comes back the same. */
+/* Merges the result into new parts, writes these, and compares. */
 static void told_again(const struct node_kept *k)
 {
     struct told t, again;
@@ -131,7 +131,7 @@ static void learned(void *context, unsigned slot, const struct crdt_learned *l)
     CHECK(slot < SLOTS);
 }
 
-/* A file with another life's head and the input's frames. */
+/* Makes a file with another process's head and the input's frames. */
 static void make_file(const uint8_t *data, size_t size, struct buf *out)
 {
     struct buf whole = {0};

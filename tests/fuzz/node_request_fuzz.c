@@ -1,4 +1,4 @@
-/* Messages between routers besides the state: a packed request, which must be the same when packed
+/* Messages between routers other than state: a packed request, which must be equal when packed
  * again, and a member's metadata. */
 #include "base/check.h"
 #include "base/err.h"

@@ -1,23 +1,22 @@
-/* Clients and replicas driven by the input, in any order, around one proxy. Each byte is a step. A
- * client connects, makes a request, sends a piece of it, goes. A replica takes a connection or
- * refuses it, makes an answer to a received request, sends a piece, breaks. Kernels take little,
- * names fail, time passes, the node drains.
+/* Clients and replicas of a proxy, driven by the input, in any order. Each byte is a step. A client
+ * connects, makes a request, sends a piece of it, or goes. A replica accepts or refuses a
+ * connection, makes an answer to a received request, sends a piece, or breaks. Kernels take few
+ * bytes, names fail, time passes, the node drains.
  *
  * Requests and answers are made here, so their contents are known. A slow and simple reader checks
  * the bytes of the proxy:
  *
  *   1. A replica receives whole requests of clients, byte for byte except for the request for usage
- *      in front of a stream's. No new request comes on a connection before the answer to the one
- *      before.
- *   2. No replica receives a request after its client has a token, or a part of an answer without
- *      streaming.
- *   3. A client gets answers to its requests in their order, at most one each. A replica's answer
- *      is the start of one that this replica gave to this request. If the answer ends normally,
- *      it is complete, and the replica sent everything. A stream may begin with the preamble of one
- *      attempt (the sign of life) and go on with the text after the preamble of another. A stream
- *      without the terminal event ends with an error event of the router, never as answers end.
- *      Behind the terminal event nothing is missing. A stream that fails before the first token may
- *      be answered with the status that it names.
+ *      in front of a stream's. No new request comes on a connection before the answer to the last.
+ *   2. No replica receives a request if the client already has a token, or a part of an answer
+ *      without streaming.
+ *   3. A client gets answers in the order of the requests, at most one per request. The received
+ *      answer is the beginning of an answer by this replica to this request. If the answer ends
+ *      normally, it is complete, and the replica sent everything. A stream may begin with the
+ *      preamble of an attempt (the sign of life) and go on with the text after another attempt's
+ *      preamble. A stream without the terminal event ends with an error event of the router, never
+ *      like a complete answer. After the terminal event nothing is missing. For a stream with an
+ *      error before the first token, the answer may be the status in the error.
  *   4. When all peers fall silent, every connection is closed after a while, every booking is
  *      released and no memory is in use. */
 #include <stdio.h>
@@ -71,7 +70,7 @@ static void look_at_replica(struct run *r, struct peer *p)
         }
         if (rest.len == 0)
             return;
-        /* A new request: the one before must have been answered. */
+        /* A new request: the last must have been answered. */
         CHECK(p->receiving < 0 || (p->answering >= 0 && all_sent(&r->answers[p->answering])));
         if (!cut_head(&rest, &head))
             return;
@@ -82,8 +81,8 @@ static void look_at_replica(struct run *r, struct peer *p)
 
 /* --- answers at clients ---------------------------------------------------------------------- */
 
-/* All of it was sent; or all but the end of its framing, which says less than its terminal
- * event. */
+/* The whole answer was sent; or all but the end of the framing, which matters less than the
+ * terminal event. */
 static bool is_whole(const struct answer *a)
 {
     return all_sent(a) ||
@@ -106,10 +105,10 @@ static bool is_error_event(struct slice rest)
     return false;
 }
 
-/* The start of an answer that was cut, or of one that goes on, and the router's ending. */
+/* The beginning of a cut answer, or of a continued answer, and the router's ending. */
 static bool is_cut_short(struct slice full, struct slice body)
 {
-    enum { SAME_START = 24 }; /* events begin alike */
+    enum { SAME_START = 24 }; /* bytes equal at the beginning of all events */
     size_t same = 0;
     while (same < full.len && same < body.len && full.at[same] == body.at[same])
         same++;
@@ -120,8 +119,8 @@ static bool is_cut_short(struct slice full, struct slice body)
     return false;
 }
 
-/* The bytes after a sign of life: an attempt, without the preamble if events of another's had
- * come. */
+/* The bytes after a sign of life: an attempt, without the preamble if another attempt's events came
+ * before. */
 static bool goes_on(const struct run *r, unsigned request, struct slice rest, bool events,
                     bool whole)
 {
@@ -138,7 +137,7 @@ static bool goes_on(const struct run *r, unsigned request, struct slice rest, bo
     return false;
 }
 
-/* The preamble of one attempt, or the events that had come, and the rest of another. */
+/* An attempt's preamble, or the part received of it, and the rest of another attempt. */
 static bool is_spliced(const struct run *r, unsigned request, const struct answer *first,
                        struct slice body, bool whole)
 {
@@ -152,7 +151,7 @@ static bool is_spliced(const struct run *r, unsigned request, const struct answe
     return false;
 }
 
-/* A stream that failed before the first token: its event's status and message. */
+/* A stream that failed before the first token: the error event's status and message. */
 static bool is_named_error(const struct answer *a, unsigned status, struct slice body, bool whole)
 {
     char event[64];
@@ -163,7 +162,7 @@ static bool is_named_error(const struct answer *a, unsigned status, struct slice
 }
 
 /* A rejection too long to be kept while another replica is asked: the status, and the router's
- * words instead of its text. */
+ * words instead of the rejection's text. */
 static bool is_long_rejection(const struct answer *a, unsigned status, struct slice body,
                               bool whole)
 {
@@ -173,7 +172,7 @@ static bool is_long_rejection(const struct answer *a, unsigned status, struct sl
            slice_starts_with(body, said);
 }
 
-/* The replica gave this answer to this request; all of it is there if whole. */
+/* Checks that the replica gave this answer to this request, and is complete if `whole`. */
 static void check_answer(const struct run *r, unsigned request, unsigned status, unsigned replica,
                          struct slice body, bool whole)
 {
@@ -201,7 +200,7 @@ static bool end_is_proper(const struct peer *c)
     return c->wire->closing && !c->wire->reset && !c->gone && !c->slow;
 }
 
-/* Continues behind the answers that are whole. `last`: the connection is closed. */
+/* Continues after the last whole answer. `last`: the connection is closed. */
 static void look_at_client(struct run *r, struct peer *c, bool last)
 {
     unsigned index = 0;
@@ -282,7 +281,7 @@ static void send_some(struct run *r, struct peer *p, size_t bytes)
     size_t n = p->pending.len < bytes ? p->pending.len : bytes;
     if (n == 0)
         return;
-    char *piece = malloc(n); /* a copy, so that reading behind it is seen */
+    char *piece = malloc(n); /* a copy, so that ASan sees reads beyond the end */
     CHECK(piece != NULL);
     memcpy(piece, p->pending.at, n);
     buf_consume(&p->pending, n);
@@ -307,7 +306,7 @@ static void limit_room(struct run *r, struct peer *p)
     proxy_world_room(&r->world, p->wire, b < 40 ? 0 : b < 200 ? (size_t)b * b : SIZE_MAX);
 }
 
-/* Everything that can go well goes well. */
+/* Completes all open actions successfully. */
 static void flow(struct run *r)
 {
     for (unsigned i = 0; i < r->world.wire_count; i++) {
@@ -406,7 +405,7 @@ static void step(struct run *r)
 
 enum { CROWDED_MAX = 40 };
 
-/* Little may be in flight, the rest waits. */
+/* Settings for few requests in flight, so that the rest waits. */
 static void crowd(struct run *r, const char **settings)
 {
     static const char *const crowded[] = {"other-paths", "pass",
@@ -473,7 +472,7 @@ static void begin(struct run *r)
     proxy_world_open(&r->world, &config);
 }
 
-/* No peer does anything any more: time limits end open connections. */
+/* Peers do nothing from now on: time limits end open connections. */
 static void fall_silent(struct run *r)
 {
     for (unsigned i = 0; i < 4000 && proxy_stats(r->world.proxy)->connections_open > 0; i++) {

@@ -1,18 +1,17 @@
-/* Whole sessions: clients, engines, operators and two routers in one process, over the pure core,
- * in virtual time. The input is a script: settings first, then steps. Clients connect, send
- * requests of every API (correct, changed or raw), stop reading, half-close, reset. Engines accept,
- * refuse, answer well or badly, and without a request too. A second router joins through the real
- * gossip, over a network that loses, doubles, reorders and changes. Operators ask, add and remove;
- * time passes. The other targets check that each piece is right; this one checks that the pieces
- * fit.
+/* Whole sessions: clients, engines, operators and two routers in a process, over the pure core, in
+ * virtual time. The input is a script: settings first, then steps. Clients connect, send requests
+ * of every API (correct, changed or raw), stop reading, half-close, reset. Engines accept, refuse,
+ * answer well or badly, also without a request. A second router joins through the real gossip, over
+ * a network that loses, doubles, reorders and changes packets. Operators ask, add and remove; time
+ * passes. The other targets check each piece; this target checks the pieces together.
  *
  *   1. The invariants of all parts are true after each step (proxy_check) and at the end
  *      (node_check).
- *   2. No client gets an engine's answer to another client's request, nor an unrequested one. No
- *      engine gets the prompt of another client than the one it answers (tests/fuzz/lib/session.h,
- *      marks).
+ *   2. No client gets an engine's answer to another client's request, nor an unrequested answer. On
+ *      a connection, an engine only gets prompts of the client being answered
+ *      (tests/fuzz/lib/session.h, marks).
  *   3. When all peers fall silent, each connection ends within the time limits. By then a client
- *      that sent a whole request, and did nothing wrong, has an answer.
+ *      has an answer if it sent a whole request and did nothing wrong.
  *   4. Then nothing is booked, waits or is in use, and no memory is left.
  *   5. Routers without changed packets agree in the end.
  *
@@ -77,7 +76,8 @@ static void send_raw(struct session *s, struct router *r, struct peer *p)
     struct slice raw = piece(s);
     size_t front = p->pending.len;
     CHECK(buf_append_slice(&p->pending, raw) == 0);
-    for (size_t i = front; i + 1 < p->pending.len; i++) { /* no marks except this program's */
+    for (size_t i = front; i + 1 < p->pending.len; i++) { /* remove marks other than this
+                                                           * program's */
         if (p->pending.at[i] == 'Z' && p->pending.at[i + 1] == 'Q')
             p->pending.at[i] = 'z';
     }
@@ -99,7 +99,7 @@ static struct peer *connect(struct session *s, struct router *r, enum proxy_port
     return p;
 }
 
-/* Everything that can go well goes well. */
+/* Completes all open actions successfully. */
 static void flow(struct session *s)
 {
     cluster_flow(s);
@@ -242,7 +242,8 @@ static void list(struct session *s, struct router *r, unsigned engines)
 
 static void join(struct session *s);
 
-/* Events of all engines are live, or of none; and engines may be asked for tokens. */
+/* Makes the events of all engines live, or of none; with live events, engines may be asked for
+ * tokens. */
 static void events_live(struct proxy_world *w, bool live)
 {
     struct node_router *router = w->node->router;
@@ -383,7 +384,7 @@ static void router_open(struct session *s, unsigned number, uint64_t now_ms)
     CHECK(r->source >= 0);
 }
 
-/* The second router comes up, with the first as its seed. */
+/* Starts the second router, with the first as the seed. */
 static void join(struct session *s)
 {
     if (!s->clustered || s->router_count == ROUTERS)
@@ -427,7 +428,7 @@ static bool is_open(const struct session *s)
     return false;
 }
 
-/* No peer does anything any more: time limits end open connections. */
+/* Peers do nothing from now on: time limits end open connections. */
 static void fall_silent(struct session *s)
 {
     for (unsigned k = 0; k < s->router_count; k++) {

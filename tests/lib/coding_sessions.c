@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* Ids below this are the common ones: their position in the prompt. */
+/* Ids below this are common to all sessions: the block's position in the prompt. */
 enum { COMMON_BLOCKS = 1 << 16 };
 
 struct loading {
@@ -28,7 +28,7 @@ static double number(const json_t *object, const char *key)
 
 static void *grow(void *at, size_t count, size_t size)
 {
-    /* Room doubles at powers of two. */
+    /* The array doubles at powers of two. */
     if (count & (count - 1))
         return at;
     void *grown = realloc(at, (count ? count * 2 : 1) * size);
@@ -63,7 +63,7 @@ static void request_add(struct session *s, const json_t *json, struct loading *l
     };
 }
 
-/* A subagent's requests come where the subagent was started. */
+/* Adds requests; a subagent's requests come where the subagent was started. */
 static void requests_add(struct session *s, const json_t *array, struct loading *l)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {

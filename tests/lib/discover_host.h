@@ -1,5 +1,4 @@
-/* A host of node/discover that writes its calls down, in virtual time: what the tests of the room
- * share. */
+/* A host for tests of node/discover, which records the calls, in virtual time. */
 #ifndef TESTS_LIB_DISCOVER_HOST_H
 #define TESTS_LIB_DISCOVER_HOST_H
 
@@ -12,12 +11,12 @@
 
 enum { HISTORY_BYTES = 4096, BUSY_MAX = 8 };
 
-/* The host writes down its calls. */
+/* The host and the recorded calls. */
 static struct {
     char text[HISTORY_BYTES];
     char busy[BUSY_MAX][32];
     char lost[32];
-    int refuses; /* an error for each use() */
+    int refuses; /* error returned by each use(); 0: none */
 } host;
 
 static struct {
@@ -142,7 +141,7 @@ static void at(uint64_t ms)
     discover_tick(d, now);
 }
 
-/* "a:1 b:1!": names, a draining one with '!', one of weight 2 with '+'. */
+/* Sets a list such as "a:1 b:1!": '!' after a name means draining, '+' means weight 2. */
 static int list(unsigned s, const char *names)
 {
     struct discover_entry entries[16];

@@ -17,10 +17,10 @@ void __wrap_free(void *at);
 
 static struct {
     unsigned made; /* allocations in this run */
-    unsigned fail; /* the allocation that fails; 0: none */
-    bool for_good; /* and all later ones */
+    unsigned fail; /* number of the failing allocation; 0: none */
+    bool for_good; /* all later allocations fail too */
     int spared;    /* nesting depth */
-    long live;     /* blocks */
+    long live;     /* blocks not freed yet */
 } state;
 
 static bool fails(void)

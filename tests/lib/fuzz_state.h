@@ -1,5 +1,5 @@
-/* Shared by the fuzz targets of the replicated state: a small state that knows a few replicas and
- * routers, with something in each part. */
+/* Shared by the fuzz targets of the replicated state: a small state with a few replicas and
+ * routers, and entries in each part. */
 #ifndef TESTS_LIB_FUZZ_STATE_H
 #define TESTS_LIB_FUZZ_STATE_H
 
@@ -59,7 +59,7 @@ static inline bool fuzz_same(const struct crdt_digest *a, const struct crdt_dige
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* True if memory sufficed: only then is joining twice the same as joining once. */
+/* True if memory sufficed. If not, joining twice may differ from joining once. */
 static inline bool fuzz_roomy(struct crdt_state *s)
 {
     struct crdt_state_stats stats;

@@ -38,7 +38,7 @@ static size_t app_produce(void *context, uint64_t now_us, uint8_t *out, size_t m
     size_t len = n->pending.len < max / ITEM_BYTES * ITEM_BYTES ? n->pending.len
                                                                 : max / ITEM_BYTES * ITEM_BYTES;
     if (n->item_bytes > 0 && len > 0) {
-        /* One item per delta, of a certain size. */
+        /* An item per delta, of fixed size. */
         memcpy(out, n->pending.at, ITEM_BYTES);
         memset(out + ITEM_BYTES, 0xff, n->item_bytes - ITEM_BYTES);
         buf_consume(&n->pending, ITEM_BYTES);
@@ -168,7 +168,8 @@ static void name_of(unsigned index, char out[32])
 
 uint64_t net_node(unsigned index)
 {
-    static uint64_t ids[NET_NODES_MAX]; /* asked for each pair, each millisecond */
+    static uint64_t ids[NET_NODES_MAX]; /* cached, because every pair of nodes is looked up each
+                                         * millisecond */
     CHECK(index < NET_NODES_MAX);
     if (ids[index] == 0) {
         char name[32];

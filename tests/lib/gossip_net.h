@@ -1,8 +1,8 @@
 /* Bare gossips in a world (tests/lib/world), for the unit tests of gossip/.
  *
- * Every node's application is a set of numbered items, (origin, number, when made); a delta
- * carries some of a node's own. net_item() makes an item, and the network records when the item
- * arrived at each node. */
+ * Every node's application is a set of numbered items, (origin, number, time made); a delta carries
+ * some of the items made at the node. net_item() makes an item, and the network records the time of
+ * arrival at each node. */
 #ifndef TESTS_LIB_GOSSIP_NET_H
 #define TESTS_LIB_GOSSIP_NET_H
 
@@ -14,7 +14,7 @@
 
 enum { NET_NODES_MAX = 640, NET_ITEMS_MAX = 4096 };
 
-/* The seeds of every node at its start: nodes 0 and 1; 0; the node before; none; a node behind the
+/* Every node's seeds at the start: nodes 0 and 1; 0; the node before; none; a node behind the
  * virtual address. */
 enum net_seeds {
     NET_SEEDS_TWO,
@@ -30,13 +30,13 @@ struct net_node {
     unsigned index;
     struct gossip *gossip; /* NULL: not running */
     struct buf pending;    /* items not sent yet, 16 bytes each */
-    uint32_t made;         /* own items, in all lives */
+    uint32_t made;         /* items made here, in all lives */
     uint8_t *have;         /* [origin * NET_ITEMS_MAX + number]: bit */
     uint64_t lost, applied, refuse;
     uint64_t messages, messages_settled, message_bytes, message_hash;
     uint64_t member_calls, self_calls;
-    bool paused;   /* runs no more, and what comes is lost */
-    bool meltdown; /* set by the test to make produce endless */
+    bool paused;   /* does not run, and arriving packets are lost */
+    bool meltdown; /* set by the test: produce() always has more */
     unsigned item_bytes;
 };
 
@@ -44,7 +44,7 @@ struct net {
     struct world world; /* time, chance and the network */
     struct net_node nodes[NET_NODES_MAX];
     /* Latency of items: for each item of origin 0, the number of nodes that have the item, and the
-     * time when the last got it. */
+     * time of the last arrival. */
     uint64_t *latencies; /* of each item at each node, microseconds */
     size_t latencies_len, latencies_cap;
     struct gossip_config config; /* a template: name, epoch and address are filled in */
@@ -54,32 +54,33 @@ struct net {
 
 struct net *net_new(unsigned count, uint64_t seed);
 void net_free(struct net *net);
-/* All started, and all with sessions to each other. */
+/* A network with all nodes started, and sessions between all. */
 struct net *net_new_meshed(unsigned count, uint64_t seed);
-/* Checks every node, then frees. */
+/* Checks every node, then frees the network. */
 void net_finish(struct net *net);
-/* Starts a node (its application is empty if `fresh`), with the seeds that net->seeds says. */
+/* Starts a node, with seeds by net->seeds. `fresh`: with an empty application. */
 void net_start(struct net *net, unsigned index, uint64_t epoch, bool fresh);
 void net_start_all(struct net *net);
-/* The same with a configuration of its own. */
+/* Starts a node with a separate configuration. */
 int net_create(struct net *net, unsigned index, const struct gossip_config *config);
 void net_kill(struct net *net, unsigned index);
-/* Runs until the time, or until `done` returns true (NULL: never). Returns the latter. */
+/* Runs until `until_us`, or until `done` returns true; NULL: never. Returns the last result of
+ * `done`. */
 bool net_run(struct net *net, uint64_t until_us, bool (*done)(struct net *net));
 void net_for(struct net *net, uint64_t us);
-/* Delivers bytes as if they came in now. */
+/* Delivers bytes as if received now. */
 void net_inject(struct net *net, unsigned to, const struct gossip_address *from,
                 const uint8_t *bytes, size_t len);
 
-/* Makes one item at the node. */
+/* Makes an item at the node. */
 void net_item(struct net *net, unsigned index);
-/* Makes so many items at random running nodes, 5 ms apart on average. */
+/* Makes `items` items at random running nodes, 5 ms apart on average. */
 void net_items(struct net *net, unsigned items);
 bool net_has(const struct net *net, unsigned index, unsigned origin, uint32_t number);
 
-/* Every running node has every item that a running node has made. */
+/* True if every running node has all items made by running nodes. */
 bool net_converged(struct net *net);
-/* All running nodes see each other alive, with sessions. */
+/* True if all running nodes see each other alive, with sessions. */
 bool net_meshed(struct net *net);
 enum gossip_state net_state(const struct net *net, unsigned at, unsigned of);
 struct gossip_stats net_stats(const struct net *net, unsigned index);

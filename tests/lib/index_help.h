@@ -31,7 +31,7 @@ static inline uint64_t id_of(uint64_t n)
     return hash_mix(n + 1);
 }
 
-/* Two laps: what was dead is gone then. */
+/* Two laps of the sweep, which remove all dead entries. */
 static inline void sweep(struct crdt_index *x)
 {
     (void)crdt_index_sweep(x, UINT32_MAX);

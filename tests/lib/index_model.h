@@ -1,10 +1,10 @@
 /* A naive model of the prefix index (crdt/index.h). A tape of bytes drives model and index in
  * parallel: random bytes in the unit test, the fuzzer's bytes in the fuzz target.
  *
- * The model is an array with one generation for every key of a small world. After every step the
+ * The model is an array with a generation for every key of a small world. After every step the
  * index is checked, and its answers are compared. If memory is tight, the model cannot predict
- * refusals and evictions. But a refusal must change nothing, and the index reports an eviction as
- * a floor, so even then the two must agree exactly. */
+ * refusals and evictions. But a refusal must change nothing, and the index reports an eviction as a
+ * floor, so even then the two must agree exactly. */
 #ifndef TESTS_LIB_INDEX_MODEL_H
 #define TESTS_LIB_INDEX_MODEL_H
 
@@ -57,7 +57,7 @@ struct model {
 
 static uint64_t model_id(unsigned id)
 {
-    /* A few ids share their lower 32 bits, a few their upper 16: only all 48 tell them apart. */
+    /* Some ids share the lower 32 bits, some the upper 16: only all 48 distinguish them. */
     uint64_t x = hash_mix(id / 2 + 1) & 0xffffffffffff;
     return id % 2 == 0 ? x : (id % 4 == 1 ? x ^ UINT64_C(1) << 47 : x ^ 1);
 }
@@ -139,7 +139,7 @@ static void model_each(void *context, uint64_t id48, uint8_t weight_code, unsign
     sum[1] += hash_mix((uint64_t)replica << 32 | generation);
 }
 
-/* Everything that the model holds is in the index, and the index has no more. */
+/* Checks that the index has exactly the model's entries. */
 static void model_compare(const struct model *m, const struct crdt_index *x)
 {
     uint64_t expected[2] = {0};
@@ -193,7 +193,7 @@ static void model_forget(struct model *m, struct crdt_index *x, unsigned replica
 
 static void model_chain(struct model *m, struct tape *t, struct crdt_index *x)
 {
-    /* A prompt that shares a prefix with others on one replica: how sets come about. */
+    /* A prompt with a prefix of others on a replica: the way in which sets arise. */
     unsigned length = 1 + tape_below(t, MODEL_IDS);
     unsigned replica = tape_below(t, m->replicas);
     for (unsigned i = 0; i < length; i++)
@@ -208,13 +208,13 @@ static void model_step(struct model *m, struct tape *t, struct crdt_index *x)
         unsigned code = tape_below(t, 8) == 0;
         unsigned replica = tape_below(t, m->replicas);
         uint32_t back = tape_below(t, 16);
-        /* Mostly the present, at times the future or the past. */
+        /* Mostly the present generation, at times a future or past one. */
         uint32_t generation = back < 8 ? m->now : m->now + 10 - back;
         model_observe(m, x, id, code, replica, generation);
     } else if (choice < 18) {
         model_chain(m, t, x);
     } else if (choice < 21) {
-        unsigned id = tape_below(t, MODEL_IDS); /* one id on many replicas */
+        unsigned id = tape_below(t, MODEL_IDS); /* an id on many replicas */
         unsigned count = tape_below(t, m->replicas) + 1;
         for (unsigned r = 0; r < count; r++)
             model_observe(m, x, id, 0, r, m->now - r % 2);
@@ -236,7 +236,7 @@ static void model_step(struct model *m, struct tape *t, struct crdt_index *x)
     }
 }
 
-/* The least budget, to 128 bytes, with which an index can be created. */
+/* The least budget of an index, as a multiple of 128 bytes. */
 static uint64_t model_least_bytes(struct crdt_index_config config)
 {
     uint64_t below = 0;
@@ -253,8 +253,8 @@ static uint64_t model_least_bytes(struct crdt_index_config config)
     return enough;
 }
 
-/* The whole life of an index, as the tape says. The index is checked after
- * every `check_every` bytes or so; its last figures go to *stats. */
+/* Runs the whole life of an index by the tape. The index is checked about every `check_every`
+ * bytes; the last figures go to *stats. */
 static void model_run(const uint8_t *bytes, size_t size, unsigned check_every,
                       struct crdt_index_stats *stats)
 {

@@ -27,7 +27,7 @@ static inline void keep_frame(struct buf *out, uint64_t *check, uint8_t kind, st
     CHECK(buf_append(out, bytes, KEEP_CHECK) == ERR_OK);
 }
 
-/* The frame at `*at` of a complete file; moves `*at` behind it. */
+/* The frame at `*at` of a complete file; moves `*at` past the frame. */
 static inline struct slice keep_body(struct slice file, size_t *at, uint8_t *kind)
 {
     struct wire_reader r = wire_reader_of(file.at + *at, file.len - *at);

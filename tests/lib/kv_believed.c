@@ -84,7 +84,8 @@ struct believed_chains believed_chains(struct believed *b, const char *form,
     return c;
 }
 
-/* An unknown chain says nothing about the blocks in front, so each chain is looked up by itself. */
+/* Each chain is looked up separately, because an unknown chain says nothing about the blocks
+ * before. */
 struct kv_held believed_held(const struct believed *b, const struct believed_chains *c)
 {
     struct kv_held all = {0, c->count, KV_GPU};

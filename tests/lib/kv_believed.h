@@ -1,5 +1,5 @@
-/* A belief about an engine's cache by its KV events: a feed, a decoder and a tree, as in a reader;
- * and the belief about a prompt of the engine simulator. */
+/* The believed contents of an engine's cache, from KV events: a feed, a decoder and a tree, as in a
+ * reader; and the believed part of a prompt. */
 #ifndef TESTS_LIB_KV_BELIEVED_H
 #define TESTS_LIB_KV_BELIEVED_H
 
@@ -8,7 +8,7 @@
 #include "tests/engine-sim/text.h"
 #include "tests/lib/kv_held.h"
 
-enum { BELIEVED_BLOCKS_MAX = 64 }; /* of a prompt */
+enum { BELIEVED_BLOCKS_MAX = 64 }; /* blocks of a prompt */
 
 struct believed {
     struct hash_secret secret;
@@ -26,8 +26,8 @@ void believed_open(struct believed *b, uint64_t seed, void (*replay)(void *, uin
                    void *context);
 void believed_close(struct believed *b);
 
-/* Chains of a prompt's blocks. They are found by publishing the prompt alone in that form, since
- * only events contain digests. */
+/* The chains of a prompt's blocks, found by publishing the prompt alone in the engine's form,
+ * because only events contain digests. */
 struct believed_chains {
     uint64_t at[BELIEVED_BLOCKS_MAX];
     uint32_t count;

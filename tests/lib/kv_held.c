@@ -13,14 +13,14 @@ static bool has(const struct kv_tree *t, uint32_t at, bool surely)
     return b != NULL && (surely ? kv_tree_is_sure(b) : kv_tree_is_kept(b));
 }
 
-/* The longest prefix of at most `blocks`, on the way from `at` to the root, that a group serves. */
+/* A group's longest usable prefix of at most `blocks`, on the way from `at` to the root. */
 static uint32_t served(const struct kv_tree *t, unsigned group, uint32_t at, uint32_t blocks,
                        bool surely)
 {
     const struct kv_group *g = &t->groups[group];
     uint32_t size = t->groups[t->main_group].block_tokens;
     uint32_t window = kv_group_window_blocks(g), run = 0, end = blocks;
-    if (g->block_tokens != size) /* its blocks have another size */
+    if (g->block_tokens != size) /* the group's blocks have another size */
         return surely ? 0 : blocks;
     for (; at != KV_NONE; at = t->blocks[at].parent) {
         uint32_t depth = t->blocks[at].depth;
@@ -52,8 +52,8 @@ static uint32_t served_by_all(const struct kv_tree *t, uint32_t at, uint32_t blo
 struct kv_held kv_tree_held(const struct kv_tree *t, uint64_t chain, uint32_t blocks)
 {
     uint32_t at = kv_tree_find_chain(t, chain);
-    if (at == KV_NONE || blocks == 0) /* the caller asks separately about those in front of the last
-                                       * block */
+    if (at == KV_NONE || blocks == 0) /* the caller asks separately about the blocks before the
+                                       * last */
         return (struct kv_held){0, t->stats.whole && blocks > 0 ? blocks - 1 : blocks, KV_GPU};
     blocks = t->blocks[at].depth;
     struct kv_held held = {.perhaps = served_by_all(t, at, blocks, false)};

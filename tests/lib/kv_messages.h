@@ -1,4 +1,4 @@
-/* Messages of KV events, as an engine of the array form sends them. */
+/* Messages of KV events in an engine's array form. */
 #ifndef TESTS_LIB_KV_MESSAGES_H
 #define TESTS_LIB_KV_MESSAGES_H
 
@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 
-static struct buf kv_message; /* the message being made; to be freed with buf_free() */
+static struct buf kv_message; /* the message being made; free with buf_free() */
 
 static inline int kv_message_append(void *context, const char *bytes, size_t len)
 {
@@ -23,7 +23,7 @@ static inline void kv_message_text(msgpack_packer *p, const char *t)
     msgpack_pack_str_body(p, t, strlen(t));
 }
 
-/* Begins a message with so many events. */
+/* Begins a message with this number of events. */
 static inline msgpack_packer kv_message_begin(unsigned events)
 {
     msgpack_packer p;

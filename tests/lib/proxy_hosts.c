@@ -12,7 +12,7 @@ struct world_host {
     struct proxy_world *world;
     unsigned replica;
     bool resolving;
-    unsigned count; /* of the addresses that the proxy knows */
+    unsigned count; /* number of addresses known to the proxy */
     unsigned addresses[NET_ADDRESSES_MAX];
 };
 

@@ -1,4 +1,4 @@
-/* Names of replicas in the world of a proxy (tests/lib/proxy_world.h), and when they are found. */
+/* Replicas' names in the world of a proxy (tests/lib/proxy_world.h), and the look-ups of them. */
 #ifndef TESTS_LIB_PROXY_HOSTS_H
 #define TESTS_LIB_PROXY_HOSTS_H
 
@@ -10,11 +10,11 @@ int proxy_hosts_open(void *world, const struct node_address *address, struct net
 bool proxy_hosts_resolve(struct net_host *host);
 void proxy_hosts_close(struct net_host *host);
 
-/* The replica with that name. */
+/* The replica of a name. */
 unsigned proxy_hosts_replica(const struct net_host *host);
-/* The address that the proxy means: its number in the order of discovery, 1 and up. */
+/* The number of the proxy's address, in the order of discovery, from 1. */
 unsigned proxy_hosts_address(const struct net_host *host, unsigned address);
-/* The look-up of a replica's name ends, or (`more`) goes on. These addresses were found,
+/* The look-up of a replica's name ends, or (`more`) goes on, with these addresses,
  * NET_ADDRESSES_MAX at most. */
 void proxy_hosts_resolved(struct proxy_world *w, unsigned replica, const unsigned *addresses,
                           unsigned count, bool more);

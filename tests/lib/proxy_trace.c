@@ -21,7 +21,7 @@ static void escape(struct buf *out, struct slice bytes, size_t max)
         CHECK(buf_printf(out, "... %zu bytes", bytes.len) == 0);
 }
 
-/* The router's own ids say nothing, and stand everywhere. */
+/* The router's ids are in every message and say nothing, so they are left out. */
 static bool is_own_id(struct slice field)
 {
     struct slice name = slice_cut(&field, ':');
@@ -70,7 +70,7 @@ static struct slice logged(struct slice line, const char *key)
     return slice_cut(&value, ' ');
 }
 
-/* For a request that ended badly: result, reason and limiting setting. Else nothing. */
+/* For a request with a bad end: result, reason and limiting setting. For others nothing. */
 static void write_end(char out[128], struct slice line)
 {
     struct slice end = logged(line, " end="), reason = logged(line, " reason="),
@@ -109,7 +109,7 @@ struct shown {
     uint64_t value;
 };
 
-/* Writes the figures that are not 0. */
+/* Writes the figures other than 0. */
 static void write_shown(struct buf *out, const struct shown *shown, size_t count)
 {
     const char *before = "";

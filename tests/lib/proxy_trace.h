@@ -5,15 +5,15 @@
 #include "base/buf.h"
 #include "node/proxy/stats.h"
 
-/* Bytes that were written: a head by its first line and its framing headers, a body as it is, or
- * its beginning if long. Characters other than printable ASCII are \r, \n, \" or \xHH. */
+/* Written bytes: the first line and the framing headers of a head; a body as it is, or the
+ * beginning of a long body. Characters other than printable ASCII are \r, \n, \" or \xHH. */
 void proxy_trace_message(struct buf *out, struct slice bytes);
 
-/* The details of a log line that a trace shows behind the event's name: a request's result and
- * reason, if bad; the replicas that died. Else empty. */
+/* The details of a log line, shown in a trace after the event's name: a request's result and
+ * reason, if bad; the dead replicas. Empty for other lines. */
 void proxy_trace_log_end(char out[128], struct slice event, struct slice line);
 
-/* A line of the counters that are not 0. */
+/* A line of the counters other than 0. */
 void proxy_trace_counters(struct buf *out, const struct proxy_stats *t);
 
 #endif

@@ -10,7 +10,7 @@
 #include "tests/lib/proxy_trace.h"
 #include "tests/lib/world/memory.h"
 
-/* The memory of the world is no part of what is tested. */
+/* The world's memory is not under test. */
 static void append(struct buf *out, struct slice bytes)
 {
     world_spare(true);
@@ -35,8 +35,8 @@ static void note_written(struct wire *wire, const char *verb, struct slice bytes
     NOTE(w, "\n");
 }
 
-/* Notes the replica at which each client's request is booked, and checks that nothing else is
- * booked. */
+/* Notes the booked replica of each client's request, and checks that there are no other
+ * bookings. */
 static void note_bookings(struct proxy_world *w)
 {
     unsigned open = 0;
@@ -402,7 +402,7 @@ static int on_metrics(void *context, struct buf *out)
 static void on_random(void *context, void *out, size_t len)
 {
     (void)context;
-    memset(out, 0x5a, len); /* the same in each run */
+    memset(out, 0x5a, len); /* equal in each run */
 }
 
 static void set_options(struct proxy_world *w, const char *const *settings)
@@ -450,7 +450,7 @@ static void add_replicas(struct proxy_world *w, const struct proxy_world_config 
 {
     CHECK(config->replicas <= WORLD_REPLICAS_MAX);
     enum log_level level = w->log.level;
-    w->log.level = LOG_ERROR; /* its warnings say nothing new */
+    w->log.level = LOG_ERROR; /* the router's warnings say nothing new */
     for (unsigned i = 0; i < config->replicas; i++) {
         struct node_address address;
         char name[NODE_HOST_BYTES + 8];
@@ -479,7 +479,7 @@ void proxy_world_open(struct proxy_world *w, const struct proxy_world_config *co
     log_init(&w->log, on_log, on_clock, w);
     struct node_config node;
     node_config_of(&node, &w->options);
-    node.state.index_bytes = 8 << 20; /* small: a world is made for each story */
+    node.state.index_bytes = 8 << 20; /* small, because each story has a separate world */
     node.state.now_ms = node.state.wall_ms = w->now_ms;
     node.router.seed = config->seed;
     node.stored_responses = 64;
@@ -539,7 +539,7 @@ void proxy_world_stop(struct proxy_world *w)
 void proxy_world_close(struct proxy_world *w)
 {
     proxy_world_stop(w);
-    struct buf text = {0}; /* its counters can be shown, whatever happened */
+    struct buf text = {0}; /* the counters can be shown, whatever happened */
     struct prometheus metrics = prometheus_of(&text, "grapevine_");
     proxy_metrics(w->proxy, &metrics);
     CHECK(prometheus_finish(&metrics) == 0 && text.len > 0);

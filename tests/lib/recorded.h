@@ -1,4 +1,4 @@
-/* Recorded bytes of the protocol (tests/unit/cluster/recorded/): files of hex, one item a line. */
+/* Recorded bytes of the protocol (tests/unit/cluster/recorded/): files of hex, an item per line. */
 #ifndef TESTS_LIB_RECORDED_H
 #define TESTS_LIB_RECORDED_H
 
@@ -12,7 +12,8 @@ struct recorded {
     struct buf item[RECORDED_MAX];
 };
 
-/* The items of the file of that version and name, or what the caller adds to an empty one. */
+/* Loads the items of the file with this version and name. To write a new file, a caller adds items
+ * to a zeroed struct instead. */
 void recorded_load(struct recorded *r, unsigned version, const char *name);
 void recorded_add(struct recorded *r, struct slice bytes);
 void recorded_free(struct recorded *r);

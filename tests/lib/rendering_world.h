@@ -19,7 +19,7 @@ enum {
     HELD_MAX = 400,
     TOKEN_BYTES = 4,
     BLOCK_TOKENS = 16,
-    LEARNED_WITHIN = 50, /* requests of a client that is not known: docs/prompts.md */
+    LEARNED_WITHIN = 50, /* requests of an unknown client: docs/prompts.md */
 };
 
 static struct hash_secret secret;
@@ -28,17 +28,17 @@ static struct http_prompt prompt;
 
 /* The behaviour of clients and engines in a test. */
 struct habit {
-    struct rendering engine, other; /* `other`: of the odd replicas */
+    struct rendering engine, other; /* `other`: rendering of the odd replicas */
     bool mixed;
     bool line_of_session, line_of_proxy, new_sessions, line_changes, block_changes, tools_shuffled,
         tools_change, arguments_change;
-    unsigned late;     /* behind each so many messages a system message comes; 0: never */
-    unsigned forgets;  /* percent of prompts that a cache has lost */
-    unsigned silent;   /* percent of answers that report nothing */
-    bool unsure;       /* and the recorded part is deep in the cache */
+    unsigned late;     /* a system message follows each `late` messages; 0: never */
+    unsigned forgets;  /* percent of prompts lost from a cache */
+    unsigned silent;   /* percent of answers without a report */
+    bool unsure;       /* the recorded part is deep in the cache */
     bool many_routers; /* half of the prompts come through another router */
     unsigned
-        plain; /* one of four instructions leads, and so many bytes come behind the first text */
+        plain; /* one of four instructions leads, and this number of bytes follows the first text */
 };
 
 struct world {
@@ -51,7 +51,7 @@ struct world {
             struct chain_point points[256];
         } held[HELD_MAX];
         unsigned count;
-    } caches[REPLICAS], index[REPLICAS]; /* of the engines; of the router */
+    } caches[REPLICAS], index[REPLICAS]; /* the engines' caches; the router's index */
     struct hash128 lates[REPLICAS][HELD_MAX];
     unsigned late_count[REPLICAS];
     uint64_t now_ms;
@@ -176,7 +176,7 @@ static inline void keep(struct store *store, const struct chain *chain)
     memcpy(new->points, chain->points, new->length * sizeof chain->points[0]);
 }
 
-/* The engine searches its cache, and stores the prompt. */
+/* The engine searches the cache, and stores the prompt. */
 static inline struct node_rendered_answer serve(struct world *w, const struct habit *h,
                                                 unsigned replica)
 {
@@ -194,8 +194,8 @@ static inline struct node_rendered_answer serve(struct world *w, const struct ha
                                          .sure = !h->unsure};
 }
 
-/* The words in a session after its last turn: the same again; different if late messages are
- * informative. */
+/* The words in a session after the last turn: the same again, or different words if late messages
+ * are informative. */
 static inline unsigned talk_of(const struct world *w, const struct habit *h, unsigned session)
 {
     return session + (h->late > 0 ? SESSIONS * (w->turns[session] / TURNS) : 0);
@@ -218,7 +218,7 @@ static inline void request(struct world *w, const struct habit *h)
 {
     unsigned session = (unsigned)prng_below(&prng, SESSIONS);
     unsigned replica = (unsigned)prng_below(&prng, REPLICAS);
-    if (h->late > 0 && prng_below(&prng, 4) > 0) /* the same place as before, mostly */
+    if (h->late > 0 && prng_below(&prng, 4) > 0) /* mostly at the same place as before */
         replica = session % REPLICAS;
     if (h->new_sessions && prng_below(&prng, 4) == 0)
         write_prompt(h, 1000 + w->requests, 0);
@@ -226,7 +226,7 @@ static inline void request(struct world *w, const struct habit *h)
         write_prompt(h, talk_of(w, h, session), w->turns[session]++ % TURNS);
     w->now_ms += 100;
     static struct chain chain;
-    if (h->many_routers && prng_below(&prng, 2) == 0) { /* only its chain is received here */
+    if (h->many_routers && prng_below(&prng, 2) == 0) { /* this router receives only the chain */
         (void)serve(w, h, replica);
         (void)brings_late(w, replica);
         joined(w->kind != NULL ? w->kind->rendering : (struct rendering){0}, &chain);
@@ -257,7 +257,7 @@ static inline void world_begin(struct world *w, uint64_t seed)
     w->now_ms = 1;
 }
 
-/* Requests until the rendering is the engine's; more than `max`: never. */
+/* Number of requests until the rendering is the engine's; more than `max`: never. */
 static inline unsigned learned_after(struct world *w, const struct habit *h, unsigned max)
 {
     w->requests = 0;
@@ -289,7 +289,7 @@ static inline void learns(const char *what, const struct habit *h, unsigned with
     print_message("%s: learned after %u requests at most\n", what, most);
 }
 
-/* A router begins anew beside engines that hold its clients' conversations. */
+/* Begins a router anew, with engines that hold the clients' conversations. */
 static inline void warm_world_begin(const struct habit *h, uint64_t seed)
 {
     world_begin(&w, seed);

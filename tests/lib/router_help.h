@@ -1,5 +1,5 @@
 /* A router with replicas and prompts, for the tests of node/route: helpers to make, choose and read
- * back. Functions are static: a test uses what it needs. */
+ * back. Functions are static: a test uses some of them. */
 #ifndef TESTS_LIB_ROUTER_HELP_H
 #define TESTS_LIB_ROUTER_HELP_H
 
@@ -16,7 +16,7 @@
 
 enum { START_MS = 1000000 };
 
-/* A daemon's configuration, except for the values that the tests rely on. */
+/* A daemon's configuration, except for values on which the tests rely. */
 static inline struct node_config config_of(const char *policy)
 {
     struct node_config config = alone_config();
@@ -41,7 +41,7 @@ static inline struct node_router *make(const char *policy, unsigned up)
     return r;
 }
 
-/* A prompt of so many tokens; equal seeds share all of their common length. */
+/* A prompt of this number of tokens; prompts with equal seeds share all of the common length. */
 static inline struct chain *prompt(uint64_t seed, unsigned tokens)
 {
     static struct chain chain;
@@ -146,7 +146,7 @@ static inline double metric(const struct node_router *r, const char *name)
     return sum;
 }
 
-/* Tokens of the prompt that the first replica is believed to hold. */
+/* Tokens of the prompt believed to be in the first replica's cache. */
 static inline double cached(struct node_router *r, const struct chain *chain, uint64_t now_ms)
 {
     struct node_request request = request_of(chain);

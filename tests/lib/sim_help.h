@@ -1,4 +1,4 @@
-/* Requests for the models of the engine simulator: prompts of one family begin alike. */
+/* Requests for the models of the engine simulator: prompts of the same family begin alike. */
 #ifndef TESTS_LIB_SIM_HELP_H
 #define TESTS_LIB_SIM_HELP_H
 
@@ -7,7 +7,7 @@
 
 #include "tests/engine-sim/model.h"
 
-/* A prompt of so many tokens in blocks of 16, and the tokens of its answer. */
+/* A prompt of `tokens` tokens in blocks of 16, and an answer of `output` tokens. */
 static inline void request_init(struct sim_request *r, uint64_t family, uint64_t tokens,
                                 uint32_t output)
 {

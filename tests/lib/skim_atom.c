@@ -66,7 +66,8 @@ bool model_is_typed(const char *key)
     return false;
 }
 
-/* The digest of a string that may be the URL of an image: in one piece, or in its first. */
+/* The digest of a string that may be an image's URL, complete in a single piece or within the first
+ * piece. */
 static struct hash128 url_digest(const struct hash_secret *secret, const char *at, size_t len)
 {
     char first[1024];
@@ -84,7 +85,7 @@ static struct hash128 url_digest(const struct hash_secret *secret, const char *a
     return hash128(secret, piece, 16 + left);
 }
 
-/* `typed`: its members are named by the API, so null is absent. `media`: within an image. */
+/* `typed`: the API names the members, so null is absent. `media`: within an image. */
 struct atom model_atom_in(const struct hash_secret *secret, const json_t *v, bool typed, bool media)
 {
     struct atom sum = {zero, 0};

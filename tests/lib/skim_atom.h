@@ -23,7 +23,7 @@ void model_add_member(const struct hash_secret *secret, struct atom *sum, const 
                       struct atom value);
 /* True if null counts as absent in the object under this key. */
 bool model_is_typed(const char *key);
-/* `typed`: true of the value itself. `media`: within an image. */
+/* `typed`: model_is_typed() of the value's key. `media`: within an image. */
 struct atom model_atom_in(const struct hash_secret *secret, const json_t *v, bool typed,
                           bool media);
 struct atom model_atom_of(const struct hash_secret *secret, const json_t *v);

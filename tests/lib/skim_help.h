@@ -1,4 +1,4 @@
-/* Bodies skimmed whole or in pieces, and their chains compared. */
+/* Skims bodies whole or in pieces, and compares the chains. */
 #ifndef TESTS_LIB_SKIM_HELP_H
 #define TESTS_LIB_SKIM_HELP_H
 
@@ -26,7 +26,7 @@ static inline void skim_split(const char *body, size_t len, size_t cut, size_t s
     for (size_t at = 0; at < len;) {
         size_t n = at == 0 && cut > 0 ? cut : step > 0 ? step : len - at;
         n = n < len - at ? n : len - at;
-        char *part = malloc(n); /* so that ASan sees reads beyond it */
+        char *part = malloc(n); /* so that ASan sees reads beyond the end */
         memcpy(part, body + at, n);
         http_skim_feed(&skim, part, n);
         free(part);

@@ -46,7 +46,7 @@ static const struct hash128 zero;
 struct hasher {
     const struct hash_secret *secret;
     struct hash128 state;
-    uint64_t bytes; /* all of them, the piece too */
+    uint64_t bytes; /* all bytes, the piece included */
     char piece[16 + 4096];
     size_t piece_len;
     struct chain_point points[256];
@@ -55,23 +55,24 @@ struct hasher {
     bool has_ids;
     bool has_other;
     struct chain_content content;
-    struct hash128 set; /* of its atoms, in any order */
+    struct hash128 set; /* digest of the atoms, in any order */
     uint64_t end_salt;  /* of the role of the message with the present head */
 };
 
-/* The segments in the order of a prompt, and of which each is the head. */
+/* The segments in the order of a prompt. HEADER, *_LINE and *_BLOCK are heads of the segment after
+ * them. */
 enum { TOOLS, HEADER, SYSTEM_LINE, SYSTEM_BLOCK, SYSTEM, TEXT_LINE, TEXT_BLOCK, TEXT, SEGMENTS };
 static struct hasher segments[SEGMENTS];
 
-/* State of the messages: the bytes of TEXT before the first message that is no system message, and
- * the state behind the last later system message. */
+/* State of the messages: the bytes of TEXT before the first message of another role than system,
+ * and the state after the last later system message. */
 static struct {
     bool spoke, is_led;
     uint64_t from;
     struct hash128 late;
 } said;
 
-/* The destination of the walk: a segment, or its head while that lasts. */
+/* The destination of the walk: a segment, or the segment's head until the head ends. */
 struct place {
     struct hasher *now;
     struct hasher *whole;
@@ -129,7 +130,7 @@ static void end_piece(struct hasher *h)
     read_points(h);
 }
 
-/* A text with as many points as a block may have is no text. */
+/* A block that reaches the limit of points is not a block: its bytes go to the whole segment. */
 static void put_bytes(struct place *p, const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -321,7 +322,7 @@ static void note_speaker(const struct place *p, const char *role, uint64_t began
     said.spoke |= !is_system;
 }
 
-/* The end points of a head, which come later, are of its message. */
+/* The later end points of a head belong to the head's message. */
 static void put_message_end(struct place *p, struct atom sum, const char *role, size_t role_len,
                             const struct counts *before, uint64_t began)
 {
@@ -510,7 +511,7 @@ static bool is_gone(struct rendering rendering, int segment, int first)
            (segment == first + 1 && rendering.lead == 2);
 }
 
-/* The segments that an engine sees, in its order. */
+/* The segments seen by an engine, in the engine's order. */
 static unsigned order_of(struct rendering rendering, struct hasher **out)
 {
     bool has_system = false;
@@ -518,7 +519,7 @@ static unsigned order_of(struct rendering rendering, struct hasher **out)
     for (int i = SYSTEM_LINE; i <= SYSTEM; i++)
         has_system |= segments[i].bytes > 0;
     int first = has_system ? SYSTEM_LINE : TEXT_LINE;
-    uint64_t left = 0; /* less than a block behind the lead: the lead is the prompt, and counts */
+    uint64_t left = 0; /* less than a block after the lead: the lead is the prompt, and counts */
     for (int i = HEADER; i < SEGMENTS; i++)
         left += is_gone(rendering, i, first) ? 0 : segments[i].bytes;
     if (left < 256)
@@ -565,10 +566,11 @@ void model_chain(const struct hash_secret *secret, const json_t *body, struct re
         struct hasher *h = order[i];
         bool sorted = h == &segments[TOOLS] && rendering.tools_sorted;
         struct hash128 state = sorted ? h->set : h->state;
-        if (i + 1 < count) /* the end counts, for something follows */
+        if (i + 1 < count) /* the end counts, because another segment follows */
             end_point(h);
         uint64_t form = (uint64_t)(h - segments) << 32 | (h->has_ids ? 0x696473 : 0);
-        /* An engine that moves late system messages to the head has them before what was said. */
+        /* If an engine moves late system messages to the head, they come before the
+         * conversation. */
         bool is_said = h == &segments[TEXT] || (h > &segments[SYSTEM] && !said.is_led);
         struct hash128 later = before;
         if (rendering.late_first && is_said && (said.late.low != 0 || said.late.high != 0)) {

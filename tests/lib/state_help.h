@@ -1,12 +1,12 @@
-/* Operations of tests on the replicated state that no router needs. */
+/* Operations of tests on the replicated state, not needed by routers. */
 #ifndef TESTS_LIB_STATE_HELP_H
 #define TESTS_LIB_STATE_HELP_H
 
 #include "base/err.h"
 #include "crdt/state.h"
 
-/* The slot of a replica by name, made if new. This router does not name the replica, so it will be
- * forgotten. Errors as crdt_state_name(). */
+/* The slot of a replica by name, made if new. This router does not list the replica, so the state
+ * will forget it. Errors as crdt_state_name(). */
 MUST_USE static inline int state_replica(struct crdt_state *s, struct slice name)
 {
     int slot = crdt_state_name(s, name);

@@ -13,8 +13,8 @@
 
 #include "base/slice.h"
 
-/* Rounds of a test that draws or lists cases. Sanitizers take about six times as long, and find
- * what they look for in fewer. */
+/* Rounds of a test with random or listed cases. Sanitizers take about six times as long, and find
+ * their errors in fewer rounds. */
 #ifdef __SANITIZE_ADDRESS__
 #define TEST_ROUNDS(n) (((n) + 3) / 4)
 #else
@@ -30,7 +30,7 @@
         assert_string_equal(text_, (literal));                                                     \
     } while (0)
 
-/* Runs one test of a program: UNIT_TEST=vectors build/tests/unit/http/json_test */
+/* Runs a single test of a program: UNIT_TEST=vectors build/tests/unit/http/json_test */
 static void __attribute__((constructor)) test_filter(void)
 {
     const char *name = getenv("UNIT_TEST");

@@ -1,5 +1,5 @@
-/* Bytes from an engine that publishes KV events and connects: a PUB's side of ZMTP 3.1, as libzmq
- * 4.3 writes them. */
+/* Bytes from an engine that connects to publish KV events: the PUB side of ZMTP 3.1, as written by
+ * libzmq 4.3. */
 #ifndef TESTS_LIB_ZMTP_H
 #define TESTS_LIB_ZMTP_H
 

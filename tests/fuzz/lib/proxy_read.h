@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/slice.h"
 
-/* Time limits within a script's reach, as names and values. */
+/* Time limits short enough for a script to reach, as names and values. */
 #define SHORT_LIMITS                                                                               \
     "client-idle-timeout", "500ms", "client-head-timeout", "300ms", "client-body-timeout",         \
         "300ms", "client-write-timeout", "500ms", "upstream-connect-timeout", "200ms",             \
@@ -61,7 +61,7 @@ static bool cut_body(struct slice head, struct slice *rest, bool none, struct bu
     if (line_of(head, "transfer-encoding").at == NULL) {
         CHECK(buf_append_slice(body, *rest) == 0);
         *rest = slice_of(NULL, 0);
-        return true; /* if the end is a proper one */
+        return true; /* the body is whole if the end is proper */
     }
     for (;;) {
         struct slice line = *rest;

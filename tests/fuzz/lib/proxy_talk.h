@@ -1,5 +1,5 @@
-/* The words of clients and replicas in the fuzz target of the proxy: requests and answers made from
- * the input, so that the bytes due at the other side are known. */
+/* Clients' requests and replicas' answers in the fuzz target of the proxy, made from the input, so
+ * that the bytes due at the other side are known. */
 #ifndef TESTS_FUZZ_LIB_PROXY_TALK_H
 #define TESTS_FUZZ_LIB_PROXY_TALK_H
 
@@ -27,7 +27,7 @@ struct answer {
     unsigned status;
     struct buf body;
     struct peer *wire;
-    uint64_t end; /* all sent once the wire has sent so much */
+    uint64_t end; /* all is sent when wire->sent has this value */
     bool never_whole;
     bool until_close;
     size_t preamble; /* a stream: bytes of the events before the first token; otherwise 0 */
@@ -36,20 +36,20 @@ struct answer {
 /* The other end of a wire. */
 struct peer {
     struct wire *wire;
-    struct buf pending; /* made, and not sent yet */
+    struct buf pending; /* bytes made, and not sent yet */
     uint64_t sent;
     uint64_t made; /* sent + pending */
     bool gone;     /* ended or broken */
-    bool ended;    /* properly */
+    bool ended;    /* ended properly */
     bool slow;     /* the kernel took little at some time */
-    size_t read;   /* of wire->out by the checks */
+    size_t read;   /* bytes of wire->out read by the checks */
     /* A client: its requests in order. */
     unsigned requests[REQUESTS_MAX];
     unsigned request_count;
-    unsigned answered; /* heads of final answers received */
+    unsigned answered; /* number of final heads received */
     unsigned answered_before;
-    bool alive; /* of the last answer the client has no more than a sign of life */
-    /* A replica's: the request being received or answered. */
+    bool alive; /* the client has only a sign of life of the last answer */
+    /* A replica: the request being received or answered. */
     int receiving; /* -1: none */
     struct slice body_left;
     int answering; /* the answer to that request; -1: none yet */
@@ -71,7 +71,7 @@ static unsigned byte(struct run *r)
     return r->at < r->end ? *r->at++ : 0;
 }
 
-/* Mostly little, sometimes much. */
+/* Mostly a small number, sometimes a large one. */
 static size_t amount(struct run *r)
 {
     unsigned b = byte(r);
@@ -194,8 +194,8 @@ static void make_request(struct run *r, struct peer *c)
 
 enum { BY_LENGTH, BY_CHUNKS, UNTIL_CLOSE, WITH_MORE, MALFORMED_HEAD, MALFORMED_CHUNK, FORMS };
 
-/* Events as engines stream them: up to two without a token (or an error), then tokens, and mostly
- * the terminal event. */
+/* Events as engines stream them: up to two events without a token (or an error), then tokens, and
+ * mostly the terminal event. */
 static void fill_stream(struct run *r, struct answer *a)
 {
     unsigned b = byte(r);

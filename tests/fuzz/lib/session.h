@@ -1,10 +1,10 @@
 /* Shared by the pieces of the fuzz target of whole sessions: the routers, the other end of each
- * wire, the packets between the routers, and draws from the input. Functions are static.
+ * wire, the packets between routers, and choices by the input. Functions are static.
  *
- * Marks. Each answer of an engine, and each prompt, carries the mark of its client. An engine's
- * answer belongs to the connection that uses the engine's connection at that moment, according to
- * the proxy. A mark has its own check, so neither a changed byte nor the fuzzer makes another
- * client's by chance. */
+ * Marks. Each answer of an engine, and each prompt, carries the client's mark. An engine's answer
+ * belongs to the client that uses the engine's connection at this moment, according to the proxy. A
+ * mark contains a checksum, so neither a changed byte nor the fuzzer makes another client's mark by
+ * chance. */
 #ifndef TESTS_FUZZ_LIB_SESSION_H
 #define TESTS_FUZZ_LIB_SESSION_H
 
@@ -26,27 +26,27 @@ enum {
     PACKETS_MAX = 32,
     CALLS_MAX = 8,
     ENGINES = 4,      /* names that the operator may use */
-    PIECE_MAX = 4096, /* raw bytes in one step */
+    PIECE_MAX = 4096, /* raw bytes in a step */
     MARK_BYTES = 10,
-    NOBODY = -1, /* no request uses the connection, and none did */
-    LATE = -2,   /* the same after an earlier request */
+    NOBODY = -1, /* no request uses the connection, or has used it */
+    LATE = -2,   /* no request uses the connection now, but an earlier one did */
 };
 
 /* The other end of a wire. */
 struct peer {
     struct wire *wire;
-    struct buf pending; /* made, and not sent yet */
-    int owner;          /* the answer's owner, or the last one: a client's wire, NOBODY, LATE */
+    struct buf pending; /* bytes made, and not sent yet */
+    int owner;          /* the present or last answer's owner: a client's wire, NOBODY, LATE */
     int owner_before;   /* at the last look */
-    size_t read;        /* of wire->out, by the engine */
-    size_t looked;      /* by the checks */
+    size_t read;        /* bytes of wire->out read by the engine */
+    size_t looked;      /* bytes of wire->out read by the checks */
     bool gone;          /* ended or broken */
     bool slow;          /* the kernel took little at some time */
     /* A client: */
     enum proxy_port port;
-    bool raw;       /* sent bytes that are no correct request of the grammar */
-    unsigned asked; /* requests that are whole and sent, as far as not raw */
-    unsigned made;  /* the same, some of which may be pending */
+    bool raw;       /* sent bytes outside the grammar of requests */
+    unsigned asked; /* number of whole requests sent, without raw bytes */
+    unsigned made;  /* number of whole requests made, sent or pending */
 };
 
 struct packet {
@@ -70,7 +70,7 @@ struct router {
     unsigned number;
     bool up;
     bool drained;
-    int source; /* of discover */
+    int source; /* number of the source in discover */
 };
 
 struct session {
@@ -82,18 +82,19 @@ struct session {
     bool probes, keys, clustered;
     struct packet packets[PACKETS_MAX];
     struct call calls[CALLS_MAX];
-    bool held;    /* packets and calls wait until a step lets them go */
-    bool spoiled; /* a router's bytes were changed on their way */
+    bool held;    /* packets and calls wait for a step to release them */
+    bool spoiled; /* a router's bytes were changed on the way */
 };
 
-/* --- draws ----------------------------------------------------------------------------------- */
+/* --- choices
+ * ----------------------------------------------------------------------------------- */
 
 static unsigned byte(struct session *s)
 {
     return s->at < s->end ? *s->at++ : 0;
 }
 
-/* Mostly little, sometimes much. */
+/* Mostly a small number, sometimes a large one. */
 static size_t amount(struct session *s)
 {
     unsigned b = byte(s);
@@ -103,7 +104,7 @@ static size_t amount(struct session *s)
                      : 300000;
 }
 
-/* Bytes of the input as they are: a length, and so many. */
+/* Bytes of the input as they are: a length, and the bytes. */
 static struct slice piece(struct session *s)
 {
     size_t n = byte(s), left = (size_t)(s->end - s->at);
@@ -135,7 +136,7 @@ static void mark_write(char out[MARK_BYTES + 1], int owner)
     (void)snprintf(out, MARK_BYTES + 1, "ZQ%03x%04xZ", (unsigned)owner & 0xfff, check);
 }
 
-/* Puts the mark into every place for one. */
+/* Puts the mark into every place for a mark. */
 static void mark(struct buf *text, int owner)
 {
     char own[MARK_BYTES + 1] = "----------";
@@ -173,7 +174,7 @@ static void marks_check(struct slice text, int owner, int other)
 
 /* --- wires ----------------------------------------------------------------------------------- */
 
-/* The client's wire with the request that uses this engine's. */
+/* The client's wire whose request uses this engine's wire. */
 static int owner_of(const struct router *r, const struct wire *engine)
 {
     const struct proxy_world *w = &r->world;
@@ -189,7 +190,7 @@ static int owner_of(const struct router *r, const struct wire *engine)
     return NOBODY;
 }
 
-/* Bytes made for one request are dropped with the request. */
+/* Bytes made for a request are dropped with the request. */
 static void own(struct router *r, struct peer *p)
 {
     int now = owner_of(r, p->wire);
@@ -209,7 +210,7 @@ static void send_some(struct router *r, struct peer *p, size_t bytes)
     size_t n = p->pending.len < bytes ? p->pending.len : bytes;
     if (n == 0)
         return;
-    char *copy = malloc(n); /* so that reading behind it is seen */
+    char *copy = malloc(n); /* a copy, so that ASan sees reads beyond the end */
     CHECK(copy != NULL);
     memcpy(copy, p->pending.at, n);
     buf_consume(&p->pending, n);
@@ -230,7 +231,7 @@ static struct peer *pick(struct session *s, struct router **router, bool client)
         if (w->used && !w->closing && (w->replica < 0) == client)
             open[count++] = &r->peers[i];
     }
-    return count == 0 ? NULL : open[count - 1 - b % 128 % count]; /* the last one first */
+    return count == 0 ? NULL : open[count - 1 - b % 128 % count]; /* the last first */
 }
 
 #endif

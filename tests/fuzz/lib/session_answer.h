@@ -99,7 +99,7 @@ static const struct {
 };
 
 static const char *const probe_bodies[] = {
-    /* Answers to requests that are not from clients: model lists, metrics, server_info. */
+    /* Answers to the router's own requests: model lists, metrics, server_info. */
     "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\",\"owned_by\":\"vllm\","
     "\"max_model_len\":4096},{\"id\":\"m:adapter\",\"parent\":\"m\"}]}",
     "{\"object\":\"list\",\"data\":[{\"id\":\"m2\",\"owned_by\":\"sglang\"}]}",
@@ -235,8 +235,8 @@ static void write_reply(struct session *s, struct buf *out, const struct reply *
               0);
 }
 
-/* The next request at the engine. `early`: also an incomplete one, after which the engine reads no
- * more. */
+/* The next request at the engine. `early`: also an incomplete request, after which the engine reads
+ * no more. */
 static bool take_request(struct peer *p, bool early, struct slice *head, struct buf *body)
 {
     struct slice all = buf_slice(&p->wire->out), rest = slice_skip(all, p->read);

@@ -1,5 +1,5 @@
 /* Requests of clients and operators in the fuzz target of whole sessions: a grammar of every API,
- * with fields, framings and codings drawn from the input. Functions are static. */
+ * with fields, framings and codings chosen by the input. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_ASK_H
 #define TESTS_FUZZ_LIB_SESSION_ASK_H
 

@@ -1,5 +1,5 @@
-/* The network between the routers in the fuzz target of whole sessions: datagrams and calls that
- * arrive, are lost, doubled, changed or made up. Functions are static. */
+/* The network between the routers in the fuzz target of whole sessions: datagrams and calls, which
+ * arrive, are lost, doubled, changed or invented. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_CLUSTER_H
 #define TESTS_FUZZ_LIB_SESSION_CLUSTER_H
 
@@ -21,7 +21,7 @@ static uint64_t now_us(const struct router *r)
     return r->world.now_ms * 1000;
 }
 
-/* --- requests of a router to its network ----------------------------------------------------- */
+/* --- a router's requests to the network ----------------------------------------------------- */
 
 static void packet_put(struct session *s, unsigned to, struct slice bytes)
 {
@@ -135,7 +135,7 @@ static void packet_give(struct session *s, const struct packet *k)
     free(copy);
 }
 
-/* Everything on its way arrives. */
+/* Delivers everything on the way. */
 static void cluster_flow(struct session *s)
 {
     for (unsigned i = 0; i < PACKETS_MAX; i++) {

@@ -1,9 +1,9 @@
-/* Large blocks of memory for the fuzz target of whole sessions, which makes one or two routers for
- * each input. A router has 60 MB of mostly unused tables. AddressSanitizer writes a shadow of each
- * such block, which took three quarters of an execution. So blocks of this size are mapped once and
- * used again. They are zero each time and end at an inaccessible page. Free blocks are
- * inaccessible; session_memory_check() finds leaked ones. The Makefile replaces calloc(), realloc()
- * and free() with these functions. */
+/* Large blocks of memory for the fuzz target of whole sessions, which makes 1 or 2 routers for each
+ * input. A router has 60 MB of mostly unused tables. AddressSanitizer writes a shadow of each such
+ * block, which took three quarters of an execution. So large blocks are mapped once and used again.
+ * They are zeroed each time and end at an inaccessible page. Free blocks are inaccessible;
+ * session_memory_check() finds leaked ones. The Makefile replaces calloc(), realloc() and free()
+ * with these functions. */
 #ifndef TESTS_FUZZ_LIB_SESSION_MEMORY_H
 #define TESTS_FUZZ_LIB_SESSION_MEMORY_H
 
@@ -15,12 +15,12 @@
 #include "base/check.h"
 
 enum { BLOCKS_MAX = 64, BLOCK_PAGE = 4096, BLOCK_ALIGN = 64 };
-enum { BLOCK_LEAST = 256 * 1024 }; /* AddressSanitizer maps larger ones */
+enum { BLOCK_LEAST = 256 * 1024 }; /* AddressSanitizer maps larger blocks */
 
 static struct block {
-    char *base; /* of the mapping; a page behind `bytes` is inaccessible */
+    char *base; /* start of the mapping; the page after `bytes` is inaccessible */
     size_t bytes, asked;
-    char *at; /* the address given out */
+    char *at; /* the address returned */
     bool used;
 } blocks[BLOCKS_MAX];
 
@@ -40,7 +40,7 @@ static struct block *block_of(const void *at)
     return NULL;
 }
 
-/* A free block of that size, or a new one. NULL: no address is left for one. */
+/* A free block of this size, or a new block. NULL: all block rows are in use. */
 static struct block *block_find(size_t size)
 {
     for (unsigned i = 0; i < BLOCKS_MAX; i++) {

@@ -1,4 +1,4 @@
-/* The settings of the fuzz target of whole sessions: short time limits for all, others drawn from
+/* The settings of the fuzz target of whole sessions: short time limits for all, others chosen by
  * the input, at the start and while the router runs. Functions are static. */
 #ifndef TESTS_FUZZ_LIB_SESSION_OPTIONS_H
 #define TESTS_FUZZ_LIB_SESSION_OPTIONS_H
@@ -33,7 +33,7 @@ static const char *const usual[] = {
     "100",
 };
 
-/* For runs in which no engine answers probes. */
+/* For runs without engines' answers to probes. */
 static const char *const seldom[] = {"health-interval", "1h", "health-timeout", "10m",
                                      "scrape-interval", "1h"};
 
@@ -92,7 +92,7 @@ static unsigned value_count(unsigned row)
     return n;
 }
 
-/* A row and one of its values. */
+/* Chooses a row and a value of the row. */
 static unsigned draw(struct session *s, const char **value)
 {
     unsigned row = byte(s) % ARRAY_LEN(drawn);
@@ -116,7 +116,7 @@ static void draw_options(struct session *s)
     *at = NULL;
 }
 
-/* The file of settings changed. Returns the changed row. */
+/* Changes the file of settings. Returns the changed row. */
 static unsigned change_option(struct session *s, struct proxy_world *w)
 {
     struct node_options_error error;
@@ -131,7 +131,7 @@ static unsigned change_option(struct session *s, struct proxy_world *w)
     return row;
 }
 
-/* alice may do little, bob everything. */
+/* Keys: alice has limits and two models, bob neither. */
 static const char *client_keys(void)
 {
     static char text[1024];

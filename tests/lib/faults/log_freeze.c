@@ -1,8 +1,7 @@
 /* For LD_PRELOAD: write() to standard error does not return while the file named by
- * $LOG_FREEZE_FILE begins with a byte that is not 0. A file on a hanging disk behaves so: poll()
+ * $LOG_FREEZE_FILE begins with a byte other than 0. A file on a hanging disk behaves so: poll()
  * reports it writable. The file is mapped, so a write to the file freezes the running process. A
- * process frozen this way can be killed, unlike one frozen by fsfreeze. Built only by
- * jepsen-lite. */
+ * process frozen this way can be killed, unlike after fsfreeze. Built only by jepsen-lite. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* The ids that a router makes of a prompt: prompt_ids KEY_FILE < BODY. One hexadecimal number a
- * line. tests/e2e/test_cluster_faults.py looks for them in what a sniffer sees. */
+/* Prints a router's ids of a prompt: prompt_ids KEY_FILE < BODY. A hexadecimal number per line.
+ * tests/e2e/test_cluster_faults.py looks for the ids in sniffed packets. */
 #include <inttypes.h>
 #include <stdio.h>
 

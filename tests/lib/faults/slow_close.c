@@ -1,6 +1,6 @@
-/* For LD_PRELOAD: a listening socket is closed only when one more connection waits there, or none
- * has come for 200 ms. So a connection between the last accept() and close(), otherwise one time in
- * a hundred, comes each time. Built only by tests/e2e/test_reuse_port.py. */
+/* For LD_PRELOAD: closes a listening socket only when another connection waits there, or none has
+ * come for 200 ms. So a connection between the last accept() and close(), otherwise once in a
+ * hundred runs, comes in each run. Built only by tests/e2e/test_reuse_port.py. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

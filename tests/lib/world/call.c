@@ -1,5 +1,5 @@
 /* Byte streams between nodes, as TCP would carry calls: in order, in pieces of any size, stalled by
- * a partition, and broken off if that lasts or an end is gone. */
+ * a partition, and broken off if the partition lasts or an end is gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void call_end(struct world *w, struct world_call *c, int err)
     world_touch(client);
 }
 
-/* Moves some bytes from one end to the other; negative: the receiver closes. */
+/* Moves some bytes between the ends; negative: the receiver closes. */
 static int move(struct world *w, struct world_call *c, struct gossip_call *from,
                 struct gossip_call *to)
 {
@@ -53,7 +53,7 @@ static int move(struct world *w, struct world_call *c, struct gossip_call *from,
     return err;
 }
 
-/* The server's side of one round. 0, or an error that closes the connection. */
+/* The server's side of a round. 0, or an error, which closes the connection. */
 static int serve(struct world *w, struct world_call *c)
 {
     struct world_node *n = &w->nodes[c->server];
@@ -72,7 +72,7 @@ static int serve(struct world *w, struct world_call *c)
         if (err != ERR_OK)
             return err;
     }
-    /* One chunk at a time: the state changes between them. */
+    /* A chunk at a time: the state changes between chunks. */
     if (c->requested && !c->ended && gossip_call_wants(c->answers)) {
         struct buf chunk = {0};
         int more = node_replication_serve_next(n->node->replication, c->serve, &chunk);
@@ -139,7 +139,7 @@ static void pump(void *context, struct world_event *e)
     struct world_node *client = &w->nodes[c->client], *server = &w->nodes[c->server];
     bool there = world_runs(client) && world_runs(server);
     bool cut = world_link(w, c->client, c->server)->cut || world_link(w, c->server, c->client)->cut;
-    /* Also where nothing is cut: a damaged length makes both ends wait for the other. */
+    /* Also without a cut link: a damaged length makes both ends wait for the other. */
     if (w->now_us - c->moved_us > w->call_stall_us && world_runs(client)) {
         call_end(w, c, ERR_TIMEOUT);
         return;

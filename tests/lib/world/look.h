@@ -1,4 +1,5 @@
-/* Shared by the tests of the seam: routers that know each other, and checks of their messages. */
+/* Shared by the tests of the seam: routers with sessions to each other, and checks of their
+ * messages. */
 #ifndef TESTS_LIB_WORLD_LOOK_H
 #define TESTS_LIB_WORLD_LOOK_H
 
@@ -11,7 +12,7 @@
 
 enum { S = 1000000, MS = 1000 };
 
-/* Routers that know each other, with the same replicas in different orders. */
+/* Starts routers with sessions to each other, and the same replicas in different orders. */
 static inline void start(struct world *c, unsigned count, unsigned replicas)
 {
     world_open(c, count, 1);
@@ -35,7 +36,7 @@ static inline struct slice name_at(struct world *c, unsigned node, unsigned repl
     return node_router_replica_name(c->nodes[node].node->router, replica);
 }
 
-/* True if the router uses a replica with that name; checks that it told its shell so. */
+/* True if the router uses a replica with this name; checks that the shell was notified. */
 static inline bool has(struct world *c, unsigned node, const char *name)
 {
     int slot = node_router_replica_find(c->nodes[node].node->router, slice_of_cstr(name));
@@ -123,7 +124,7 @@ static inline void say(struct world *c, unsigned node, uint64_t seed)
     world_run(c, 50 * MS);
 }
 
-/* An answer with metrics of replica-0, of a process that began at that time. */
+/* Metrics of replica-0, from a process with this start time. */
 static inline void scrape(struct world *c, unsigned node, double started_s, double queries)
 {
     struct node_router *r = c->nodes[node].node->router;

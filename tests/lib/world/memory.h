@@ -1,14 +1,14 @@
-/* The memory of virtual worlds (this one, and tests/lib/proxy_world.h) is no part of what is
- * tested: where a test lets allocations fail (tests/lib/failmalloc.h), these do not. */
+/* The memory of virtual worlds (this world, and tests/lib/proxy_world.h) is not under test: in
+ * tests of failing allocations (tests/lib/failmalloc.h), a world's allocations do not fail. */
 #ifndef TESTS_LIB_WORLD_MEMORY_H
 #define TESTS_LIB_WORLD_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Such a test sets this to failmalloc_spare(). NULL: no allocation fails. */
+/* A test of failing allocations sets this to failmalloc_spare(). NULL: no allocation fails. */
 extern void (*world_spare_by)(bool spare);
-/* Called before a world takes memory for itself, and (false) after. */
+/* Called before a world allocates memory, and (false) afterwards. */
 void world_spare(bool spare);
 /* As realloc(), but never fails. */
 void *world_alloc(void *at, size_t bytes);

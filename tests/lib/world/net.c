@@ -94,7 +94,7 @@ struct gossip_address world_seen_at(const struct world *w, unsigned from, unsign
     return a;
 }
 
-/* The node at which a packet to that address arrives; -1: none. */
+/* The node reached by a packet to this address; -1: none. */
 static int target_of(const struct world *w, unsigned from, const struct gossip_address *to)
 {
     const struct world_net *net = &w->net;
@@ -110,7 +110,7 @@ static int target_of(const struct world *w, unsigned from, const struct gossip_a
     return (int)target;
 }
 
-/* The node behind the virtual address this time; a pinned node stays so after it has gone. */
+/* The node behind the virtual address this time; a pinned node stays pinned after its end. */
 static int virtual_target(struct world *w, unsigned from, bool fresh)
 {
     struct world_net *net = &w->net;
@@ -130,7 +130,7 @@ void world_move(struct world *w, unsigned number, unsigned address)
 {
     w->nodes[number].address = world_address(address, 0);
     w->net.alias[address] = (uint16_t)(number + 1);
-    w->net.alias[number] = (uint16_t)(address + 1); /* no node is there any more */
+    w->net.alias[number] = (uint16_t)(address + 1); /* the address has no node any more */
 }
 
 /* --- arriving ------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ void world_deliver(struct world_node *n, struct world_datagram *d)
     world_wake_plan(n);
 }
 
-/* A node that has gone elsewhere gets nothing at its old address. */
+/* A moved node gets nothing at the old address. */
 static bool is_there(const struct world_node *n, const struct gossip_address *target)
 {
     return target->ip[0] != OUTSIDE || world_address_equal(target, &n->address);
@@ -229,7 +229,7 @@ static void damage(struct world *w, struct world_datagram *d)
         d->len = 1 + prng_below(&w->prng, d->len - 1);
     } else {
         uint64_t flips = 1 + prng_below(&w->prng, 3);
-        /* Different bits, so that they do not undo one another. */
+        /* Different bits, so that no flip undoes another. */
         uint64_t bit = prng_below(&w->prng, d->len * 8 - flips);
         for (uint64_t i = 0; i < flips; i++, bit++)
             d->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);

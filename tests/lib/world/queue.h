@@ -1,5 +1,5 @@
-/* Virtual time: what happens when. Events of the same instant happen in the order in which they
- * were put in, so a run is the same on every machine.
+/* Events in virtual time. Events of the same instant happen in the order of insertion, so a run is
+ * equal on every machine.
  */
 #ifndef TESTS_LIB_WORLD_QUEUE_H
 #define TESTS_LIB_WORLD_QUEUE_H

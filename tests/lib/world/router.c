@@ -37,7 +37,7 @@ const struct world_program world_router = {
     .late = router_late,
 };
 
-/* --- calls into its shell
+/* --- calls into the router's shell
  * ----------------------------------------------------------------------- */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
@@ -83,7 +83,7 @@ static void on_event(void *context, enum node_replication_event event, struct sl
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* The first nodes are everybody's seeds, by names that lead to wherever they are now. */
+/* The first nodes are everybody's seeds, by names for their present addresses. */
 static void seeds_resolve(struct world_node *n)
 {
     struct world *w = n->world;

@@ -5,25 +5,25 @@
 #include "base/chain.h"
 #include "tests/lib/world/world.h"
 
-/* All routers as one is configured, each with its own seed and name, by node 0 as everybody's seed.
- * Not `shared`: each is alone. */
+/* Configures all routers alike, except for names and random seeds. `shared`: they form a cluster,
+ * with node 0 as the gossip seed; if not, each router is alone. */
 void world_configure(struct world *w, const struct node_config *config, bool shared);
-/* All of them; until they know each other. */
+/* Starts all routers, and runs until they have sessions to each other. */
 void world_start_all(struct world *w);
-/* Until all that are up are ready and see each other; aborts after 20 s. */
+/* Runs until all running routers are ready and see each other; aborts after 20 s. */
 void world_settle(struct world *w);
 /* True if the digests of all running routers are equal. */
 bool world_agrees(struct world *w);
-/* From now on nothing goes from one to the other, either way. */
+/* From now on nothing goes between the two, either way. */
 void world_cut(struct world *w, unsigned a, unsigned b);
 
 /* Configures the replica at the node, with a good health check. Returns its index. */
 unsigned world_replica(struct world *w, unsigned number, const char *name);
-/* A prompt of so many tokens; equal seeds share all of their common length. */
+/* A prompt of this number of tokens; prompts with equal seeds share all of the common length. */
 void world_prompt(struct chain *out, uint64_t seed, unsigned tokens);
 /* Chooses at the node, and lets the node report the choice. */
 struct node_decision world_choose(struct world *w, unsigned number, const struct chain *chain);
-/* Usage of an answer that reports no tokens. */
+/* Usage of an answer without token counts. */
 static const struct node_usage no_usage = {-1, -1, -1, {0}};
 /* The answer came whole. */
 void world_finish(struct world *w, unsigned number, struct node_decision d,

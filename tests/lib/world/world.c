@@ -120,7 +120,7 @@ uint64_t world_mono_us(const struct world_node *n)
     return n->mono_base_us + (uint64_t)(passed + passed * n->ppm / 1000000);
 }
 
-/* The time when its clock will show `mono_us`, rounded up. */
+/* The time when the node's clock will show `mono_us`, rounded up. */
 static uint64_t when(const struct world_node *n, uint64_t mono_us)
 {
     if (mono_us <= n->mono_base_us)
