@@ -184,7 +184,7 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
-/* The engine's KV-cache events began anew, so its cache is lost, unless the router knows that
+/* The engine's KV-cache events began anew, so the cache is lost, unless the router knows that
  * already (`rkey` is not the present one). If metrics report the process's start time, they reveal
  * the restart too, and the reader of metrics logs it. */
 static void on_began(void *context, unsigned slot, uint32_t rkey)

@@ -1,8 +1,8 @@
-/* One router without its shell, wired together once: the daemon, the benches, the simulator and the
- * tests make it here. Only the driver differs: sockets and clock, or a simulation.
+/* A router without the shell, wired together once: the daemon, the benches, the simulator and the
+ * tests make routers here. Only the driver differs: sockets and clock, or a simulation.
  *
  *   state         what routers agree on, and cluster time (node/cluster)
- *   router        chooses replicas by that state (node/route)
+ *   router        chooses replicas by the state (node/route)
  *   decisions     the last choices, for `gvctl explain` (node/route); NULL: the router serves no
  *                 clients
  *   affinity      remembers the replica behind each stored response (node/route)
@@ -87,7 +87,7 @@ void node_tick(struct node *n, uint64_t now_ms);
 /* The borrowed options of a node that serves clients have changed. Applies the live options
  * (node/settings/change.h), as at the start. */
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms);
-/* Call after the proxy is stopped and its streams are closed. */
+/* Call after the proxy is stopped and all streams are closed. */
 void node_destroy(struct node *n);
 /* Checks the invariants of all parts. */
 void node_check(const struct node *n);

@@ -1,11 +1,11 @@
-/* The keys of a file, built from its text at once: finds a key's name in constant time.
+/* The keys of a file, built from the file's text: finds a key's name in constant time.
  *
  * A *key* here is a name in the file, with options and use. A key may have several secrets: while a
  * client changes the secret, the file has a line for each, with the same name.
  *
  * A look-up hashes the client's secret and finds the digest in a table by the first bytes. The time
- * depends on the digest, and digests of guesses tell nothing about digests in the file. The whole
- * digest is compared without a branch on its bytes.
+ * depends on the digest, and digests of guesses tell nothing about digests in the file. The
+ * comparison of whole digests has no branch on their bytes.
  *
  * Any thread may build a table, which then belongs to one thread. Keys count their holders, so that
  * a request may outlive the table.

@@ -18,8 +18,8 @@ struct admin_figures_second {
     uint64_t results[NODE_RESULTS];        /* results of ended requests */
     uint64_t hidden;                       /* requests with NODE_RESULT_OK after a failed attempt */
     uint64_t prompt_tokens, cached_tokens; /* from answers with both numbers */
-    uint64_t first_tokens;                 /* of ended streams; their times, in seconds: */
-    float ttft_p50, ttft_p95;              /* -1: none */
+    uint64_t first_tokens;                 /* first tokens of ended streams */
+    float ttft_p50, ttft_p95;              /* seconds; -1: none */
 };
 
 /* The counters at the last look. */

@@ -252,7 +252,7 @@ static int put_snapshot(struct admin_live *live, bool first, uint64_t now_ms, st
     return err;
 }
 
-/* Begins an event and its data; text_end() ends both. */
+/* Begins an event and the event's data; text_end() ends both. */
 static struct json_writer text_begin(struct admin_live *live, const char *event)
 {
     buf_clear(&live->text);

@@ -241,7 +241,7 @@ static bool fill_field(void *context, struct slice inside, struct admin_fill *t)
     return true;
 }
 
-/* Spells an event without words of its own: name and fields. */
+/* Spells an event without a row in the table of words: name and fields. */
 static void spell(struct admin_fill *t, const char *event, const struct log_field *fields,
                   unsigned count)
 {

@@ -64,7 +64,8 @@ static void keep_quietest(struct admission *a, const struct admission_question *
     node_router_keep(a->router, (unsigned)quietest, true);
 }
 
-/* No replica will do now, but one may soon: `err`. A request already in the queue keeps waiting. */
+/* No replica is suitable now, but a replica may be soon: `err`. A request already in the queue
+ * keeps waiting. */
 static void wait(struct admission *a, struct admission_request *r,
                  const struct admission_question *q, int err, uint64_t now_ms,
                  struct admission_answer *out)
@@ -215,7 +216,7 @@ void admission_ask(struct admission *a, struct admission_request *r,
         CHECK(queue_push(&a->queue, &r->waiter, out->class, key_of(a, q), now_ms) == 0);
 }
 
-/* --- waiting and placed requests ----------------------------------------- */
+/* --- waiting and placed requests ------------------------------------------------------------- */
 
 void admission_leave(struct admission *a, struct admission_request *r, uint64_t now_ms)
 {

@@ -54,7 +54,7 @@ struct queue_lane {
     uint64_t key; /* key of the first request in the lane since it was empty */
 };
 
-/* The waiting requests of one class. */
+/* The waiting requests of a class. */
 struct queue_line {
     struct queue_lane lanes[QUEUE_LANES];
     uint64_t used; /* a bit for each lane with waiters */
@@ -98,7 +98,7 @@ static inline bool queue_has_place(const struct queue *q, const struct queue_wai
     return q->length - w->waits < q->length_max;
 }
 
-/* One look at the queue, all 0 at first. A request neither taken nor passed comes again. */
+/* A look at the queue, all 0 at first. A request neither taken nor passed comes again. */
 struct queue_look {
     uint64_t passed[QUEUE_CLASSES]; /* bits of the lanes to skip */
 };

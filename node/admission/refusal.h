@@ -1,4 +1,4 @@
-/* The router's own errors: one table for clients, metrics and logs.
+/* The router's own errors: a single table for clients, metrics and logs.
  *
  *   X(NAME, word, status, setting, text)
  *
@@ -30,9 +30,9 @@
       "cannot be told.")                       /* or the model is not among them (404) */          \
     X(KEY_RESPONSE, "key_response", 403, NULL, /* the response is another key's */                 \
       "The list of videos holds those of other API keys: ask for yours by id.")                    \
-    /* From here on the router is the cause: its limits, its replicas. */                          \
+    /* From here on the cause is the router, a limit or a replica. */                              \
     X(BODY_LIMIT, "body_limit", 413, "body-bytes-max", "The request body is too large.")           \
-    X(KEY_LIMIT, "key_limit", 429, NULL, NULL) /* a client's key exceeds its limit; also 403 */    \
+    X(KEY_LIMIT, "key_limit", 429, NULL, NULL) /* a client's key exceeds a limit; also 403 */      \
     X(ENGINE_FIELD, "engine_field", 400, "engine-fields", NULL)                                    \
     X(CONTROL, "control", 403, "engine-control-paths",                                             \
       "This path controls an engine and is not open to clients.")                                  \

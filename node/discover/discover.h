@@ -1,8 +1,8 @@
-/* The replicas that this router lists: merges the lists of all sources into calls to the host.
+/* This router's list of replicas: merges the lists of all sources into calls to the host.
  *
  * A source is a --replica-dns, --replica-file or --replica-kubernetes. All --replica together are
  * another source, with a fixed list. Each source passes the whole current list, at any time; an
- * unchanged list costs a comparison. This module computes the difference and calls its host (the
+ * unchanged list costs a comparison. This module computes the difference and calls the host (the
  * router: node/route/discovered.h):
  *
  *                listed as serving               listed as draining, or by none
@@ -100,9 +100,9 @@ MUST_USE int discover_create(struct discover **out, const struct discover_host *
 void discover_destroy(struct discover *d);
 void discover_check(const struct discover *d);
 
-/* Adds a source, before its first list. `kind` is a literal, `name` is copied; both name the source
- * in logs, metrics and tables. Returns the source's number, ERR_EXISTS (another source of this kind
- * has this name), ERR_FULL or ERR_NOMEM. */
+/* Adds a source, before discover_list(). `kind` is a literal, `name` is copied; both name the
+ * source in logs, metrics and tables. Returns the source's number, ERR_EXISTS (another source of
+ * this kind has this name), ERR_FULL or ERR_NOMEM. */
 MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
 
 /* Sets the labels in the source's setting, which apply to all of the source's replicas. Only the
@@ -111,9 +111,9 @@ MUST_USE int discover_source_labels(struct discover *d, unsigned source,
                                     const struct node_labels *labels);
 
 /* Sets the whole current list; of a repeated name the first entry counts. ERR_LIMIT: more than
- * DISCOVER_ENTRIES_MAX; ERR_RANGE: an empty name or one longer than NODE_NAME_MAX, or a model
- * longer than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list stays, and the source
- * counts as failing. This function logs the failure; the caller need do nothing. */
+ * DISCOVER_ENTRIES_MAX; ERR_RANGE: a name empty or longer than NODE_NAME_MAX, or a model longer
+ * than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list stays, and the source counts as
+ * failing. This function logs the failure; the caller need do nothing. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
 /* Sets the reason to show if the next list is empty: for logs and tables, cut to DISCOVER_WHY_MAX.

@@ -5,7 +5,7 @@
 
 #include "node/discover/discover.h"
 
-/* A name with its state and labels, owned. */
+/* A name, state and labels, owned. */
 struct discover_item {
     enum discover_state state;
     struct node_labels labels; /* without the slices, which are below */

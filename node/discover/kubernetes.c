@@ -14,7 +14,7 @@ struct discover_kubernetes {
     struct discover_service service;
     struct prng prng;
 
-    /* The next request, or the one in flight. */
+    /* The next request, or the request in flight. */
     bool watching;   /* a watch from `version`; if false, a page of the list, from `next` on */
     bool asking;     /* the request is in flight */
     uint64_t due_ms; /* when to send the request, if none is in flight */
@@ -25,7 +25,7 @@ struct discover_kubernetes {
     /* The answer to the request in flight. */
     unsigned status; /* 0: none yet */
     uint64_t retry_after_s;
-    uint64_t since_ms, heard_ms; /* time of the answer's head, and of its last byte */
+    uint64_t since_ms, heard_ms; /* time of the answer's head, and of the last byte */
     size_t error_bytes;
     bool settled; /* the watch has proved good */
     bool paged;   /* the page is complete */
@@ -87,7 +87,7 @@ void discover_kubernetes_check(const struct discover_kubernetes *k)
         CHECK(strcmp(k->list.at[i - 1].name, k->list.at[i].name) < 0);
 }
 
-/* --- after a request ------------------------------------------------------------- */
+/* --- after a request ------------------------------------------------------------------------ */
 
 /* A random time from ms / 2 to `ms`, so that many routers do not ask at the same moment. */
 static uint64_t some_of(struct discover_kubernetes *k, uint64_t ms)

@@ -38,7 +38,7 @@ static bool item_set(struct discover_item *item, const struct discover_entry *en
     return true;
 }
 
-/* An entry and its position: of entries with equal names the first counts. */
+/* An entry and the entry's position: of entries with equal names the first counts. */
 struct placed {
     const struct discover_entry *entry;
     unsigned place;

@@ -9,7 +9,7 @@ enum role {
     ROLE_LIST_META,
     ROLE_ITEMS,
     ROLE_EVENT,
-    ROLE_OBJECT, /* a slice, or a status in its place */
+    ROLE_OBJECT, /* a slice, or a status instead of a slice */
     ROLE_OBJECT_META,
     ROLE_ENDPOINTS,
     ROLE_ENDPOINT,

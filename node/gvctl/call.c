@@ -84,8 +84,8 @@ bool call_address_good(const char *admin)
 }
 
 /* A look-up in a separate thread, which ends by returning. The helper threads of glibc's
- * asynchronous look-ups call pthread_exit() after an idle second, which loads libgcc_s, and aborts
- * in a container without libgcc_s. */
+ * asynchronous look-ups exit after an idle second instead. This loads libgcc_s, and aborts in a
+ * container without libgcc_s. */
 struct names {
     sem_t done;
     int err;
@@ -114,7 +114,7 @@ static int thread_start(struct names *n)
     return err == 0 ? ERR_OK : ERR_NOMEM;
 }
 
-/* Waits until `end_s` at most; then returns ERR_TIMEOUT and abandons the look-up with its memory,
+/* Waits until `end_s` at most; then returns ERR_TIMEOUT and abandons the look-up and the memory,
  * because a look-up cannot be stopped. 0: free `out` with freeaddrinfo(). ERR_NOT_FOUND: `why` is
  * the reason. */
 static int look_up(const struct node_address *address, double end_s, struct addrinfo **out,

@@ -320,7 +320,8 @@ static bool is_router(const struct given *g, const char *name)
     return is;
 }
 
-/* Explains a refusal with 400 or 404. A router is drained through its process, not by name. */
+/* Explains a refusal with 400 or 404. A router is drained by a signal to the process, not by
+ * name. */
 static void hint(const struct given *g, const struct command *c, const char *argument, int answer)
 {
     bool out = c->call == ADMIN_CALL_DRAIN || c->call == ADMIN_CALL_REMOVE;

@@ -254,7 +254,7 @@ static const struct command *row_find(const char *name)
     return NULL;
 }
 
-/* Returns the command name of a call without a row here: its path. NULL: not a command. */
+/* Returns the command name of a call without a row here: the path. NULL: not a command. */
 static const char *plain_name(enum admin_call call)
 {
     const struct admin_call_row *row = admin_call_row(call);

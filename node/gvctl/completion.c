@@ -178,7 +178,7 @@ static json_t *settings(const char *shell)
 
 /* --- templates ------------------------------------------------------------------------------- */
 
-/* A row, and its enclosing row. */
+/* A row, and the enclosing row. */
 struct scope {
     const char *shell;
     const json_t *row;

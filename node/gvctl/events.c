@@ -124,7 +124,7 @@ static const struct ring ring = {.name = "events",
 
 enum { TARGET_BYTES = 96 };
 
-/* Asks all routers, each for its newest `count` events. */
+/* Asks all routers for the newest `count` events of each. */
 static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms, bool quiet,
                        int *status)
 {

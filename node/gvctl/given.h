@@ -14,7 +14,7 @@ enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 struct given {
     const char *admin;                  /* NULL until local_find() */
     const char *config;                 /* settings of the router to ask; NULL: not given */
-    char address[NODE_HOST_BYTES + 24]; /* from the settings in `config` */
+    char address[NODE_HOST_BYTES + 24]; /* of the admin port, from the router's settings */
     char *own_cert;                     /* owned */
     char *token;                        /* owned; NULL: none */
     struct secure_trust trust;

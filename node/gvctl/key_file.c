@@ -145,7 +145,7 @@ struct revoking {
     unsigned seen, removed, others;
 };
 
-/* A name's options are on its first line: the first remaining line takes them over. */
+/* A name's options are on the name's first line: the first remaining line takes them over. */
 static int keep(struct revoking *r, const struct access_line *line, bool own, struct slice whole)
 {
     if (own && r->removed > 0 && r->seen == r->removed) {

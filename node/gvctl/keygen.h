@@ -12,8 +12,8 @@ enum keygen_step {
     KEYGEN_SECRET,  /* creates a Kubernetes Secret named `path`, from inside a pod */
 };
 
-/* Changes `path` atomically (a new file replaces the old, with its mode and owner). Refuses steps
- * out of order. Returns the exit status; errors go to stderr, key ids to stdout. */
+/* Changes `path` atomically (a new file, with the same mode and owner, replaces the old). Refuses
+ * steps out of order. Returns the exit status; errors go to stderr, key ids to stdout. */
 MUST_USE int keygen(enum keygen_step step, const char *path);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Reads settings like this machine's router, except for the router's flags. A file given by
  * --config has to be valid. A file given by $GRAPEVINE_CONFIG may have been damaged since the
- * router read it. Its valid part is used, so that a health check does not fail because of the
+ * router read it. The valid part is used, so that a health check does not fail because of the
  * file. */
 static bool read_settings(struct node_options *o, const char *config)
 {

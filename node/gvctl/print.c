@@ -74,7 +74,7 @@ static void scalar(const json_t *value, FILE *to)
         dump(value, 0, to);
 }
 
-/* True if the value fits on the line of its key: a scalar, or an empty container. */
+/* True if the value fits on the key's line: a scalar, or an empty container. */
 static bool is_short(const json_t *value)
 {
     return json_is_object(value)  ? json_object_size(value) == 0

@@ -14,7 +14,7 @@ void print_json_line(const json_t *value, FILE *to);
 void print_yaml(json_t *value, FILE *to);
 /* Prints YAML for the format yaml, indented JSON for others. */
 void print_as(enum show_format format, json_t *value, FILE *to);
-/* Prints a YAML scalar with this text as its value, in quotes where needed. */
+/* Prints the text as a YAML scalar, in quotes where needed. */
 void print_yaml_text(const char *text, FILE *to);
 /* Prints the text with escapes, and with a newline at the end. */
 void print_text(struct slice text, FILE *to);

@@ -13,10 +13,10 @@ MUST_USE int status(const struct given *g);
  * first frame cannot be made. */
 MUST_USE int top(const struct given *g);
 /* Prints the last decisions with their reasons. With --follow, runs until interrupted, and shows
- * each decision once, when its request has ended. */
+ * each decision once, at the end of the request. */
 MUST_USE int decisions(const struct given *g);
 /* Prints recent events, as seen by all routers or by a single router. With --follow, runs until
- * interrupted, and shows an event again when its count rises. */
+ * interrupted, and shows an event again when the event's count rises. */
 MUST_USE int events(const struct given *g);
 /* Makes the call of a command for a change, and prints a sentence about the new state. `drain
  * --wait` returns when the replica has no requests in flight. */

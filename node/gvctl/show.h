@@ -46,7 +46,7 @@ MUST_USE int show_names(const json_t *answer);
 
 /* True if the /explain of a router, or of all, has a choice anywhere. */
 bool show_explain_chooses(const json_t *answer);
-/* True if by the /convergence at least `members` routers, and all, have equal state. */
+/* True if all routers in a /convergence, at least `members`, have equal state. */
 bool show_convergence_equal(const json_t *answer, unsigned members);
 /* Returns a member's state in a word: "alive", "joining", "unmet", "dead". */
 const char *show_member_state(const json_t *member);

@@ -26,8 +26,8 @@ const char *show_member_state(const json_t *m)
     return json_is_true(json_object_get(m, "ready")) ? "alive" : "joining";
 }
 
-/* Returns the age of the router's incarnation. With `risen`, appends the number of increments, for
- * becoming ready or refuting a report of death: "7 h ago +1". */
+/* Returns the time since the router's start. With `risen`, appends the increments of the
+ * incarnation, for becoming ready or refuting a report of death: "7 h ago +1". */
 static const char *life_of(const json_t *m, bool risen, char out[48])
 {
     char ago[SHOW_TIME_BYTES];

@@ -298,7 +298,7 @@ static const char *at_router(const struct survey *s, const struct survey_router 
     return s->alone ? "" : out;
 }
 
-/* A router notices when its own calls fail. Usually only the joining router of a pair has
+/* A router only notices failures of outgoing calls. Usually only the joining router of a pair has
  * called. */
 static void print_filtered(const struct show *how, const struct survey *s,
                            const struct survey_router *r)

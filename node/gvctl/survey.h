@@ -1,4 +1,4 @@
-/* Data for `status` and `top`: a look at a router, its replicas, and the other routers with
+/* Data for `status` and `top`: a look at a router, the replicas, and the other routers with
  * reachable admin ports. */
 #ifndef NODE_GVCTL_SURVEY_H
 #define NODE_GVCTL_SURVEY_H

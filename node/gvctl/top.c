@@ -70,7 +70,7 @@ static void write_line(const char *line, size_t len, unsigned width)
     (void)fputs("\033[0m\033[K", stdout);
 }
 
-/* Draws the frame over the last one, as much as fits the window. */
+/* Draws the frame over the last frame, as much as fits the window. */
 static void draw(const char *text)
 {
     struct winsize size = {.ws_row = 24, .ws_col = 80};

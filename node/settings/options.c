@@ -120,7 +120,7 @@ static int fail_unknown(struct node_options_error *error, struct slice name,
     return fail(error, &line, ERR_SYNTAX);
 }
 
-/* --- one setting ------------------------------------------------------------------------------ */
+/* --- a setting -------------------------------------------------------------------------------- */
 
 int node_options_init(struct node_options *o)
 {
@@ -397,7 +397,7 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* A service in the router's own namespace may be spelled with or without the namespace; the router
- * learns its namespace only at the start (node/io/replica_kubernetes.c). */
+ * learns the namespace only at the start (node/io/replica_kubernetes.c). */
 static bool same_service(const char *a, const char *b)
 {
     struct discover_service x, y;

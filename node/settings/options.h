@@ -1,5 +1,5 @@
 /* Every setting of grapevine, from a single table: flags, environment, YAML file, --help,
- * --check-config and docs/options.md all follow from its rows (table.c).
+ * --check-config and docs/options.md all follow from the table's rows (table.c).
  *
  * Driven by the daemon (or in a single call by io_config_load() of node/io/config.h):
  *
@@ -286,7 +286,7 @@ struct node_option {
     const char *(*wrong)(struct slice value); /* returns the error; NULL: none. May be NULL. */
     const char *unit;  /* placeholder for the value in --help: "HOST:PORT", "TIME", ... */
     const char *group; /* group beginning with this row; NULL: the group continues */
-    const char *help;  /* one line in --help, lower case, no full stop */
+    const char *help;  /* a line in --help, lower case, no full stop */
     const char *more;  /* further sentences in docs/options.md and the man page, or NULL */
 };
 
@@ -305,7 +305,7 @@ MUST_USE int node_options_note(const struct node_options *o, const struct node_o
 MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
 
-/* Sets one setting by name. A stronger source replaces a list, the same source adds to the list. */
+/* Sets a setting by name. A stronger source replaces a list, the same source adds to the list. */
 MUST_USE int node_options_set(struct node_options *o, struct slice name, struct slice value,
                               struct node_option_origin origin, struct node_options_error *error);
 

@@ -52,7 +52,7 @@ size_t node_option_field_bytes(const struct node_option *row)
     return bytes[row->type];
 }
 
-/* Reads digits with at most one dot: no sign, exponent, hexadecimal or infinity. */
+/* Reads digits with at most 1 dot: no sign, exponent, hexadecimal or infinity. */
 static int read_decimal(struct slice s, double *out)
 {
     char text[40];
@@ -69,7 +69,7 @@ static int read_decimal(struct slice s, double *out)
     return 0;
 }
 
-/* Reads a decimal with one of the suffixes; the result must be whole. A bare number is valid if
+/* Reads a decimal with a suffix of the list; the result must be whole. A bare number is valid if
  * zero or if `bare_ok`. */
 static int read_scaled(struct slice s, const struct suffix *suffixes, size_t count, bool bare_ok,
                        double *out)
@@ -403,8 +403,7 @@ void node_option_nearest_offer(struct node_option_nearest *n, const char *candid
     n->distance = distance;
 }
 
-/* --- a setting as text -------------------------------------------------------------------------
- */
+/* --- a setting as text ------------------------------------------------------------------------ */
 
 static int format_list(const struct node_strings *list, struct buf *out)
 {

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "node/settings/options.h"
 
-/* Reads `value` into the row's field of `o`; a list gains one entry. ERR_SYNTAX, ERR_RANGE,
- * ERR_FULL (list) or ERR_NOMEM; the field is then unchanged. */
+/* Reads `value` into the row's field of `o`; a list gains an entry. ERR_SYNTAX, ERR_RANGE, ERR_FULL
+ * (list) or ERR_NOMEM; the field is then unchanged. */
 MUST_USE int node_option_value_read(struct node_options *o, const struct node_option *row,
                                     struct slice value);
 

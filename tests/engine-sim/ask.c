@@ -61,7 +61,7 @@ static struct sim_piece *piece_add(struct sim_ask *a, enum section section, enum
     return p;
 }
 
-/* Unescaping never makes a body longer, so all texts of a body fit one after another in its
+/* Unescaping never makes a body longer, so all texts of a body together fit in the body's
  * length. */
 static struct slice draw_text(struct reader *r)
 {

@@ -68,7 +68,7 @@ static void trim_reasoning(struct sim_ask *a)
 
 /* --- what is moved --------------------------------------------------------------------------- */
 
-/* Pieces that stay together: a message with its parts, a tool. */
+/* Pieces that stay together: a message and the parts, a tool. */
 struct group {
     uint64_t order;
     size_t first, count;

@@ -22,7 +22,7 @@ enum { SIM_EVICT_AMONG = 1024 };
 
 /* The free block to use next. Blocks without a name always come first. */
 enum sim_evict {
-    SIM_EVICT_LRU,    /* the longest free block */
+    SIM_EVICT_LRU,    /* the block that is free for the longest time */
     SIM_EVICT_LFU,    /* the block with the fewest users so far, of the SIM_EVICT_AMONG oldest */
     SIM_EVICT_RANDOM, /* random blocks, but the same in each run */
 };

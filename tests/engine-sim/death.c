@@ -19,7 +19,7 @@ bool sim_engine_unwell(const struct sim_engine *e)
 
 /* --- SIGTERM --------------------------------------------------------------------------------- */
 
-/* A draining vLLM accepts connections until its requests are done. Without draining, vLLM answers
+/* A draining vLLM accepts connections until all requests are done. Without draining, vLLM answers
  * /health for a moment, then refuses connections, and leaves requests hanging. SGLang serves all
  * clients, until none has come for a moment. */
 static bool drained(struct sim_engine *e)

@@ -55,7 +55,7 @@ enum sim_fail_mode {
     SIM_FAIL_DIE,      /* the engine's inner process is killed, now (death.c) */
     SIM_FAIL_ABORT,    /* ends all requests in flight now, with the finish reason "abort" */
     SIM_FAIL_POISON,   /* dies of a request with `poison` in the body */
-    SIM_FAIL_SILENT,   /* a stream holds back its text for delay_ms */
+    SIM_FAIL_SILENT,   /* a stream holds back text for delay_ms */
     SIM_FAIL_PAUSE,    /* pauses the whole process, as by SIGSTOP */
     SIM_FAIL_FORGET,   /* sets the counters to 0 now */
     SIM_FAIL_CONTEXT,  /* sets the context length to `tokens` */
@@ -163,7 +163,7 @@ struct sim_engine {
     int last_rank; /* the last request's rank, or SIM_RANK_ANY: none */
 };
 
-/* --- writing text (text_out.c); these never fail ------------------------------------ */
+/* --- writing text (text_out.c); these never fail --------------------------------------------- */
 
 void sim_put(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends a JSON string: in quotes; without quotes; in quotes, or null for a slice at NULL. */
@@ -187,7 +187,7 @@ uint64_t sim_now_ns(const struct sim_engine *e);
 /* When to call sim_engine_run(), by the carrier's clock; UINT64_MAX: when bytes come. */
 uint64_t sim_engine_due_ns(const struct sim_engine *e);
 void sim_engine_run(struct sim_engine *e);
-/* Advances the model to the clock, and sends its output. */
+/* Advances the model to the clock, and sends the output. */
 void sim_engine_pump(struct sim_engine *e);
 uint64_t sim_engine_id(struct sim_engine *e);
 /* Sets the rate of the model's time: 1 normal, 0.1 ten times slower, 0 standstill. */

@@ -18,8 +18,8 @@ static void put_stop_reason(const struct sim_job *job, struct buf *out)
     sim_put_json(out, has_stop_reason(job) ? slice_of_cstr(why) : slice_of(NULL, 0));
 }
 
-/* Input tokens exclude cached and newly stored tokens. SGLang has no separate count of stored
- * tokens. */
+/* Input tokens exclude cached and newly stored tokens. SGLang does not report stored tokens, and
+ * counts them as input. */
 static void put_usage(const struct sim_job *job, struct buf *out)
 {
     const struct sim_request *r = &job->request;

@@ -317,7 +317,7 @@ bool sim_job_submit(struct sim_job *job)
     job->submitted = true;
     e->tally[job->request.rank].requests++;
     e->last_rank = (int)job->request.rank;
-    /* SGLang sends nothing before the first token, except in its native API. */
+    /* SGLang sends nothing before the first token, except in the native API. */
     if (job->stream && (!e->options.sglang || job->form == &sim_form_generate)) {
         struct buf out = {.at = NULL};
         stream_begin(job, &out);

@@ -72,7 +72,7 @@ struct sim_job {
     struct buf text;      /* the output so far */
     size_t told;          /* bytes of `text` in the stream */
     uint32_t told_tokens; /* tokens in the stream */
-    uint64_t hold_ns;     /* time to hold back text (UINT64_MAX: to the end); 0: not any more */
+    uint64_t hold_ns;     /* time to hold back text (UINT64_MAX: to the end); 0: no longer */
     uint64_t hold_after;  /* number of pieces before `hold_ns` begins */
     uint64_t hold_until_ns;
     uint64_t wrote_ns; /* when the stream last had bytes */
@@ -80,7 +80,7 @@ struct sim_job {
 
 void sim_job_begin(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
                    struct slice body);
-/* Checks of a request. Each answers an error and returns false if it finds one. */
+/* Checks of a request. Each returns false, after answering, for an error. */
 bool sim_ask_check(struct sim_engine *e, struct sim_conn *c, const struct sim_form *form,
                    const struct sim_ask *a);
 bool sim_length_check(struct sim_engine *e, struct sim_conn *c, const struct sim_job *job);
@@ -91,7 +91,7 @@ bool sim_rank_check(struct sim_job *job, const struct sim_ask *a);
 bool sim_job_submit(struct sim_job *job);
 /* Writes events into the job's stream, in the framing of the options. */
 void sim_job_write(struct sim_job *job, struct slice events);
-/* Delays the job on the way to the model. */
+/* Gives the job to the model after this delay. */
 void sim_job_delay(struct sim_job *job, uint64_t delay_ms);
 /* The job must not be in the model. */
 void sim_job_free(struct sim_job *job);
@@ -99,7 +99,7 @@ void sim_job_free(struct sim_job *job);
 void sim_job_progress(struct sim_job *job);
 /* The client is gone. */
 void sim_job_abort(struct sim_job *job);
-/* The client is gone. Without a stream, SGLang notices the absence 2.8 s later. */
+/* The client is gone. If the answer is not a stream, SGLang notices this 2.8 s later. */
 void sim_job_abandon(struct sim_job *job);
 
 /* Sends 1xx heads, by the options or by a failure (early.c). */
@@ -134,8 +134,7 @@ void sim_frame_write(const struct sim_engine *e, struct sim_conn *c, struct slic
 uint64_t sim_ping_due_ns(const struct sim_engine *e);
 void sim_ping_run(struct sim_engine *e, uint64_t now_ns);
 
-/* --- a replica with another setup (reject.c)
- * ---------------------------------------------------- */
+/* --- a replica with another setup (reject.c) -------------------------------------------------- */
 
 enum sim_reject sim_reject_of(const struct sim_engine *e, enum sim_fail_mode mode);
 /* True if the engine rejects the request, which is then answered. */
@@ -150,8 +149,7 @@ uint64_t sim_job_completion_tokens(const struct sim_job *job);
 /* The prompt's cached tokens, as in the answer's usage: --usage-cached. */
 uint64_t sim_job_cached_tokens(const struct sim_job *job);
 
-/* --- stored responses (store.c) ----------------------------------------------------------------
- */
+/* --- stored responses (store.c) --------------------------------------------------------------- */
 
 enum { SIM_STORED_MAX = 1000 };
 

@@ -3,9 +3,9 @@
  *
  *   request   a complete request: number, op (header x-jepsen-op), method, path
  *   first     the first token is made, and the cache has the prompt: prompt_tokens, cached_tokens
- *   end       result (below), status, bytes and hash (SHA-256) of the body as sent: before
- *             chunking; for a stream, of its events. `plain`, if there was a usage event: bytes and
- *             hash of the answer without this event. The fingerprint is then in the event before
+ *   end       result (below), status, bytes and hash (SHA-256) of the body before chunking; for a
+ *             stream, of the events. `plain`, if there was a usage event: bytes and hash without
+ *             this event, and with the fingerprint in the event before
  *
  * and of the engine itself `begin`, and `restart` (POST /sim/restart: the cache is empty again).
  * Requests for output are recorded, and any request with the header. Pure: a line goes to `write`.
@@ -56,7 +56,7 @@ struct sim_entry {
 /* An event of the engine. */
 void sim_journal_event(struct sim_journal *j, uint64_t now_ns, const char *what);
 
-/* The functions for entries do nothing without a journal, or if the entry is not recorded. */
+/* sim_entry_*() do nothing without a journal, or if the entry is not recorded. */
 void sim_entry_request(struct sim_journal *j, struct sim_entry *e, uint64_t now_ns,
                        const struct http_head *head);
 void sim_entry_first(struct sim_journal *j, struct sim_entry *e, uint64_t now_ns,

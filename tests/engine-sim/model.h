@@ -14,7 +14,7 @@
  *   without a slot lets later requests go first.
  *
  * - With a tier (host memory, a disk) the tier keeps each computed block too, by a separate least
- *   recently used rule, so the tier may have evicted blocks. These are loaded at
+ *   recently used rule, so the tier may have evicted blocks. Blocks found there are loaded at
  *   `tier_tokens_per_s` before the rest is computed, and count as cached.
  * - With `any_place` each cached block of the prompt is reused, not only leading blocks. There is
  *   no tier then.

@@ -20,7 +20,7 @@ enum sim_reject {
     SIM_REJECT_NO_TOOL_PARSER,
 };
 
-/* Counters with updates only at the end of an answer. */
+/* Counters that rise only at the end of an answer. */
 enum sim_at_end { SIM_AT_END_NONE, SIM_AT_END_REQUESTS, SIM_AT_END_ALL };
 
 /* The cached tokens in usage. */

@@ -150,7 +150,7 @@ static uint64_t bits(__m128i bytes)
     return (unsigned)_mm_movemask_epi8(bytes);
 }
 
-/* Marks the bytes of `c` in the range from `first` to `first` + `count` - 1. */
+/* Marks the bytes of `c` from `first` to `first` + `count` - 1. */
 static __m128i in_range(__m128i c, char first, char count)
 {
     __m128i shifted = _mm_sub_epi8(c, _mm_set1_epi8((char)(first + 128)));

@@ -7,16 +7,17 @@
  * the bytes of the proxy:
  *
  *   1. A replica receives whole requests of clients, byte for byte except for the request for usage
- *      in front of a stream's. No new request comes on a connection before the answer to the last.
- *   2. No replica receives a request if the client already has a token, or a part of an answer
- *      without streaming.
+ *      in front of a stream's. No new request comes on a connection before the last request's
+ *      answer.
+ *   2. No replica receives a request if the client already has a token, or a part of an answer that
+ *      is not a stream.
  *   3. A client gets answers in the order of the requests, at most one per request. The received
  *      answer is the beginning of an answer by this replica to this request. If the answer ends
  *      normally, it is complete, and the replica sent everything. A stream may begin with the
  *      preamble of an attempt (the sign of life) and go on with the text after another attempt's
  *      preamble. A stream without the terminal event ends with an error event of the router, never
  *      like a complete answer. After the terminal event nothing is missing. For a stream with an
- *      error before the first token, the answer may be the status in the error.
+ *      error before the first token, the client may get the status in the error.
  *   4. When all peers fall silent, every connection is closed after a while, every booking is
  *      released and no memory is in use. */
 #include <stdio.h>

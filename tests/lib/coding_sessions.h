@@ -3,7 +3,7 @@
  *
  * Block ids of the files are local to a session. Here they are unique over all sessions, except for
  * the first half of a session's tools and system prompt, which all sessions share (the publisher's
- * default). Equal ids mean an equal prefix up to and including that block. */
+ * default). Equal ids mean an equal prefix up to and including the block. */
 #ifndef TESTS_LIB_CODING_SESSIONS_H
 #define TESTS_LIB_CODING_SESSIONS_H
 

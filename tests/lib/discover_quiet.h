@@ -1,4 +1,4 @@
-/* A host and a log of node/discover for tests without interest in either. */
+/* A host and a log of node/discover for tests that check neither. */
 #ifndef TESTS_LIB_DISCOVER_QUIET_H
 #define TESTS_LIB_DISCOVER_QUIET_H
 

@@ -1,4 +1,4 @@
-/* A replicated index, for its tests. */
+/* Helpers for tests of the replicated index. */
 #ifndef TESTS_LIB_INDEX_HELP_H
 #define TESTS_LIB_INDEX_HELP_H
 

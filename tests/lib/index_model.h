@@ -193,7 +193,7 @@ static void model_forget(struct model *m, struct crdt_index *x, unsigned replica
 
 static void model_chain(struct model *m, struct tape *t, struct crdt_index *x)
 {
-    /* A prompt with a prefix of others on a replica: the way in which sets arise. */
+    /* A prompt on a replica with a prefix of others, so that sets arise. */
     unsigned length = 1 + tape_below(t, MODEL_IDS);
     unsigned replica = tape_below(t, m->replicas);
     for (unsigned i = 0; i < length; i++)

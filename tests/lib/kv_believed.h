@@ -1,5 +1,5 @@
 /* The believed contents of an engine's cache, from KV events: a feed, a decoder and a tree, as in a
- * reader; and the believed part of a prompt. */
+ * reader; and the part of a prompt believed to be cached. */
 #ifndef TESTS_LIB_KV_BELIEVED_H
 #define TESTS_LIB_KV_BELIEVED_H
 

@@ -5,7 +5,7 @@
 
 #include "node/kv/tree.h"
 
-/* The reusable part of a prefix, in blocks from its beginning. */
+/* The reusable part of a prefix, in blocks from the beginning. */
 struct kv_held {
     uint32_t surely, perhaps; /* lower and upper bound of the cached blocks */
     enum kv_medium slowest;   /* slowest medium of the sure part's blocks */

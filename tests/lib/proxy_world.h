@@ -15,7 +15,7 @@ enum { WORLD_REPLICAS_MAX = 8, WORLD_WIRES_MAX = 256, WORLD_NOW_MS = 1000000 };
 
 /* A connection with a client or with a replica. */
 struct wire {
-    struct net_stream stream; /* first, because the proxy has its address */
+    struct net_stream stream; /* first member, because the proxy has a pointer to `stream` */
     struct proxy_world *world;
     char name[12]; /* "A", "B", ... or, to replica 1, "1a", "1b", ... */
     int replica;   /* -1: a client */

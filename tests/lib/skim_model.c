@@ -40,8 +40,7 @@ json_t *model_parse(const char *bytes, size_t len)
 
 static const struct hash128 zero;
 
-/* --- the hash of a segment ---------------------------------------------------------------------
- */
+/* --- the hash of a segment -------------------------------------------------------------------- */
 
 struct hasher {
     const struct hash_secret *secret;
@@ -213,8 +212,7 @@ static void put_separator(struct place *p)
         put_atom(p, 0x73657061, (struct atom){zero, 0});
 }
 
-/* --- walking the prompt ------------------------------------------------------------------------
- */
+/* --- walking the prompt ----------------------------------------------------------------------- */
 
 static bool is_media(const char *key)
 {
@@ -322,7 +320,7 @@ static void note_speaker(const struct place *p, const char *role, uint64_t began
     said.spoke |= !is_system;
 }
 
-/* The later end points of a head belong to the head's message. */
+/* A head's end points, which come later, belong to the head's message. */
 static void put_message_end(struct place *p, struct atom sum, const char *role, size_t role_len,
                             const struct counts *before, uint64_t began)
 {

@@ -1,4 +1,4 @@
-/* Included by every unit test: cmocka requires these headers before its own. */
+/* Included by every unit test: cmocka requires these headers before cmocka.h. */
 #ifndef TESTS_LIB_TEST_H
 #define TESTS_LIB_TEST_H
 

@@ -43,7 +43,7 @@ struct peer {
     bool ended;    /* ended properly */
     bool slow;     /* the kernel took little at some time */
     size_t read;   /* bytes of wire->out read by the checks */
-    /* A client: its requests in order. */
+    /* A client: the requests in order. */
     unsigned requests[REQUESTS_MAX];
     unsigned request_count;
     unsigned answered; /* number of final heads received */

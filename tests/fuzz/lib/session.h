@@ -28,7 +28,7 @@ enum {
     ENGINES = 4,      /* names that the operator may use */
     PIECE_MAX = 4096, /* raw bytes in a step */
     MARK_BYTES = 10,
-    NOBODY = -1, /* no request uses the connection, or has used it */
+    NOBODY = -1, /* no request uses or used the connection */
     LATE = -2,   /* no request uses the connection now, but an earlier one did */
 };
 
@@ -86,8 +86,7 @@ struct session {
     bool spoiled; /* a router's bytes were changed on the way */
 };
 
-/* --- choices
- * ----------------------------------------------------------------------------------- */
+/* --- choices ---------------------------------------------------------------------------------- */
 
 static unsigned byte(struct session *s)
 {

@@ -120,7 +120,7 @@ static void ask_body(struct session *s, struct buf *out, const char *text, unsig
     }
 }
 
-/* Replaces the text by its compressed form. */
+/* Compresses the text in place. */
 static void pack(struct buf *text, bool gzip)
 {
     struct buf packed = {0};

@@ -21,7 +21,7 @@ static uint64_t now_us(const struct router *r)
     return r->world.now_ms * 1000;
 }
 
-/* --- a router's requests to the network ----------------------------------------------------- */
+/* --- a router's requests to the network ------------------------------------------------------ */
 
 static void packet_put(struct session *s, unsigned to, struct slice bytes)
 {

@@ -1,7 +1,7 @@
 /* For LD_PRELOAD: shifts CLOCK_REALTIME by the milliseconds in the file named by $CLOCK_SHIFT_FILE
  * (eight bytes, signed, native order). If the next eight bytes exist and are not 0, the clock
- * stands still: the time before the shift is then these bytes, in milliseconds since 1970. The file
- * is mapped, so a write to the file moves the clock of the running process. Built only by
+ * stands still at this number of milliseconds since 1970, plus the shift. The file is mapped, so a
+ * write to the file moves the clock of the running process. Built only by
  * tests/e2e/test_cluster_faults.py and jepsen-lite. */
 #include <fcntl.h>
 #include <stdint.h>

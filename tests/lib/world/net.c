@@ -110,7 +110,7 @@ static int target_of(const struct world *w, unsigned from, const struct gossip_a
     return (int)target;
 }
 
-/* The node behind the virtual address this time; a pinned node stays pinned after its end. */
+/* The node behind the virtual address this time; a pinned node stays pinned even when down. */
 static int virtual_target(struct world *w, unsigned from, bool fresh)
 {
     struct world_net *net = &w->net;

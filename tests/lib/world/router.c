@@ -37,8 +37,7 @@ const struct world_program world_router = {
     .late = router_late,
 };
 
-/* --- calls into the router's shell
- * ----------------------------------------------------------------------- */
+/* --- calls into the router's shell ------------------------------------------------------------ */
 
 static void on_send(void *context, const struct gossip_address *to, const uint8_t *bytes,
                     size_t len)

@@ -17,7 +17,7 @@ bool world_agrees(struct world *w);
 /* From now on nothing goes between the two, either way. */
 void world_cut(struct world *w, unsigned a, unsigned b);
 
-/* Configures the replica at the node, with a good health check. Returns its index. */
+/* Configures the replica at the node, with a good health check. Returns the replica's index. */
 unsigned world_replica(struct world *w, unsigned number, const char *name);
 /* A prompt of this number of tokens; prompts with equal seeds share all of the common length. */
 void world_prompt(struct chain *out, uint64_t seed, unsigned tokens);

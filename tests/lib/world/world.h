@@ -25,7 +25,7 @@ enum {
     WORLD_PORT = 7000,
     WORLD_SOCKET_MAX = 4096, /* datagrams waiting for a paused node */
     WORLD_SEEDS_MAX = 3,
-    WORLD_LEAVE_US = 500000, /* from a router's leave message until its end */
+    WORLD_LEAVE_US = 500000, /* from a router's leave message until the router is gone */
     WORLD_HEADERS = 28,      /* bytes of IPv4 and UDP */
 };
 
@@ -86,7 +86,7 @@ struct world_node {
     struct node_config config;
     struct gossip_keyring keyring;
     struct node *node;                         /* NULL: not up */
-    bool unadvertised;                         /* does not announce its address */
+    bool unadvertised;                         /* does not announce an address */
     bool calls_refused;                        /* connections to the router fail, but datagrams
                                                 * arrive */
     unsigned events[NODE_REPLICATION_EVENTS];  /* counts in this life */
@@ -201,7 +201,7 @@ void world_put(struct world *w, uint64_t later_us, const struct world_event *e);
 bool world_chance(struct world *w, double p);
 void world_trace(struct world *w, uint64_t what);
 
-/* --- a node's life, whatever its program is --- */
+/* --- a node's life, for any program --- */
 
 uint64_t world_mono_us(const struct world_node *n);
 uint64_t world_wall_ms(const struct world_node *n);
