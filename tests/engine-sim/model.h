@@ -6,22 +6,22 @@
  *   begins; other requests find the prompt's full blocks when the prefill ends. The first output
  *   token comes at the end.
  * - A decode step gives each decoding request a token. It takes base + per_context_token * (tokens
- *   in all decoding contexts), plus the time of a chunk during a prefill.
+ *   in all decoding contexts), plus the time of a prefill chunk while a prefill goes on.
  * - At most `running_max` requests are in prefill and decode; a request without enough free blocks
  *   for the prompt waits at the head of the queue. If decode runs out of blocks, the request
  *   admitted last is preempted: the blocks are freed, and the request is computed again.
  * - An adapter without a slot (adapters.h) is loaded before the request's prefill. A request
  *   without a slot lets later requests go first.
  *
- * - With a tier (host memory, a disk) the tier keeps each computed block too, by a separate least
- *   recently used rule, so the tier may have evicted blocks. Blocks found there are loaded at
+ * - A tier (host memory, a disk) keeps each computed block too, by a separate least recently used
+ *   rule. Blocks evicted from the cache may still be in the tier. Blocks found there are loaded at
  *   `tier_tokens_per_s` before the rest is computed, and count as cached.
  * - With `any_place` each cached block of the prompt is reused, not only leading blocks. There is
  *   no tier then.
  *
  * The owner drives the model: submit, abort, advance(now) at or after sim_model_next_event_ns();
- * then the owner takes the requests with progress from changed(). The owner has the memory of
- * requests; the model keeps a pointer from submit until the request is done or aborted. */
+ * then the owner takes the requests with progress from changed(). The owner allocates requests; the
+ * model keeps a pointer from submit until the request is done or aborted. */
 #ifndef TESTS_ENGINE_SIM_MODEL_H
 #define TESTS_ENGINE_SIM_MODEL_H
 
