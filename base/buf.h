@@ -1,4 +1,4 @@
-/* struct buf owns bytes that grow, up to a limit that the owner chooses.
+/* A byte buffer that grows, up to a limit chosen by the owner.
  *
  *      at                         at+len               at+cap
  *       | bytes in use             | room               |
