@@ -32,13 +32,13 @@
     X(u32, pace_samples, DOUBLED)                                                                  \
     X(u32, bytes_per_token_milli, MOVED)                                                           \
     X(u32, bytes_samples, DOUBLED)                                                                 \
-    X(u64, prompt_tokens, CHANGED)  /* sum: prompt tokens of requests with begun answers */        \
-    X(u64, predicted_tokens, ALONG) /* sum: cached tokens predicted for such requests */           \
-    X(u64, told, CHANGED)           /* sum: answers with a report of the cached tokens */          \
-    X(u64, grown_ppm, ALONG)        /* no longer used: replaced by size_ppm */                     \
-    X(u64, shrunk_ppm, ALONG)       /* no longer used: replaced by size_ppm */                     \
-    X(u32, scrapes, CHANGED) /* times this router read the engine's metrics; 0: others do */       \
-    X(u64, engine_started_ms, ALONG) /* to engine_generated: value + 1; 0: unknown */              \
+    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests with begun answers */       \
+    X(u64, predicted_tokens, ALONG)  /* sum: part of prompt_tokens predicted as cached */          \
+    X(u64, told, CHANGED)            /* sum: answers with a report of the cached tokens */         \
+    X(u64, grown_ppm, ALONG)         /* no longer used: replaced by size_ppm */                    \
+    X(u64, shrunk_ppm, ALONG)        /* no longer used: replaced by size_ppm */                    \
+    X(u32, scrapes, CHANGED)         /* times this router read the engine's metrics */             \
+    X(u64, engine_started_ms, ALONG) /* up to engine_generated: value + 1; 0: unknown */           \
     X(u32, engine_running, ALONG)                                                                  \
     X(u32, engine_waiting, ALONG)                                                                  \
     X(u32, engine_usage_ppm, ALONG)                                                                \

@@ -22,8 +22,8 @@ enum {
     CRDT_LOAD_USES_MAX = UINT16_MAX,  /* adapter uses; beyond it, the count begins again at 0 */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* requests reported by a router: sums never wrap */
     CRDT_POISON_MAX = 256,            /* remembered requests after which engines died */
-    CRDT_POISON_TTL_S = 3600,         /* a request is remembered so long if two engines died */
-    CRDT_SUSPECT_TTL_S = 600,         /* a request is remembered so long if one engine died */
+    CRDT_POISON_TTL_S = 3600,         /* seconds to remember a request if two engines died */
+    CRDT_SUSPECT_TTL_S = 600,         /* seconds to remember a request if a single engine died */
     CRDT_LATER_MAX = 64,              /* bytes of a row's fields unknown to this version */
     CRDT_DELTA_MIN = 512,             /* bytes, the least `max` of crdt_state_produce() */
     CRDT_TIDING_MAX = 500,            /* bytes of a tiding: it fits any delta */
