@@ -11,7 +11,7 @@ enum {
     LANE = 32, /* replicas that a match handles together; divides ARRAY_PER_UNIT */
 };
 
-/* True if the set is an array. Sets of the top order are. */
+/* True if the set is an array: sets of the top order are arrays. */
 static bool is_array(const struct crdt_holders *h, uint32_t set)
 {
     return crdt_arena_order(&h->arena, set) == h->arena.top;
@@ -32,7 +32,7 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
     return ((const uint32_t *)memory)[at];
 }
 
-/* True if the index was never used: such a stamp has an incarnation that no real stamp has. */
+/* True if the place was never used: its stamp has an incarnation of no replica. */
 static bool is_empty(uint32_t stamp)
 {
     return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
@@ -195,7 +195,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)
         order++;
     if (order < crdt_arena_order(&h->arena, *set))
-        (void)move(h, set, order); /* no room for the smaller piece: the set stays */
+        (void)move(h, set, order); /* no room for the smaller piece: the set stays here */
     return alive;
 }
 
