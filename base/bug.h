@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 /* Columns: name; what the code does wrong while the bug is active; the simulator profile most
- * likely to provoke the bug; the rules of tests/sim of which at least 1 must catch the bug in that
- * profile; how many of 100 seeds of that profile must at least catch the bug. */
+ * likely to provoke the bug; the rules of tests/sim, at least one of which must catch the bug in
+ * that profile; the minimum number of seeds, of 100 in that profile, that must catch the bug. */
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
       "phantom, equal vectors", 80)                                                                \

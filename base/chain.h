@@ -23,7 +23,7 @@ enum {
 enum chain_medium {
     CHAIN_IMAGE,
     CHAIN_SOUND,
-    CHAIN_FILM, /* or a file of any kind */
+    CHAIN_FILM, /* a film, or a file of any kind */
     CHAIN_MEDIA,
 };
 

@@ -21,9 +21,8 @@ extern const double histogram_bounds_s[HISTOGRAM_BOUNDS];
 
 /* Adds a value. A value equal to a bound counts below that bound. A negative value counts as 0. */
 void histogram_add(struct histogram *h, double seconds);
-/* Returns the quantile: a share `share` of the values is at most this, interpolated between two
- * bounds. At most the last bound; -1: there are no values. `counts` has HISTOGRAM_BOUNDS + 1
- * elements. */
+/* Returns the quantile: a `share` of the values is at most this, interpolated between two bounds.
+ * At most the last bound; -1: there are no values. `counts` has HISTOGRAM_BOUNDS + 1 elements. */
 double histogram_quantile(const uint64_t *counts, double share);
 
 #endif

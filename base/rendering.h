@@ -1,5 +1,5 @@
-/* A rendering: how a model's engines transform the prompts of a kind of client, as far as the
- * change decides which prompts share a prefix (docs/adr/0051). A plain value of 1 byte.
+/* A rendering: how a model's engines transform prompts from a kind of client. It covers only the
+ * changes that decide which prompts share a prefix (docs/adr/0051). A plain value of 1 byte.
  *
  * Zero is the client's prompt without the parts that vLLM is known to drop. All other values are
  * learned from an engine, or built in for a kind of engine.

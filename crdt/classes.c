@@ -239,7 +239,7 @@ static void hash_reports(const struct crdt_state *s, struct wire_writer *w)
     }
 }
 
-/* Returns the first slot with a row without room, or -1. */
+/* Returns the first slot with a row that did not fit, or -1. */
 static int send_reports(const struct crdt_state *s, unsigned router, enum crdt_report_kind kind,
                         unsigned from, struct wire_writer *w)
 {

@@ -32,7 +32,7 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
     return ((const uint32_t *)memory)[at];
 }
 
-/* True if the place was never used: its stamp has an incarnation of no replica. */
+/* True if the place was never used: its stamp has an incarnation that no replica gets. */
 static bool is_empty(uint32_t stamp)
 {
     return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
@@ -195,7 +195,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)
         order++;
     if (order < crdt_arena_order(&h->arena, *set))
-        (void)move(h, set, order); /* no room for the smaller piece: the set stays here */
+        (void)move(h, set, order); /* no room for the smaller piece: the set stays as it is */
     return alive;
 }
 

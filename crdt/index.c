@@ -10,8 +10,8 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Number of points from the prefetch of the first bucket to use, and from the prefetch of a
-     * needed second bucket to use. A core has some 12 to 16 line fill buffers. */
+    /* A bucket is prefetched this number of points before its use: AHEAD for the first bucket,
+     * AHEAD_SECOND for a second bucket if needed. A core has some 12 to 16 line fill buffers. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
     HOLDERS_SHARE = 8, /* sets get 1/8 of the memory left by the counters */

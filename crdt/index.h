@@ -81,7 +81,7 @@ MUST_USE int crdt_index_observe(struct crdt_index *x, uint64_t id, unsigned repl
                                 uint8_t weight_code, uint32_t generation);
 
 /* Joins all points of a prompt for a replica, several times faster than point by point. Returns how
- * many strictly inflated the index, or ERR_STALE or ERR_RANGE; points without room are only
+ * many strictly inflated the index, or ERR_STALE or ERR_RANGE; points that find no room are only
  * counted. `inflated`, if not NULL, has CHAIN_POINTS_MAX bits. The bits of inflating points become
  * 1, the others 0. */
 MUST_USE int crdt_index_observe_chain(struct crdt_index *x, const struct chain *chain,
@@ -159,8 +159,8 @@ struct crdt_index_ring crdt_index_ring(const struct crdt_index *x, unsigned repl
 /* --- ids apart -------------------------------------------------------------------------------
  *
  * Hypothetical observations, such as of the caches as another policy would have filled them. They
- * are in the same map, under ids of no prompt. The low byte of ids apart is CRDT_APART_BYTE, as in
- * 1 of 256 ordinary ids. */
+ * are in the same map, under ids that no prompt has. The low byte of ids apart is CRDT_APART_BYTE,
+ * as in 1 of 256 ordinary ids. */
 enum { CRDT_APART_BYTE = 0x5a };
 static inline bool crdt_index_is_apart(uint64_t id)
 {
@@ -215,8 +215,8 @@ bool crdt_index_sketch_is_clean(const struct crdt_index *x);
  * whole table: about 20 ms per million full buckets. False: no sketch, because the table has more
  * than CRDT_CUT_BUCKETS_MAX buckets. */
 bool crdt_index_sketch_cut(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
-/* The full generation of a symbol in memory, of which the symbol has only the number modulo
- * 4,096. */
+/* Returns the full generation of a symbol in memory. The symbol itself has only the generation
+ * modulo 4,096. */
 uint32_t crdt_index_generation_of(const struct crdt_index *x, uint16_t generation_mod_4096);
 
 /* Visits the live entries of the next `buckets` buckets of the table; returns false at the table's

@@ -6,8 +6,8 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Number of points from the prefetch of the first bucket to use, and from the prefetch of a
-     * needed second bucket to use, as in index.c. */
+    /* A bucket is prefetched this number of points before its use, as in index.c: AHEAD for the
+     * first bucket, AHEAD_SECOND for a second bucket if needed. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
 };

@@ -5,7 +5,7 @@
 #include "crdt/index_internal.h"
 
 enum {
-    DEMOTE_AT = 3, /* with at most 3 holders left, the sweeper dissolves a set */
+    DEMOTE_AT = 3, /* the sweeper turns sets of at most 3 holders into single entries */
     /* While lost caches are in memory, sketches cannot be compared. So the sweeper then visits
      * HASTE times as many buckets. HASTE_BUCKETS_MAX keeps each call to a few milliseconds. */
     HASTE = 128,
@@ -140,7 +140,7 @@ static void sweep_all(struct crdt_index *x)
 
 /* --- events --------------------------------------------------------------------------------- */
 
-/* Gives the replica an incarnation of no entry in memory. */
+/* Gives the replica an incarnation that no entry in memory has. */
 static void retire(struct crdt_index *x, unsigned replica)
 {
     const uint16_t all = (1u << CRDT_INCARNATIONS) - 1;

@@ -79,8 +79,8 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
 
 /* Extracts the differences from folded cells (the XOR of two routers' cells), and destroys the
  * cells. Returns the number of symbols written, or ERR_LIMIT if the cells cannot be decoded or have
- * more than `max` symbols. Any cells are safe input: forged cells give ERR_LIMIT, or symbols of no
- * router. */
+ * more than `max` symbols. Any cells are safe input: forged cells give ERR_LIMIT, or symbols that
+ * no router has. */
 MUST_USE int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symbol *out,
                                 uint32_t max);
 

@@ -18,7 +18,7 @@ enum {
     RATE_BYTES_S = 64 << 20,
     TICK_MIN_US = 1000,     /* minimum time between two ticks */
     ASLEEP_US = 250000,     /* lateness above which this node counts as having been asleep */
-    LEAVE_EVERY_US = 50000, /* time between two announcements that this node leaves */
+    LEAVE_EVERY_US = 50000, /* time between two announcements of this node's leave */
 };
 #define FORGET_US 3600000000u
 

@@ -253,7 +253,7 @@ struct gossip_stats {
     struct gossip_address refused_hello_from;              /* sender of the last refused hello */
     uint64_t other_cluster; /* hellos with this cluster's key, but another cluster's name */
     struct gossip_address other_cluster_from; /* sender of the last hello in other_cluster */
-    uint64_t other_cluster_us;                /* time of the last hello in other_cluster */
+    uint64_t other_cluster_us;                /* last hello in other_cluster; 0: never */
     uint64_t hellos_held;                     /* hellos not opened, because too many came */
     uint64_t refused_replay;                  /* packets with a repeated or too old counter */
     uint64_t refused_malformed;               /* authenticated packets that were malformed */

@@ -118,7 +118,7 @@ struct gossip_peer {
     uint64_t refusal_us;  /* when this node last refused the peer; 0: never */
     uint64_t answered_us; /* when the peer's entry was last sent to it or requested */
     uint64_t spoke_us;    /* last ALIVE frame with the known incarnation */
-    bool accused_here;    /* this node was the one to suspect the peer */
+    bool accused_here;    /* the suspicion came from this node, not from news */
     uint32_t nonce;
     uint32_t echo;    /* `sent` of the last ALIVE, to be echoed */
     uint64_t echo_us; /* arrival of the ALIVE to be echoed */
@@ -232,7 +232,7 @@ struct gossip {
 
     /* member.c */
     uint64_t epoch;
-    unsigned rises; /* rises of the epoch forced by other nodes' memory */
+    unsigned rises; /* rises of the epoch, forced by epochs that peers remember */
     uint64_t rise_us;
 
     /* push.c */

@@ -29,7 +29,7 @@
 enum {
     GOSSIP_NOISE_KEY = 32,
     GOSSIP_NOISE_TAG = 16,
-    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* in each handshake message */
+    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* per handshake message */
 };
 
 struct gossip_noise {
