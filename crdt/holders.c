@@ -46,7 +46,7 @@ int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, 
         top++;
     uint64_t units = bytes_max / (CRDT_UNIT_BYTES + 1);
     units = units > 0 ? units - 1 : 0; /* alignment */
-    uint64_t units_max = 1u << 22;     /* a set's number fits beside a tag in a table entry */
+    uint64_t units_max = 1u << 22;     /* a set's number must fit into a table entry with a tag */
     h->window = window;
     return crdt_arena_init(&h->arena, (uint32_t)(units < units_max ? units : units_max), top);
 }

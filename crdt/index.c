@@ -25,7 +25,7 @@ _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
                    2 * (int)CRDT_SLOTS < (int)CRDT_HOLDERS_START,
                "a new set takes all single entries and one more");
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 /* Number of table moves to record for walks: 1 per KiB, up to the useful maximum. */
 static uint32_t moves_kept(uint64_t bytes)

@@ -1,6 +1,6 @@
-/* Shared by the index's files: index.c (life, learning), index_ask.c (asking, walking),
- * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper)
- * and index_check.c (accounting, invariants). */
+/* Shared by the index's files: index.c (creation, learning), index_ask.c (asking, walking),
+ * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper) and
+ * index_check.c (accounting, invariants). */
 #ifndef CRDT_INDEX_INTERNAL_H
 #define CRDT_INDEX_INTERNAL_H
 

@@ -26,7 +26,7 @@ enum {
                     * joined */
     SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
     SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields added in later versions */
-    SUMMARY_UNCLEAN = 0x80,                /* a flag beside `hops` */
+    SUMMARY_UNCLEAN = 0x80,                /* a flag in the byte of `hops` */
     CUT_DIFFERENCES_MIN = 60,              /* differences assumed in a cut, which has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,

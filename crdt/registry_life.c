@@ -69,7 +69,7 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     crdt_registry_arrange(r); /* time alone may change which rows count as up */
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_config *config)
 {

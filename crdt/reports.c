@@ -525,7 +525,7 @@ bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_re
     return true;
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                         uint64_t self, unsigned routers_max)

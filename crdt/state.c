@@ -13,7 +13,7 @@ enum {
     SKEW_GENERATIONS = 9, /* a clock that differs by more is set at once (node/cluster/clock.c) */
 };
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static uint32_t second_of(const struct crdt_state *s, uint64_t generation)
 {

@@ -1,4 +1,4 @@
-/* Shared by the state's files: state.c (life, what this router does), delta.c (deltas made and
+/* Shared by the state's files: state.c (creation, this router's changes), delta.c (deltas made and
  * applied), join.c, reconcile.c, classes.c and snapshot.c. */
 #ifndef CRDT_STATE_INTERNAL_H
 #define CRDT_STATE_INTERNAL_H

@@ -12,8 +12,8 @@
  * and send messages. A callback must not call gossip_datagram(), gossip_run(), gossip_leave() or
  * gossip_destroy(), and `send` must return before the packet is delivered.
  *
- * The application (struct gossip_app) *produces* deltas, a packet each, numbered 1, 2, ... within
- * this life of the node. Every other member *applies* each delta at least once, in any order (so
+ * The application (struct gossip_app) *produces* deltas, a packet each, numbered 1, 2, ... in each
+ * epoch of the node. Every other member *applies* each delta at least once, in any order (so
  * applying is a join). A vector (node -> epoch, number) gives the number up to which all deltas
  * were applied. Missing deltas are requested and repaired from the author's ring. If the ring no
  * longer has them, `lost` asks the application to reconcile.

@@ -311,7 +311,7 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
                           struct gossip_member *out);
 /* Tells the application that the member changed. */
 void gossip_peer_publish(struct gossip *g, const struct gossip_peer *p);
-/* Tells the application that deltas of this author will not come. */
+/* Reports to the application that deltas of this author are lost. */
 void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas);
 /* Counts a suspected name conflict: two live nodes have the name of `node`. `at`: address of one of
  * them (NULL or port 0: unknown). */
@@ -327,7 +327,7 @@ const struct gossip_candidate *gossip_place_best(const struct gossip *g,
                                                  const struct gossip_peer *p);
 /* Gives the peer's places, likeliest first. Returns their number. */
 unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[GOSSIP_PLACES_MAX]);
-/* Another member says that the peer was at this address in the life `epoch`. True: the address is
+/* Another member says that the peer was at this address in the epoch `epoch`. True: the address is
  * news. */
 bool gossip_place_hint(struct gossip_peer *p, const struct gossip_frame_place *said,
                        uint64_t epoch);

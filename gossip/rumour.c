@@ -42,7 +42,7 @@ static bool refused_by_all(const struct gossip *g, const struct gossip_frame_ful
     return 2 * refusing > open || g->live + 1 >= limit;
 }
 
-/* The node goes on alone, and later asks its seeds for admission again. Refused routers must not
+/* The node continues alone, and later asks its seeds for admission again. Refused routers must not
  * stay in touch with each other: each would introduce the others to the cluster again, which would
  * refuse them again. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,

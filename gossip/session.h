@@ -9,7 +9,7 @@
  * Hello and welcome have fixed sizes, and a welcome is shorter than a hello, so no node can be used
  * to amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is a
  * length (2) and the caller's identity. `versions` are the sender's protocol versions: least 2,
- * greatest 2 (gossip/version.h). A later version adds fields behind these; this version ignores
+ * greatest 2 (gossip/version.h). A later version adds fields after these; this version ignores
  * them. A build from before versions sends zeros instead of versions.
  *
  * Order of calls:

@@ -37,7 +37,7 @@ enum gossip_stream_take {
     GOSSIP_STREAM_LATER, /* too many holes: drop the delta, a later request brings it */
 };
 
-/* Begins a new life of the author, at number 1. */
+/* Begins a new epoch of the author, at number 1. */
 void gossip_stream_restart(struct gossip_stream *s, uint64_t epoch);
 /* Takes a delta's number. `grace_us`: time until a hole shown by this number is requested. */
 enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq, uint64_t now_us,

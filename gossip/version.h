@@ -10,7 +10,7 @@
  * a record, section or frame. Other changes raise GREATEST:
  *
  *   - a field in the middle, or another meaning or unit of an existing field;
- *   - another rule by which states join, or another hash behind a digest or an id;
+ *   - another rule by which states join, or another hash for a digest or an id;
  *   - anything only correct if all receivers act on it.
  *
  * LEAST rises one release later: a build speaks the newest version and the version before, so that

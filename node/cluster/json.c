@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "node/cluster/replication_internal.h"
 
-/* With more members the vectors (a square of numbers) are left out. */
+/* With more members, the vectors are left out: their size grows with the square of the members. */
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 

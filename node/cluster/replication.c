@@ -1,4 +1,4 @@
-/* The life of the replication, and the callbacks of the gossip. */
+/* The start and end of the replication, and the callbacks of the gossip. */
 #include "node/cluster/replication_internal.h"
 
 #include <stdio.h>
@@ -135,7 +135,7 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
     node_replication_joined(n);
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static int open_gossip(struct node_replication *n, const struct gossip_keyring *keyring,
                        uint64_t now_us)

@@ -10,7 +10,7 @@
  *   clock.c        agreeing on cluster time
  *   reconcile.c    anti-entropy
  *   join.c         becoming ready
- *   replication.c  life, and callbacks of the gossip */
+ *   replication.c  start and end, callbacks of the gossip */
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
