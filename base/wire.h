@@ -55,7 +55,8 @@ static inline size_t wire_room(const struct wire_writer *w)
     return w->bad ? 0 : (size_t)(w->end - w->at);
 }
 
-/* The next `len` bytes, borrowed; empty, and `bad` set, if there are fewer. */
+/* Returns the next `len` bytes, borrowed. If there are fewer, sets `bad` and returns an empty
+ * slice. */
 static inline struct slice wire_read_bytes(struct wire_reader *r, size_t len)
 {
     if (r->bad || len > (size_t)(r->end - r->at)) {

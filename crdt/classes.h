@@ -4,7 +4,7 @@
  * needs a row of the table, kinds of records (record.h) and a kind of section (section.h). It also
  * needs a digest in the summary (reconcile.c) and a term in crdt_state_has_news().
  *
- * In a comparison router A sends the hashes of all rows that A has. Router B answers with the rows
+ * In a comparison, router A sends the hashes of all rows that A has. Router B answers with the rows
  * that A lacks. If B lacks rows too, B also sends hashes, marked LAST.
  *
  *   REPLICAS   flags 1, each 1, floor 4, { key 6, hash 6 }              for each replica

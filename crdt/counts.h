@@ -17,10 +17,10 @@
 #include "base/err.h"
 
 struct crdt_counts {
-    uint32_t *blocks;        /* [replica][generation & mask] */
+    uint32_t *blocks;        /* blocks by [replica][generation & mask] */
     uint32_t *entries;       /* entries by [replica][generation & mask] */
-    uint64_t *blocks_total;  /* [replica] */
-    uint64_t *entries_total; /* [replica] */
+    uint64_t *blocks_total;  /* blocks in all generations, by [replica] */
+    uint64_t *entries_total; /* entries in all generations, by [replica] */
     uint64_t *by_generation; /* entries of all replicas by [generation & mask] */
     uint64_t *digest;        /* sums of entries' hashes by [replica][generation & mask]; NULL: not
                               * kept */

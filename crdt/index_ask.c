@@ -122,7 +122,7 @@ static inline void take_holders(const struct crdt_index *x, uint64_t id, uint8_t
 }
 
 struct cover {
-    const uint32_t *floors; /* or NULL */
+    const uint32_t *floors; /* least generation by replica, or NULL */
     uint32_t *blocks, *generations;
     uint32_t replicas;
     uint32_t weight; /* weight of the chunk */

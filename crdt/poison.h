@@ -59,9 +59,9 @@ void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s);
 /* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: too far ahead;
  * ERR_FULL: the table is full of greater rows. */
 MUST_USE int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row);
-/* Writes a row by this router. The row expires in `ttl_s`, or a second after the known row of this
- * hash if the second is later. `died`: key of the dead replica, or 0; the known row's `last`
- * becomes `before`. Errors as crdt_poison_join(). */
+/* Writes a row by this router. The row expires in `ttl_s`, but at least a second after the known
+ * row of this hash. `died`: key of the dead replica, or 0; the known row's `last` becomes `before`.
+ * Errors as crdt_poison_join(). */
 MUST_USE int crdt_poison_set(struct crdt_poison *p, uint64_t hash, enum crdt_poison_level level,
                              uint64_t died, uint32_t ttl_s);
 /* NULL: there is no row for the hash. */

@@ -19,7 +19,7 @@ _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX
                    CRDT_CHUNK_MAX,
                "a chunk has room for one more bucket than its target, and for its caches");
 
-enum { STAGE_INDEX = CRDT_CLASSES, STAGE_END }; /* before: a stage for each of crdt_classes */
+enum { STAGE_INDEX = CRDT_CLASSES, STAGE_END }; /* the first stages are crdt_classes */
 
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 {

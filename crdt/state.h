@@ -130,7 +130,7 @@ void crdt_state_learned(struct crdt_state *s, unsigned slot, const struct crdt_l
  * request. Results as crdt_poison_set(). */
 MUST_USE int crdt_state_poisoned(struct crdt_state *s, uint64_t hash, enum crdt_poison_level level,
                                  int slot, uint32_t ttl_s);
-/* Counts that this router refused the request. */
+/* Counts a refusal of the request by this router. */
 void crdt_state_poison_refused(struct crdt_state *s, uint64_t hash);
 
 /* Sends the other routers a tiding, which no router stores (crdt/tidings.h): at most

@@ -56,7 +56,7 @@ static uint32_t first_of(const struct crdt_table *t, uint32_t bucket, uint64_t e
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry)
 {
     uint64_t first = first_of(t, bucket, entry);
-    /* The greatest `high` with (h * buckets >> 16) <= first. */
+    /* The greatest `high` with (high * buckets >> 16) <= first. */
     uint64_t high = (((first + 1) << 16) - 1) / t->buckets;
     return high << 32 | entry >> 32;
 }

@@ -60,7 +60,7 @@ struct gossip_candidate {
     struct gossip_place place;
     uint64_t epoch; /* the member's epoch in which the address was announced or seen */
     unsigned tries; /* hellos sent there since the last answer from there */
-    bool spoken;    /* scratch of place.c */
+    bool spoken;    /* used by place.c during a call */
 };
 
 struct gossip_peer {

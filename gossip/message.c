@@ -10,13 +10,13 @@ enum {
     BURST = 16,               /* parts in a burst */
     BURST_EVERY_US = 1000,    /* time between bursts: about 16 MB/s per peer */
     QUIET_US = 4000,          /* silence before the receiver requests missing parts */
-    QUIET_TRIPS = 8,          /* plus 1/8 of the round trip, because parts may be late */
+    QUIET_TRIPS = 8,          /* 1/8 of the round trip is added: parts may be late */
     UNHEARD_US = 20000,       /* silence, plus the round trip, before the sender repeats the last
                                * part */
     UNKNOWN_US = 200000,      /* assumed round trip if none was measured */
     BACK_OFF_MAX_US = 200000, /* longest wait, or twice the first wait if that is longer */
     GIVE_UP_US = 1000000,     /* without progress for this time, a message is given up */
-    GIVE_UP_TRIPS = 8,        /* plus this number of round trips */
+    GIVE_UP_TRIPS = 8,        /* round trips added to GIVE_UP_US */
     LIFE_US = 20000000,       /* a message is given up after this time at both ends, whatever the
                                * peer sends */
 };

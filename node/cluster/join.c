@@ -260,7 +260,7 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
     if (r->bad)
         return ERR_SYNTAX;
     if (!ready && !n->ready)
-        return ERR_AGAIN; /* the peer is no more ready than this node */
+        return ERR_AGAIN; /* the peer is not ready either */
     bool known = knows_routers(n, r);
     if (r->bad)
         return ERR_SYNTAX;

@@ -10,7 +10,7 @@
 
 enum {
     ALONE_SAID_US = 3000000,
-    REFUSED_SAID_US = 60000000, /* the refused router asks again twice a minute */
+    REFUSED_SAID_US = 60000000, /* a refusal counts for so long: refused routers retry sooner */
     /* TCP to a member counts as filtered if datagrams work, and at least FILTERED_CALLS calls in a
      * row failed over FILTERED_US, longer than a busy or starting router needs. */
     FILTERED_CALLS = 3,

@@ -183,7 +183,7 @@ struct node_replication {
     uint64_t clock_forward, clock_back, clock_slewed_ms;
 
     struct node_reconcile reconcile;
-    struct buf message; /* scratch */
+    struct buf message; /* the message being built */
     uint64_t reports_due_us;
     uint64_t watch_due_us;
     uint64_t born_us;
