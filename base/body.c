@@ -69,7 +69,7 @@ int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct sli
     struct segment *s = b->first;
     CHECK(b->refs == 1 && s != NULL && at <= s->len);
     if (s->cap - s->len < bytes.len) { /* no room in the first segment: moves the bytes before `at`
-                                        * to a new one */
+                                        * to a new segment */
         struct segment *before = segment_new(pool, at + bytes.len);
         if (before == NULL || before->cap < at + bytes.len) {
             if (before != NULL)

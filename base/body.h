@@ -1,5 +1,5 @@
-/* A body that passes through: a reference-counted list of segments. A body grows at its end, and
- * its front may be dropped.
+/* A request or answer body on the way through the router: a reference-counted list of segments.
+ * Bytes are added at the end and may be dropped from the front.
  */
 #ifndef BASE_BODY_H
 #define BASE_BODY_H
@@ -8,8 +8,8 @@
 #include "base/segment.h"
 #include "base/slice.h"
 
-/* The exchange (a request and its answer) holds one reference, and a write in flight another. So an
- * exchange that ends early never frees bytes that the kernel still has to read. */
+/* The exchange (a request and the answer to it) holds a reference, and a write in flight holds
+ * another. So if an exchange ends early, bytes that the kernel still has to read are not freed. */
 struct body {
     unsigned refs;
     struct segment *first;
@@ -18,23 +18,23 @@ struct body {
     bool complete;
 };
 
-/* Returns a body with one reference, the caller's. NULL: no memory. */
+/* Returns a body with one reference, which the caller owns. NULL: no memory. */
 struct body *body_new(void);
 struct body *body_ref(struct body *b);
 void body_unref(struct segment_pool *pool, struct body *b);
 
 /* Returns the last segment, with room for at least 1 byte to read into. `hint`: expected bytes.
- * NULL: the pool is at its limit. */
+ * NULL: the pool's limit is reached. */
 struct segment *body_room(struct segment_pool *pool, struct body *b, size_t hint);
-/* Appends a copy of the bytes. ERR_FULL: the pool is at its limit. */
+/* Appends a copy of the bytes. ERR_FULL: the pool's limit is reached. */
 MUST_USE int body_append(struct segment_pool *pool, struct body *b, struct slice bytes,
                          size_t hint);
-/* Inserts bytes after the first `at` bytes, at most the first segment's length. Nothing of the body
- * may have been dropped, and no write may be in flight. ERR_FULL: the pool is at its limit. */
+/* Inserts bytes after the first `at` bytes, at most the first segment's length. No byte of the body
+ * may have been dropped, and no write may be in flight. ERR_FULL: the pool's limit is reached. */
 MUST_USE int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct slice bytes);
 /* Replaces the `gone` bytes at `at` by `bytes`, which fit a segment. The conditions of
- * body_insert() apply. Bytes before `at` are not moved. ERR_FULL: the pool is at its limit, nothing
- * changed. */
+ * body_insert() apply. Bytes before `at` are not moved. ERR_FULL: the pool's limit is reached, and
+ * the body is unchanged. */
 MUST_USE int body_replace(struct segment_pool *pool, struct body *b, uint64_t at, size_t gone,
                           struct slice bytes);
 

@@ -80,7 +80,7 @@ int buf_printf(struct buf *b, const char *format, ...)
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     CHECK(n >= 0);
-    int err = buf_reserve(b, (size_t)n + 1); /* vsnprintf needs room for its NUL */
+    int err = buf_reserve(b, (size_t)n + 1); /* vsnprintf also writes a NUL */
     if (err != 0)
         return err;
     va_start(args, format);

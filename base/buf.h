@@ -1,4 +1,4 @@
-/* struct buf owns bytes that grow, up to a limit that the owner chooses.
+/* A byte buffer that grows, up to a limit chosen by the owner.
  *
  *      at                         at+len               at+cap
  *       | bytes in use             | room               |
@@ -25,7 +25,7 @@ void buf_free(struct buf *b);
 /* Wipes the memory and frees it, for secrets. */
 void buf_free_wiped(struct buf *b);
 
-/* Makes room for `more` bytes behind len. */
+/* Makes room for `more` bytes after the bytes in use. */
 MUST_USE int buf_reserve(struct buf *b, size_t more);
 MUST_USE int buf_append(struct buf *b, const void *bytes, size_t len);
 MUST_USE int buf_append_slice(struct buf *b, struct slice s);

@@ -1,7 +1,7 @@
-/* Known bugs, one active at a time. They show that the simulation (docs/simulation.md) and
- * jepsen-lite with real processes (docs/jepsen-lite.md) catch faults. Only VARIANT=lab sets
+/* Known bugs, at most one active at a time, to prove that the simulation (docs/simulation.md) and
+ * jepsen-lite with real processes (docs/jepsen-lite.md) find faults. Only VARIANT=lab sets
  * GRAPEVINE_LAB; BUG=NAME in a router's environment then chooses one. Otherwise BUG() is the
- * constant false, and the compiler removes the guarded code. BUG_RARE() is true once in a thousand
+ * constant false, and the compiler removes the guarded code. BUG_RARE() is true in 1 of 1,000
  * calls.
  */
 #ifndef BASE_BUG_H
@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* Columns: name; what the code does wrong while the bug is active; the simulator's profile that
- * provokes the bug most; the rules, one of which must catch it there (tests/sim); the least number
- * of 100 seeds of that profile that must catch it. */
+/* Columns: name; what the code does wrong while the bug is active; the simulator profile most
+ * likely to provoke the bug; the rules of tests/sim, at least one of which must catch the bug in
+ * that profile; the minimum number of seeds, of 100 in that profile, that must catch the bug. */
 #define BUG_MAP(X)                                                                                 \
     X(SKIP_FENCE, "observations of a retired incarnation count again", STORM,                      \
       "phantom, equal vectors", 80)                                                                \
@@ -108,9 +108,9 @@
     X(OLD_ADDRESS_USED, "a router reuses a connection to an address that its name has lost",       \
       SERVICE, "old address", 5)
 
-/* Bugs that only show in real processes: in sockets, files, clocks, signals and ciphers. Columns:
- * name; what the code does wrong. jepsen-lite/bugs names the workload that provokes each and the
- * rules that must catch it. */
+/* Bugs only visible in real processes: in sockets, files, clocks, signals and ciphers. Columns:
+ * name; what the code does wrong. For each bug, jepsen-lite/bugs names the workload to provoke the
+ * bug and the rules to catch it. */
 #define BUG_REAL_MAP(X)                                                                            \
     X(PROBE_UNLIMITED, "no limit ends a probe of an engine")                                       \
     X(DESCRIPTOR_LEAK, "the descriptor of a failed connection stays open")                         \
@@ -126,7 +126,7 @@
     X(NAME_AT_A_TIME, "a name is looked up only after the one before it")                          \
     X(NAMES_REPEATED, "a router names again whatever operators are reported to have added")
 
-/* A lying member. No rule catches it; the other routers must bear it. */
+/* A lying member. No rule catches this bug: the other routers must cope with the lies. */
 #define BUG_LIAR_MAP(X) X(LIES, "a member reports invalid or unused names, and invented loads")
 
 enum bug {

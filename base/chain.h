@@ -1,13 +1,13 @@
-/* The identity of a prompt, as a list of checkpoints: what the skimmer makes, what the index keeps
- * and what the policies compare. A plain value without pointers.
+/* The identity of a prompt, as a list of checkpoints: made by the skimmer, kept by the index and
+ * compared by the policies. A plain value without pointers.
  *
  * A prompt has up to three segments (tools, system, messages), each with checkpoints from its own
- * start; the ids of a later segment cover the earlier ones. Points are in prompt order. So the
- * longest prefix that a replica holds ends at the last point that it holds, and `blocks` of that
- * point is the length of that prefix.
+ * start; the ids of a later segment cover the earlier ones. Points are in prompt order. So a
+ * replica's longest cached prefix ends at the last point found in the replica's cache, and has the
+ * length `blocks` of that point.
  *
  * In a list of *chunks*, an id covers only the text back to the point before. So a replica may hold
- * any of the chunks, at whatever position it saw them.
+ * any of the chunks, whatever their position in an earlier prompt.
  */
 #ifndef BASE_CHAIN_H
 #define BASE_CHAIN_H
@@ -17,13 +17,13 @@
 
 enum {
     CHAIN_POINTS_MAX = 640,
-    CHAIN_MEDIUM_BYTES = 4096, /* canonical length of each image, sound, film or file */
+    CHAIN_MEDIUM_BYTES = 4096, /* each image, sound, film or file counts as this many bytes */
 };
 
 enum chain_medium {
     CHAIN_IMAGE,
     CHAIN_SOUND,
-    CHAIN_FILM, /* or a file of any kind */
+    CHAIN_FILM, /* a film, or a file of any kind */
     CHAIN_MEDIA,
 };
 
@@ -33,7 +33,7 @@ struct chain_content {
     uint32_t letters; /* ASCII */
     uint32_t spaces;
     uint32_t digits;
-    uint32_t marks; /* all other ASCII: punctuation, line ends */
+    uint32_t marks; /* ASCII punctuation, line ends and controls */
     uint32_t wide;  /* bytes beyond ASCII (two to four per character) */
     uint32_t leads; /* first bytes of characters of three or four bytes (Thai, Chinese, Korean) */
     uint16_t media[CHAIN_MEDIA]; /* number of media by kind; each counts CHAIN_MEDIUM_BYTES */
@@ -45,13 +45,13 @@ struct chain_point {
     uint64_t id;     /* keyed hash of everything up to here, or of the chunk; namespace included */
     uint32_t blocks; /* blocks of 256 bytes from the start of the prompt up to here, > 0 */
     uint8_t code;    /* weight code back to the point before (base/checkpoint.h) */
-    uint16_t media;  /* media that begin before this point */
+    uint16_t media;  /* media before this point, or begun before it */
 };
 
 struct chain {
     uint64_t bytes;  /* canonical length of the whole prompt, with the part after the last point */
     uint16_t length; /* points in use */
-    bool token_ids;  /* the prompt came as token ids: 4 bytes are exactly one token */
+    bool token_ids;  /* the prompt came as token ids: 4 bytes are exactly 1 token */
     bool chunks;     /* the points are chunks */
     struct chain_content content;
     struct chain_point points[CHAIN_POINTS_MAX];

@@ -1,7 +1,7 @@
 /* CHECK(condition): aborts with a message if the condition is false, in release builds too.
  *
- * It is for bugs of this program. A condition that a client, an engine or a peer can cause is an
- * error (err.h).
+ * CHECK is for bugs of this program. If a client, an engine or a peer can cause the condition,
+ * return an error instead (err.h).
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
@@ -36,7 +36,7 @@ _Noreturn void check_failed(const char *file, int line, const char *condition);
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The struct that holds `member` at `pointer`. */
+/* The struct with its `member` at `pointer`. */
 #define CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

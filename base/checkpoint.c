@@ -14,8 +14,7 @@ uint32_t checkpoint_weight(uint8_t code)
 }
 
 /* For each ordinal: blocks up to the checkpoint, and the weight code of the step to it. Derived:
- * the step is the largest weight that is not above position / 24 (checkpoint_test.c derives it
- * again). */
+ * the step is the largest weight <= position / 24 (checkpoint_test.c computes the table again). */
 static const struct {
     uint32_t blocks;
     uint8_t code;

@@ -3,11 +3,11 @@
  * To choose a replica, the length of a shared 100,000-token prefix need not be known to 64 tokens.
  * So a prompt is indexed at checkpoints: every block of 256 bytes (about 64 tokens) at first, then
  * in steps of about 1/24 to 1/32 of the position. Boundaries depend on the position only, so two
- * prompts that share a prefix share the checkpoints inside it.
+ * prompts with a common prefix have the same checkpoints in it.
  *
  * A checkpoint's weight is the number of blocks back to the checkpoint before it. Weights come from
- * the set 1, 2, 3, 4, 6, 8, 12, ... (powers of two and one and a half times them), so five bits
- * encode a weight. The index stores this code in each entry.
+ * the set 1, 2, 3, 4, 6, 8, 12, ... (powers of 2 and 1.5 times them), so five bits encode a weight.
+ * The index stores this code in each entry.
  */
 #ifndef BASE_CHECKPOINT_H
 #define BASE_CHECKPOINT_H
@@ -17,16 +17,15 @@
 enum {
     CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
     CHECKPOINT_MAX = 320,         /* ordinals: checkpoints cover the first 64 MiB of a prompt */
-    CHECKPOINT_CODE_MAX = 30,     /* greatest code that a checkpoint may have */
-    CHECKPOINT_CODE_BINDING = 31, /* code of entries that are no checkpoints, such as a stored
-                                   * response's maker; weight 0 */
+    CHECKPOINT_CODE_MAX = 30,     /* greatest code of a checkpoint */
+    CHECKPOINT_CODE_BINDING = 31, /* code of other entries, such as a stored response's replica;
+                                   * weight 0 */
 };
 
 /* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */
 uint32_t checkpoint_blocks(unsigned ordinal);
 
-/* Weight code of the ordinal, and the weight in blocks that a code stands for,
- * CHECKPOINT_CODE_BINDING included. */
+/* Weight code of the ordinal; weight in blocks of a code, CHECKPOINT_CODE_BINDING included. */
 uint8_t checkpoint_code(unsigned ordinal);
 uint32_t checkpoint_weight(uint8_t code);
 

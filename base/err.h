@@ -1,7 +1,7 @@
 /* Errors with outside causes: negative numbers. (Bugs of this program abort, see check.h.)
  *
- * A function that returns one of these has changed nothing, except for counters where its header
- * says so. Every result is used (MUST_USE).
+ * A function that returns an error has changed nothing, except for counters where the function's
+ * comment says so. Callers use every result (MUST_USE).
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
@@ -30,8 +30,8 @@ enum err {
 #undef ERR_ENUM
 };
 
-/* Marks a function that may return an error: the compiler refuses a call that drops the result. If
- * an error changes nothing for the caller, the call says DISCARD(f(x)), and a comment says why. */
+/* Marks a function that may return an error: the compiler then refuses to drop the result. If an
+ * error changes nothing for the caller, the call says DISCARD(f(x)), and a comment says why. */
 #define MUST_USE __attribute__((warn_unused_result))
 #define DISCARD(result)                                                                            \
     do {                                                                                           \

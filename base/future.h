@@ -1,10 +1,10 @@
 /* Possible additions of a later version, for tests of mixed builds (tests/e2e/test_versions.py):
- * kinds, fields and frames that this version does not know, and a greater version number. Only
- * VARIANT=lab sets GRAPEVINE_LAB; FUTURE=1 in a router's environment then enables all of them.
- * Otherwise FUTURE is the constant false, and the compiler removes the guarded code.
+ * kinds, fields and frames unknown to this version, and a greater version number. Only VARIANT=lab
+ * sets GRAPEVINE_LAB; FUTURE=1 in a router's environment then enables all of them. Otherwise FUTURE
+ * is the constant false, and the compiler removes the guarded code.
  *
- * FUTURE_SPEAKS in the environment ("3-3") sets such a router's protocol versions. A router without
- * a common version is not understood by the others.
+ * FUTURE_SPEAKS in the environment ("3-3") sets the protocol versions of a router with FUTURE=1.
+ * Routers need a common version to understand each other.
  */
 #ifndef BASE_FUTURE_H
 #define BASE_FUTURE_H

@@ -1,6 +1,6 @@
-/* XXH3 (xxHash 0.8) with a secret, so that a client that does not know it cannot craft collisions.
+/* XXH3 (xxHash 0.8) with a secret, so that a client without the secret cannot craft collisions.
  *
- * The secret is 192 bytes, which the shell makes once per process or cluster.
+ * The secret is 192 bytes, made by the shell once per process or cluster.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -25,7 +25,7 @@ void hash_secret_from_seed(struct hash_secret *secret, uint64_t seed);
 uint64_t hash64(const struct hash_secret *secret, const void *bytes, size_t len);
 struct hash128 hash128(const struct hash_secret *secret, const void *bytes, size_t len);
 
-/* An unkeyed 64-bit mix (the finaliser of SplitMix64) for tables with keys that nobody can
+/* An unkeyed 64-bit mix (the finaliser of SplitMix64) for tables whose keys no client can
  * choose. */
 static inline uint64_t hash_mix(uint64_t x)
 {

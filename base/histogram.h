@@ -1,6 +1,6 @@
 /* Durations, counted by upper bounds, as in a Prometheus histogram. All histograms have the same
- * bounds, so that those of several routers can be summed. Adding a value takes a few comparisons;
- * nothing is allocated.
+ * bounds, so the counts of several routers can be added up. Adding a value takes a few comparisons
+ * and allocates nothing.
  */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
@@ -11,8 +11,7 @@
 enum { HISTOGRAM_BOUNDS = 19 }; /* 1 ms to 1,000 s: 1, 2.5, 5, 10, ... */
 
 struct histogram {
-    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* values by bound; the last count is of values beyond
-                                            * all bounds */
+    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* values by bound; last: values beyond all bounds */
     uint64_t count;
     double sum_s;
 };
@@ -20,10 +19,10 @@ struct histogram {
 /* The upper bounds in seconds, rising. */
 extern const double histogram_bounds_s[HISTOGRAM_BOUNDS];
 
-/* Adds a value. A value equal to a bound counts below it. A negative one counts as 0. */
+/* Adds a value. A value equal to a bound counts below that bound. A negative value counts as 0. */
 void histogram_add(struct histogram *h, double seconds);
-/* The value that a `share` of the values do not exceed, interpolated between two bounds. At most
- * the last bound; -1: there are no values. `counts` has HISTOGRAM_BOUNDS + 1 elements. */
+/* Returns the quantile: a `share` of the values is at most this, interpolated between two bounds.
+ * At most the last bound; -1: there are no values. `counts` has HISTOGRAM_BOUNDS + 1 elements. */
 double histogram_quantile(const uint64_t *counts, double share);
 
 #endif

@@ -82,7 +82,7 @@ static unsigned group(const uint8_t ip[IP_BYTES], unsigned n)
     return (unsigned)ip[2 * n] << 8 | ip[2 * n + 1];
 }
 
-/* Finds the longest run of at least two zero groups, which is written as "::". Returns its
+/* Finds the longest run of at least two zero groups, which is written as "::". Returns the
  * length. */
 static unsigned longest_gap(const uint8_t ip[IP_BYTES], unsigned *from)
 {

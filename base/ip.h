@@ -27,7 +27,7 @@ bool ip_is_v4(const uint8_t ip[IP_BYTES]);
 /* Writes 10.0.0.1, or IPv6 in the form of RFC 5952: 2001:db8::1. */
 void ip_format(const uint8_t ip[IP_BYTES], char out[IP_TEXT_BYTES]);
 
-/* A network: all addresses that share their first `bits` bits. */
+/* A network: all addresses with the same first `bits` bits. */
 struct ip_net {
     uint8_t ip[IP_BYTES];
     unsigned bits;

@@ -91,7 +91,7 @@ static bool is_ordinary(char c)
     return b >= 0x20 && b < 0x7f && b != '"' && b != '\\';
 }
 
-/* Writes the escaped first character of `s`. Returns its number of bytes in `s`. */
+/* Writes the escaped first character of `s`. Returns how many bytes of `s` it takes. */
 static size_t put_special(struct json_writer *w, struct slice s)
 {
     char c = s.at[0];

@@ -7,7 +7,7 @@
  *     err = json_writer_finish(&w);
  *
  * Errors (ERR_NOMEM, ERR_LIMIT) stick: later calls do nothing, and json_writer_finish() returns the
- * first error and cuts `out` back to its length before. Wrong nesting is a bug and aborts.
+ * first error and cuts `out` back to the length at the start. Wrong nesting is a bug and aborts.
  */
 #ifndef BASE_JSON_WRITE_H
 #define BASE_JSON_WRITE_H
@@ -23,7 +23,7 @@ struct json_writer {
     int err;
     unsigned depth;
     uint64_t object;   /* bit d: level d is an object (1) or an array (0) */
-    uint64_t nonempty; /* bit d: level d has an element, so the next one needs a comma */
+    uint64_t nonempty; /* bit d: level d has an element, so the next needs a comma */
     bool after_key;
 };
 
@@ -50,10 +50,10 @@ void json_i64(struct json_writer *w, int64_t value);
 void json_double(struct json_writer *w, double value);
 void json_bool(struct json_writer *w, bool value);
 void json_nil(struct json_writer *w);
-/* Writes JSON text that is known to be valid as one value. */
+/* Writes `json`, the text of a single value, unchanged. The caller guarantees valid JSON. */
 void json_raw(struct json_writer *w, struct slice json);
 
-/* Writes a member of an object: its key and value. */
+/* Writes a member of an object: key and value. */
 void json_put_slice(struct json_writer *w, const char *key, struct slice text);
 /* NULL counts as "". */
 void json_put_cstr(struct json_writer *w, const char *key, const char *text);
@@ -67,7 +67,7 @@ void json_put_bool(struct json_writer *w, const char *key, bool value);
 void json_put_object(struct json_writer *w, const char *key);
 void json_put_array(struct json_writer *w, const char *key);
 
-/* Appends one JSON string with its quotes, without a writer. */
+/* Appends a JSON string with quotes, without a writer. */
 MUST_USE int json_string_append(struct buf *out, struct slice text);
 
 #endif

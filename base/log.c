@@ -40,7 +40,7 @@ void log_init(struct log *log, void (*write)(void *context, struct slice line),
 
 /* --- the line --------------------------------------------------------------------------------- */
 
-/* A line being written. `tail` bytes stay free for what must come after the last field. */
+/* A line being written. `tail` bytes stay free for the end of the line, after the last field. */
 struct line {
     char *at;
     size_t len;
@@ -64,9 +64,9 @@ static void put_text(struct line *line, const char *text)
     (void)put(line, text, strlen(text));
 }
 
-/* Writes one character of a value, escaped as in JSON (RFC 8259, section 7). Invalid UTF-8 becomes
- * U+FFFD. U+0080..U+009F, which control terminals, and U+2028/9, which end lines, are escaped too.
- * Returns the bytes taken. */
+/* Writes the first character of a value, escaped as in JSON (RFC 8259, section 7). Invalid UTF-8
+ * becomes U+FFFD. U+0080..U+009F, which control terminals, and U+2028/9, which end lines, are
+ * escaped too. Returns the bytes taken. */
 static size_t put_escaped(struct line *line, struct slice s)
 {
     static const char short_names[] = "btn?fr"; /* \b \t \n \v \f \r from 8 on */
@@ -96,7 +96,8 @@ static size_t put_escaped(struct line *line, struct slice s)
     return n;
 }
 
-/* True if a string needs no quotes in text, because it cannot be mistaken for anything else. */
+/* True if a string needs no quotes in a text line, because no reader can mistake it for anything
+ * else. */
 static bool is_plain(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -168,7 +169,7 @@ static void put_field(struct line *line, const struct log_field *f, bool json)
     else if (room)
         put_number(line, f);
     if (line->len == value_at)
-        line->len = before; /* a name without its value says nothing */
+        line->len = before; /* a name without a value would be useless */
 }
 
 /* RFC 3339 in UTC, with milliseconds. */
@@ -229,7 +230,7 @@ size_t log_format(const struct log *log, enum log_level level, const char *event
 
 /* --- the flood gate --------------------------------------------------------------------------- */
 
-/* The event's row. Names that came when all rows were taken share the last one. */
+/* The row of the event's name. Names that find no free row share the last row. */
 static struct log_rate *rate_of(struct log *log, const char *event)
 {
     for (unsigned i = 0; i < LOG_EVENTS_MAX - 1; i++) {
@@ -279,7 +280,8 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
     struct log_field more[FIELDS_MAX];
     if (count > FIELDS_MAX - 1)
         count = FIELDS_MAX - 1;
-    more[0] = LOG_UINT("suppressed", rate->suppressed); /* first, so that a cut does not lose it */
+    more[0] = LOG_UINT("suppressed", rate->suppressed); /* first, so that a cut of the line does not
+                                                         * lose it */
     memcpy(more + 1, fields, count * sizeof *fields);
     rate->suppressed = 0;
     write_line(log, level, event, more, count + 1, now_ms, log->write);

@@ -1,4 +1,4 @@
-/* Logs: one line per event, with a name and typed fields, as text or as JSON.
+/* Logs: a line per event, with a name and typed fields, as text or as JSON.
  *
  *   log_event(log, LOG_INFO, "replica_up", LOG_STR("replica", name), LOG_INT("after_ms", 12));
  *
@@ -6,20 +6,20 @@
  *   {"time":"2026-01-31T12:00:00.123Z","level":"info","event":"replica_up","replica":...}
  *
  * An event of level `info` or more severe also goes to `tap`, if there is one, at any log level and
- * any rate. The ring of recent events needs that (node/admin/events.h).
+ * any rate. This feeds the ring of recent events (node/admin/events.h).
  *
  * Pure: the log formats a bounded line, passes the line to `write`, and reads the time from
  * `clock_ms`. The shell provides both (node/io/log_sink.h). An event without a reader costs two
- * comparisons; its arguments are not evaluated.
+ * comparisons, and the arguments are not evaluated.
  *
  * Invariants:
- *   1. What reaches `write` is exactly one line: it ends in one newline and holds no other control
- *      character, whatever the field values are.
- *   2. A line is at most LOG_LINE_MAX bytes. A longer line loses the ends of its values and gets
- *      the field cut=true.
- *   3. No event name is written more than `burst` times a second. The first line of that event in a
- *      later second, or log_flush(), gives the number of suppressed lines (suppressed=123). Lines
- *      that must all be written, such as an access log, go through log_record_write().
+ *   1. `write` gets exactly one line: the newline at the end is the only control character,
+ *      whatever the field values are.
+ *   2. A line is at most LOG_LINE_MAX bytes. In a longer line the ends of values are cut off, and
+ *      the field cut=true is added.
+ *   3. No event name is written more than `burst` times a second. The event's first line in a later
+ *      second, or log_flush(), gives the number of suppressed lines (suppressed=123). An access
+ *      log, which must not lose lines, uses log_record_write().
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -36,8 +36,8 @@ enum {
     LOG_LINE_MAX = 4096,
     LOG_EVENTS_MAX = 64,       /* event names with a rate limit each; further names share the
                                 * last */
-    LOG_BURST_DEFAULT = 50,    /* lines a second of one event name */
-    LOG_VALUE_BYTES_MAX = 512, /* bytes of one field's value, before escaping */
+    LOG_BURST_DEFAULT = 50,    /* lines a second per event name */
+    LOG_VALUE_BYTES_MAX = 512, /* bytes of a field's value, before escaping */
 };
 
 enum log_field_type {
@@ -74,17 +74,17 @@ struct log_field {
 
 struct log_rate {
     const char *event; /* NULL: the row is free */
-    uint64_t second;   /* the second that `count` belongs to */
+    uint64_t second;   /* `count` is the number of lines in this second */
     uint32_t count;
     uint32_t suppressed;
 };
 
-/* Filled by log_init() and the shell. One per process; not shared between threads. */
+/* Filled by log_init() and the shell. A process has a single log, not shared between threads. */
 struct log {
     enum log_level level; /* may be changed at any time */
     bool json;
     bool color;     /* text only */
-    uint32_t burst; /* lines a second of one event name; 0 = no limit */
+    uint32_t burst; /* lines a second per event name; 0 = no limit */
     void (*write)(void *context, struct slice line);
     void (*record)(void *context, struct slice line); /* used by log_record_write(); NULL: `write`
                                                        * is used */
@@ -112,7 +112,7 @@ static inline bool log_heard(const struct log *log, enum log_level level)
     return level <= log->level || (log->tap != NULL && level <= LOG_INFO);
 }
 
-/* `event` must be a literal (the log keeps its address). At least one field is needed. */
+/* `event` must be a literal, because the log keeps the address. At least one field is needed. */
 #define log_event(to, level, event, ...)                                                           \
     do {                                                                                           \
         struct log *log_event_to = (to);                                                           \
@@ -133,8 +133,8 @@ void log_event_write(struct log *log, enum log_level level, const char *event,
 void log_record_write(struct log *log, enum log_level level, const char *event,
                       const struct log_field *fields, unsigned count);
 
-/* Writes the counts of suppressed lines that no line has shown yet, one line an event name. Call it
- * before the process ends, and now and then (once a minute is enough). */
+/* Writes the numbers of suppressed lines not yet reported, a line per event name. Call it before
+ * the process ends, and about once a minute. */
 void log_flush(struct log *log);
 
 const char *log_level_name(enum log_level level);
@@ -142,7 +142,7 @@ const char *log_level_name(enum log_level level);
 /* ERR_NOT_FOUND if there is no such level. */
 MUST_USE int log_level_parse(struct slice name, enum log_level *out);
 
-/* Formats a line according to invariants 1 and 2, at most LOG_LINE_MAX bytes, to `out`. Returns its
+/* Formats a line according to invariants 1 and 2, at most LOG_LINE_MAX bytes, to `out`. Returns the
  * length. Used by log_event_write(), tests and fuzzers. */
 size_t log_format(const struct log *log, enum log_level level, const char *event,
                   const struct log_field *fields, unsigned count, uint64_t now_ms, char *out);

@@ -1,6 +1,6 @@
 /* fmax() and fmin() without a call. The C library's functions have rules for NaN, so compilers
- * cannot replace them by one instruction. If either argument is NaN, these return the second
- * one. */
+ * cannot replace them by a single instruction. If either argument is NaN, these return the second
+ * argument. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 

@@ -1,4 +1,4 @@
-/* xoshiro256** (Blackman and Vigna, 2018): small, fast, seeded by its owner. Not for secrets. */
+/* xoshiro256** (Blackman and Vigna, 2018): small, fast, seeded by the caller. Not for secrets. */
 #ifndef BASE_PRNG_H
 #define BASE_PRNG_H
 

@@ -1,8 +1,8 @@
-/* A rendering: how a model's engines transform prompts from one kind of client, as far as that
- * decides which prompts share a prefix (docs/adr/0051). A plain value of one byte.
+/* A rendering: how a model's engines transform prompts from a kind of client. It covers only the
+ * changes that decide which prompts share a prefix (docs/adr/0051). A plain value of 1 byte.
  *
  * Zero is the client's prompt without the parts that vLLM is known to drop. All other values are
- * learned from an engine, or built in for its kind.
+ * learned from an engine, or built in for a kind of engine.
  */
 #ifndef BASE_RENDERING_H
 #define BASE_RENDERING_H

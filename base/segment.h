@@ -1,8 +1,8 @@
-/* Pooled pieces of memory for bodies that pass through (base/body.h).
+/* Pooled pieces of memory for the bodies of requests and answers (base/body.h).
  *
  * A body of unknown size grows by segments instead of by copying; libuv reads straight into the
- * last one. Three sizes keep a thousand small requests small. Freed segments are kept for reuse up
- * to a bound. All bytes handed out count against a limit (`bytes_max`); beyond it, allocation
+ * last segment. Three sizes keep a thousand small requests small. Freed segments are kept for reuse
+ * up to a bound. All bytes handed out count against a limit (`bytes_max`); beyond it, allocation
  * returns NULL and the caller must reject the request.
  */
 #ifndef BASE_SEGMENT_H
@@ -35,7 +35,7 @@ struct segment_pool {
 void segment_pool_init(struct segment_pool *pool, uint64_t bytes_max);
 void segment_pool_free(struct segment_pool *pool);
 
-/* A segment of the smallest class that holds `hint` bytes, at most 64 KiB. NULL: bytes_max is
+/* A segment of the smallest class with room for `hint` bytes, at most 64 KiB. NULL: bytes_max is
  * reached. */
 struct segment *segment_new(struct segment_pool *pool, size_t hint);
 void segment_release(struct segment_pool *pool, struct segment *s);

@@ -94,7 +94,7 @@ bool slice_equal_secret(struct slice a, struct slice b)
 {
     if (a.len != b.len)
         return false;
-    volatile unsigned char differ = 0; /* volatile, so that no compiler ends the loop early */
+    volatile unsigned char differ = 0; /* volatile: no compiler may end the loop early */
     for (size_t i = 0; i < a.len; i++)
         differ |= (unsigned char)(a.at[i] ^ b.at[i]);
     return differ == 0;

@@ -35,7 +35,7 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-/* Compares secrets, in a time that depends on the lengths only. */
+/* Compares secrets. The time depends on the lengths only. */
 bool slice_equal_secret(struct slice a, struct slice b);
 
 /* Compares without regard to ASCII case, as for header names and tokens (RFC 9110, section 5.1). */

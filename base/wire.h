@@ -1,8 +1,8 @@
 /* Packed little-endian fields, as the frames of gossip and the codecs of crdt use them.
  *
- * Errors stick: the first step of a reader or writer beyond its end sets `bad` and moves nothing.
- * After that, reading yields 0 and writing does nothing. So a decoder reads all that it expects and
- * checks `bad` once. Varints are LEB128 of at most 10 bytes; an overlong one is bad.
+ * Errors stick: the first read or write beyond the end sets `bad` and moves nothing. After that,
+ * reading yields 0 and writing does nothing. So a decoder reads all fields and then checks `bad`
+ * once. Varints are LEB128 of at most 10 bytes; overlong encodings are bad.
  */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
@@ -55,7 +55,8 @@ static inline size_t wire_room(const struct wire_writer *w)
     return w->bad ? 0 : (size_t)(w->end - w->at);
 }
 
-/* The next `len` bytes, borrowed; empty, and `bad` set, if there are fewer. */
+/* Returns the next `len` bytes, borrowed. If there are fewer, sets `bad` and returns an empty
+ * slice. */
 static inline struct slice wire_read_bytes(struct wire_reader *r, size_t len)
 {
     if (r->bad || len > (size_t)(r->end - r->at)) {
@@ -116,7 +117,7 @@ static inline double wire_read_double(struct wire_reader *r)
 
 uint64_t wire_read_varint(struct wire_reader *r);
 
-/* Reads a varint of at most `max`; a greater one sets `bad`. */
+/* Reads a varint of at most `max`; a greater value sets `bad`. */
 static inline uint64_t wire_read_varint_max(struct wire_reader *r, uint64_t max)
 {
     uint64_t value = wire_read_varint(r);

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-enum { ORDER_FREE = 0x80 }; /* flag in `order` of a free piece */
+enum { ORDER_FREE = 0x80 }; /* flag in `order`: the piece is free */
 
 struct link {
     uint32_t previous;

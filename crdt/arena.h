@@ -1,8 +1,9 @@
 /* A buddy allocator over one preallocated run of 64-byte units, for the holder sets.
  *
- * It hands out pieces of 64 << order bytes, order up to the `top` given at the start, aligned to
- * their size. A piece is named by the number of its first unit. Memory that was never handed out is
- * never touched. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
+ * The arena hands out pieces of 64 << order bytes, aligned to that size, with an order up to the
+ * `top` given at the start. The number of a piece is the number of the first unit in it. Memory
+ * never handed out is never touched. (Knuth, The Art of Computer Programming, volume 1, section
+ * 2.5.)
  */
 #ifndef CRDT_ARENA_H
 #define CRDT_ARENA_H
@@ -21,15 +22,15 @@ enum {
 struct crdt_arena {
     void *memory;   /* what to free */
     uint8_t *base;  /* 64-byte aligned */
-    uint8_t *order; /* order of each piece, at its first unit's place */
+    uint8_t *order; /* order of each piece, at the place of the piece's first unit */
     uint32_t units;
-    uint32_t fresh; /* units from here on were never handed out */
+    uint32_t fresh; /* units from this number on were never handed out */
     uint32_t used;  /* units in allocated pieces */
     uint32_t top;
-    uint32_t free[CRDT_ORDERS_MAX]; /* heads of doubly linked lists through the free pieces */
+    uint32_t free[CRDT_ORDERS_MAX]; /* by order: head of a doubly linked list of free pieces */
 };
 
-/* Bytes that an arena of `units` units allocates. */
+/* Bytes allocated by an arena of `units` units. */
 uint64_t crdt_arena_bytes(uint32_t units);
 /* Rounds `units` down to a multiple of the largest piece. */
 MUST_USE int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);

@@ -28,7 +28,7 @@ static unsigned tail_bytes(unsigned generation_bits, unsigned cache_bits)
     return bytes_of(CODE_BITS + generation_bits + cache_bits);
 }
 
-/* At least one byte, so that a count of entries cannot exceed the bytes that follow. */
+/* At least 1 byte, so that a count of entries cannot exceed the number of bytes after it. */
 static unsigned set_tail_bytes(unsigned generation_bits, unsigned cache_bits)
 {
     unsigned bytes = bytes_of(generation_bits + cache_bits);
@@ -135,7 +135,7 @@ int crdt_batch_append(struct buf *out, const struct crdt_batch_entry *entries, u
     CHECK(count > 0);
     struct packing p = {0};
     survey(&p, entries, count);
-    /* An upper bound: a set's header is no longer than the ids and codes that the set saves. */
+    /* An upper bound: a set's header is no longer than the ids and codes saved by the set. */
     size_t most = 64 + (size_t)p.caches * sizeof(uint32_t) + (size_t)count * (ID_BYTES + 4) +
                   (size_t)p.sets * WIRE_VARINT_MAX;
     int err = buf_reserve(out, most);

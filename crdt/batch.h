@@ -1,9 +1,9 @@
 /* A batch of observations of any caches and generations: a snapshot carries millions of them.
  *
- * Entries come in the order of the table. A batch begins with a small table of its caches and with
- * its oldest generation. An entry is its id (6 bytes) and a tail. The tail packs weight code,
+ * Entries come in the order of the table. A batch begins with a small table of the caches in it and
+ * with the oldest generation. An entry is an id (6 bytes) and a tail. The tail packs weight code,
  * generation and cache in as many bits as this batch needs, rounded up to bytes (two or three).
- * Neighbouring entries of one id and code (a set of holders) share the id:
+ * Neighbouring entries of the same id and code (a set of holders) share the id:
  *
  *   caches 2, { rkey 4 }, oldest generation 4, bits of a generation 1, of a cache 1,
  *   singles varint, sets varint,
@@ -29,8 +29,8 @@ struct crdt_batch_entry {
     uint8_t code;
 };
 
-/* Appends a batch of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. Their
- * generations are less than 4,096 apart. ERR_NOMEM. */
+/* Appends a batch of `count` > 0 entries; `rkey_of_slot` has CRDT_REPLICAS_MAX rkeys. The entries'
+ * generations must be less than 4,096 apart. ERR_NOMEM. */
 MUST_USE int crdt_batch_append(struct buf *out, const struct crdt_batch_entry *entries,
                                unsigned count, const uint32_t *rkey_of_slot);
 
@@ -50,7 +50,7 @@ struct crdt_batch {
 void crdt_batch_read(struct wire_reader *r, struct crdt_batch *out);
 
 /* Unpacks a checked batch piece by piece: each call returns up to `max` entries, 0 at the end. An
- * entry's `slot` is its cache's index in the table of caches. */
+ * entry's `slot` is the index of the cache in the batch's table of caches. */
 struct crdt_batch_reader {
     const struct crdt_batch *block;
     struct wire_reader singles;

@@ -130,7 +130,8 @@ static bool produce_poison(struct crdt_state *s, uint64_t seq, struct wire_write
     return true;
 }
 
-/* All rows go into one chunk. Between chunks, a row that comes or goes would shift the others. */
+/* All rows go into a single chunk, because a row added or removed between chunks would shift the
+ * others. */
 static bool dump_poison(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
     for (; *position < s->poison.count; ++*position)
@@ -156,7 +157,7 @@ static bool answer_poison(struct crdt_state *s, struct wire_reader *theirs, size
         struct crdt_poison_row row;
         crdt_poison_row_read(&r, &row);
         count(s, crdt_poison_join(&s->poison, &row));
-        DISCARD(crdt_poison_join(&alone, &row)); /* a row that expired here is in neither digest */
+        DISCARD(crdt_poison_join(&alone, &row)); /* a row expired here is in neither digest */
     }
     return alone.digest != s->poison.digest;
 }
@@ -204,7 +205,7 @@ static bool produce_reports(struct crdt_state *s, uint64_t seq, struct wire_writ
 
 static bool dump_reports(const struct crdt_state *s, uint64_t *position, struct wire_writer *w)
 {
-    /* The position counts (router, replica) pairs. A router that comes or goes meanwhile shifts
+    /* The position counts (router, replica) pairs. A router that joins or leaves meanwhile shifts
      * some rows out of the snapshot. Deltas and anti-entropy bring these rows. */
     uint64_t end = (uint64_t)crdt_reports_routers(s->reports) * CRDT_REPLICAS_MAX;
     unsigned last = UINT32_MAX;
@@ -294,7 +295,7 @@ static bool answer_reports(struct crdt_state *s, struct wire_reader *theirs, siz
 /* --- the table ------------------------------------------------------------------------------ */
 
 const struct crdt_class crdt_classes[CRDT_CLASSES] = {
-    /* First, because rows of the other classes refer to replicas. */
+    /* The registry is first, because rows of the other classes refer to replicas. */
     {1u << CRDT_RECORD_REPLICA, CRDT_SECTION_REPLICAS, REPLICA_BYTES, FLOOR_BYTES, join_replica,
      produce_replicas, dump_replicas, hash_replicas, answer_replicas},
     {1u << CRDT_RECORD_POISON, CRDT_SECTION_POISON, CRDT_POISON_ROW_BYTES, 0, join_poison,

@@ -54,7 +54,7 @@ void crdt_early_moved(struct crdt_early *e, int64_t by_ms, uint32_t generation_m
 {
     int64_t generations = by_ms / (int64_t)generation_ms;
     if (generations < 0 && by_ms % (int64_t)generation_ms != 0)
-        generations--; /* rounds down: a generation too early is harmless, one in the future is
+        generations--; /* rounds down: too early a generation is harmless, a future generation is
                         * refused */
     for (unsigned i = 0; i < e->used; i++) {
         e->ring[i].at_ms += (uint64_t)by_ms;

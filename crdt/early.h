@@ -1,17 +1,17 @@
-/* This router's observations of caches before the engine reported its start time: a ring that drops
- * the oldest when it is full.
+/* This router's observations of caches whose engine has not reported a start time yet: a ring. When
+ * full, it drops the oldest.
  *
  * A start time is part of a cache's name (crdt/registry.h), so learning the time renames the cache.
  * The observations under the old name are then forgotten, like those of a lost cache. But the cache
- * is not lost if the engine's process started before the observations. So this router repeats its
- * own observations under the new name. Observations from before the start time or within
- * CRDT_EARLY_SKEW_MS after it are left out, because the start time comes from the engine's clock.
- * Repeating is a change of its own, not a part of joining. Each router repeats its own
- * observations, and its deltas bring them to the others.
+ * is not lost if the engine's process started before the observations. So each router repeats,
+ * under the new name, the observations that it made itself. Observations from before the start time
+ * or within CRDT_EARLY_SKEW_MS after it are left out, because the start time comes from the
+ * engine's clock. A repeated observation is a new change, not a part of joining: deltas carry it to
+ * the other routers.
  *
- * Times are cluster time, and move with it (crdt_early_moved): a router that starts with a wrong
- * clock judges again when the clock is set. If a cache was lost without a new start time
- * (`raises`), nothing says when, and its observations are forgotten.
+ * Times are cluster time, and move when the clock is set (crdt_early_moved). So a router started
+ * with a wrong clock judges the observations again with the right time. If a cache was lost without
+ * a new start time (`raises`), the time of the loss is unknown, and the observations are forgotten.
  */
 #ifndef CRDT_EARLY_H
 #define CRDT_EARLY_H
@@ -24,14 +24,14 @@ struct crdt_early_point {
     uint64_t point; /* crdt_point() */
     uint64_t at_ms;
     uint32_t generation;
-    uint32_t rkey; /* 0: the place is free */
+    uint32_t rkey; /* the cache; 0: the place is free */
     uint16_t slot;
 };
 
 struct crdt_early {
     struct crdt_early_point *ring; /* CRDT_EARLY_MAX */
     unsigned next;
-    unsigned used;  /* places from 0 on that are or were taken */
+    unsigned used;  /* places below this number are or were taken */
     unsigned count; /* places that are taken */
 };
 

@@ -11,7 +11,7 @@ enum {
     LANE = 32, /* replicas that a match handles together; divides ARRAY_PER_UNIT */
 };
 
-/* True if the set is an array. Sets of the top order are. */
+/* True if the set is an array: sets of the top order are arrays. */
 static bool is_array(const struct crdt_holders *h, uint32_t set)
 {
     return crdt_arena_order(&h->arena, set) == h->arena.top;
@@ -32,7 +32,7 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
     return ((const uint32_t *)memory)[at];
 }
 
-/* True if the index was never used: such a stamp has an incarnation that no real stamp has. */
+/* True if the place was never used: its stamp has an incarnation that no replica gets. */
 static bool is_empty(uint32_t stamp)
 {
     return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
@@ -46,7 +46,7 @@ int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window, 
         top++;
     uint64_t units = bytes_max / (CRDT_UNIT_BYTES + 1);
     units = units > 0 ? units - 1 : 0; /* alignment */
-    uint64_t units_max = 1u << 22;     /* a set's number fits beside a tag in a table entry */
+    uint64_t units_max = 1u << 22;     /* a set's number must fit into a table entry with a tag */
     h->window = window;
     return crdt_arena_init(&h->arena, (uint32_t)(units < units_max ? units : units_max), top);
 }
@@ -195,7 +195,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
     while ((uint32_t)LIST_PER_UNIT << order < 2 * alive)
         order++;
     if (order < crdt_arena_order(&h->arena, *set))
-        (void)move(h, set, order); /* no room for the smaller piece: the set stays */
+        (void)move(h, set, order); /* no room for the smaller piece: the set stays as it is */
     return alive;
 }
 

@@ -2,11 +2,12 @@
  * hold a shared system prompt).
  *
  * A set maps replica -> generation, exactly. Small sets are lists of 4-byte stamps that double as
- * they grow. A set that would need 2 bytes for every slot (rounded up to a power of two) becomes an
+ * they grow. A list as large as 2 bytes for every slot (rounded up to a power of two) becomes an
  * array with 2 bytes a slot. So with 2,048 slots a prefix in 1,000 caches costs about 4 bytes an
  * entry. A place with a dead stamp is free.
  *
- * Sets are named by their first unit in the arena. The name changes when a set grows or shrinks.
+ * A set's number is the number of its first unit in the arena. It changes when the set grows or
+ * shrinks.
  */
 #ifndef CRDT_HOLDERS_H
 #define CRDT_HOLDERS_H
@@ -32,15 +33,15 @@ MUST_USE int crdt_holders_init(struct crdt_holders *h, const struct crdt_window 
                                uint32_t replicas, uint64_t bytes_max);
 void crdt_holders_free(struct crdt_holders *h);
 
-/* An empty set, or CRDT_ARENA_NONE: full. */
+/* An empty set, or CRDT_ARENA_NONE: the arena is full. */
 uint32_t crdt_holders_create(struct crdt_holders *h);
 void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 
 /* Gives the replica's generation. False: the set has no live stamp of the replica. */
 bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
                       uint32_t *generation);
-/* Sets the generation of a replica, new or not. ERR_FULL: the set is full and cannot grow. *taken
- * is the dead stamp that was overwritten, or CRDT_STAMP_NONE. */
+/* Sets the generation of a replica, which may be new to the set. ERR_FULL: the set is full and
+ * cannot grow. *taken is the overwritten dead stamp, or CRDT_STAMP_NONE. */
 MUST_USE int crdt_holders_put(struct crdt_holders *h, uint32_t *set, unsigned replica,
                               uint32_t generation, uint32_t *taken);
 
@@ -51,17 +52,17 @@ bool crdt_holders_next_dead(const struct crdt_holders *h, uint32_t set, uint32_t
 bool crdt_holders_next(const struct crdt_holders *h, uint32_t set, uint32_t *at, uint32_t *stamp);
 
 /* Clears dead stamps, and moves the set to a smaller piece if that leaves places free. Returns the
- * number of live stamps. Adds the number of cleared ones to *reclaimed. */
+ * number of live stamps. Adds the number of cleared stamps to *reclaimed. */
 uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *reclaimed);
 
-/* A match in progress (crdt_index_match): a resolved replica has a limit of 0. So has a replica in
- * a set that was not asked for. */
+/* A match in progress (crdt_index_match). A replica's limit is 0 if the replica is resolved, or was
+ * not asked for. */
 struct crdt_match {
     uint16_t limit[CRDT_WINDOW_REPLICAS]; /* a stamp counts if its age is below this */
     uint16_t *length_out;
     uint32_t *generation_out;
     uint32_t replicas;
-    uint32_t pending; /* replicas that are not resolved yet */
+    uint32_t pending; /* replicas not yet resolved */
 };
 
 /* Resolves the replica: it holds the point at `index`, with a stamp of this age. */
@@ -78,7 +79,7 @@ static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_wi
 void crdt_holders_match(const struct crdt_holders *h, uint32_t set, struct crdt_match *m,
                         unsigned index);
 
-/* Walks one set, alive or dead: each dead stamp must have a retired incarnation (a bit of
+/* Walks a set, alive or dead. Each dead stamp must have a retired incarnation (a bit of
  * `retired[replica]`) or an age below `span`. */
 void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16_t *retired,
                         uint32_t span);

@@ -10,11 +10,11 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Points between the prefetch of the first bucket, the prefetch of a second bucket if needed,
-     * and use. A core has some 12 to 16 line fill buffers. */
+    /* A bucket is prefetched this number of points before its use: AHEAD for the first bucket,
+     * AHEAD_SECOND for a second bucket if needed. A core has some 12 to 16 line fill buffers. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
-    HOLDERS_SHARE = 8, /* sets get 1/8 of the memory that the counters leave */
+    HOLDERS_SHARE = 8, /* sets get 1/8 of the memory left by the counters */
 };
 
 _Static_assert((int)CRDT_WINDOW_REPLICAS == (int)CRDT_REPLICAS_MAX, "stamps hold eleven bits");
@@ -25,9 +25,9 @@ _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
                    2 * (int)CRDT_SLOTS < (int)CRDT_HOLDERS_START,
                "a new set takes all single entries and one more");
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
-/* Number of table moves that are recorded for walks: one per KiB, up to the useful maximum. */
+/* Number of table moves to record for walks: 1 per KiB, up to the useful maximum. */
 static uint32_t moves_kept(uint64_t bytes)
 {
     uint32_t count = 16;

@@ -67,7 +67,7 @@ void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint3
 void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry)
 {
     uint32_t stamp = crdt_entry_stamp(entry);
-    if (is_sketched(x, stamp)) /* rarely true; avoids computing the id, which takes a division */
+    if (is_sketched(x, stamp)) /* rarely true: seldom computes the id, which takes a division */
         crdt_index_book_gone(x, crdt_table_id(&x->table, bucket, entry), crdt_entry_code(entry),
                              stamp);
 }

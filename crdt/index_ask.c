@@ -6,8 +6,8 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* Points between the prefetch of the first bucket, the prefetch of a second bucket if needed,
-     * and use: as in index.c. */
+    /* A bucket is prefetched this number of points before its use, as in index.c: AHEAD for the
+     * first bucket, AHEAD_SECOND for a second bucket if needed. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
 };
@@ -45,7 +45,8 @@ static void match_begin(const struct crdt_index *x, struct crdt_match *m, const 
 {
     const struct crdt_window *w = &x->window;
     uint32_t end = m->replicas > x->seen ? m->replicas : x->seen;
-    /* Up to a whole lane (crdt/holders.c). Replicas from x->seen on never had an entry. */
+    /* Fills the limits up to a whole lane (crdt/holders.c). Replicas from x->seen on never had an
+     * entry. */
     memset(m->limit, 0, (end + 31u) / 32 * 32 * sizeof m->limit[0]);
     for (uint32_t r = 0; r < m->replicas; r++) {
         uint32_t floor = floors != NULL && floors[r] > w->floor ? floors[r] : w->floor;
@@ -88,7 +89,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     }
 }
 
-/* --- all holders of one id ------------------------------------------------------------------ */
+/* --- all holders of an id --------------------------------------------------------------------- */
 
 typedef void (*take_fn)(const struct crdt_index *x, void *context, uint32_t stamp);
 
@@ -121,7 +122,7 @@ static inline void take_holders(const struct crdt_index *x, uint64_t id, uint8_t
 }
 
 struct cover {
-    const uint32_t *floors; /* or NULL */
+    const uint32_t *floors; /* least generation by replica, or NULL */
     uint32_t *blocks, *generations;
     uint32_t replicas;
     uint32_t weight; /* weight of the chunk */
@@ -240,8 +241,8 @@ void crdt_index_each(const struct crdt_index *x, visit_fn visit, void *context)
         visit_bucket(x, i, visit, context);
 }
 
-/* Invariant: take any entry that was in the table when the walk began. Either the entry was
- * visited, or its bucket is still ahead, or it moved after the walk last read the moves. */
+/* Invariant: every entry present when the walk began was visited, or is in a bucket still ahead, or
+ * moved after the walk last read the moves. */
 bool crdt_index_walk(const struct crdt_index *x, struct crdt_index_cursor *c, uint32_t buckets,
                      visit_fn visit, void *context)
 {

@@ -50,8 +50,8 @@ static bool all_zero(const void *bytes, size_t size)
     return size == 0 || (at[0] == 0 && memcmp(at, at + 1, size - 1) == 0);
 }
 
-/* Recounts the replicas up to the last one with entries, and tests that all others have zeroes.
- * Slots are assigned from 0 on, so most of the 2,048 are unused. */
+/* Recounts the replicas up to the last with entries, and checks the others for zeroes. Slots are
+ * assigned from 0 on, so most of the 2,048 are unused. */
 static void check_counts(const struct crdt_index *x)
 {
     const struct crdt_counts *c = &x->counts;
@@ -99,7 +99,7 @@ static void recount_sketch(const struct crdt_index *x, struct crdt_spans *again,
     crdt_spans_flip(again, generation, &mark, 1);
 }
 
-/* Invariant 6: the sketches are those of all entries in memory, alive or dead. */
+/* Invariant 6: the sketches are correct for all entries in memory, alive or dead. */
 static void check_sketches(const struct crdt_index *x)
 {
     const struct crdt_spans *s = &x->spans;
@@ -137,7 +137,7 @@ static void check_sketches(const struct crdt_index *x)
     crdt_spans_free(&again);
 }
 
-/* Invariant 2: within its two buckets, no live entry or set occurs twice. */
+/* Invariant 2: within the two buckets of an id, no live entry or set occurs twice. */
 static void check_unique(const struct crdt_index *x, uint32_t bucket, unsigned slot)
 {
     const struct crdt_table *t = &x->table;

@@ -1,6 +1,6 @@
-/* Shared by the index's files: index.c (life, learning), index_ask.c (asking, walking),
- * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper)
- * and index_check.c (accounting, invariants). */
+/* Shared by the index's files: index.c (creation, learning), index_ask.c (asking, walking),
+ * index_agree.c (bookkeeping; digests and sketches), index_upkeep.c (time, memory, the sweeper) and
+ * index_check.c (accounting, invariants). */
 #ifndef CRDT_INDEX_INTERNAL_H
 #define CRDT_INDEX_INTERNAL_H
 
@@ -21,17 +21,17 @@ struct crdt_index {
     struct crdt_spans spans; /* not in use if the index is not replicated */
     bool replicated;
     uint32_t replicas;
-    uint32_t seen; /* replicas from here on never had an entry */
+    uint32_t seen; /* slots from this number on never had an entry */
     uint32_t ttl;
     uint64_t slots_limit;
     struct crdt_index_stats stats; /* only the counts since the start; crdt_index_stats() fills in
                                     * the others */
 
-    /* The sweeper. At the end of a lap, all entries that were dead at its beginning are gone. */
+    /* The sweeper. At the end of a lap, all entries already dead at the lap's start are gone. */
     uint32_t hand;
     uint32_t lap_left;                       /* buckets until this lap ends */
     uint32_t retirements;                    /* bits set in `retired` */
-    uint32_t base;                           /* no stamp in memory is older */
+    uint32_t base;                           /* no generation in memory is older */
     uint32_t lap_floor;                      /* the floor when this lap began */
     uint64_t remains;                        /* upper bound of lost caches' entries in memory */
     uint64_t lap_remains;                    /* `remains` when this lap began */
@@ -51,13 +51,13 @@ uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
 /* Begins a new lap of the sweeper at its hand. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
-/* True if one more slot may be used. Raises the floor if necessary, but never above `now`: entries
- * in use now are worth more than new ones. */
+/* True if another slot may be used. Raises the floor if necessary, but never above `now`: entries
+ * in use now are worth more than new entries. */
 bool crdt_index_make_space(struct crdt_index *x);
 
 /* --- bookkeeping: counters, digests and sketches change with the entries --------------------- */
 
-/* An observation: all that the bookkeeping needs of an entry. */
+/* An observation: everything needed for the bookkeeping of an entry. */
 struct crdt_item {
     struct crdt_place place;
     uint64_t id;
@@ -66,7 +66,7 @@ struct crdt_item {
     uint8_t code;
 };
 
-/* Books a new live entry, or one that moved up from the generation `known`. */
+/* Books a new live entry, or an entry that moved up from the generation `known`. */
 void crdt_index_book_new(struct crdt_index *x, const struct crdt_item *item);
 void crdt_index_book_newer(struct crdt_index *x, const struct crdt_item *item, uint32_t known);
 /* Books a dead entry whose memory is reused. */
@@ -74,14 +74,14 @@ void crdt_index_book_gone(struct crdt_index *x, uint64_t id, uint8_t code, uint3
 /* Books a dead entry of the table, not a set, whose memory is reused. */
 void crdt_index_book_gone_entry(struct crdt_index *x, uint32_t bucket, uint64_t entry);
 
-/* crdt_table_insert() with the bookkeeping for the dead entry that lost its slot. */
+/* As crdt_table_insert(), with the bookkeeping for the dead entry whose slot was taken. */
 uint64_t *crdt_index_put(struct crdt_index *x, struct crdt_place place, uint64_t entry);
 
 /* --- what the table knows of an id, for learning and for asking ------------------------------ */
 
 struct crdt_lookup {
     uint64_t *entry;  /* the live single entry of the replica, or NULL */
-    uint64_t *set;    /* the entry that names the id's set, or NULL */
+    uint64_t *set;    /* the entry with the number of the id's set, or NULL */
     unsigned holders; /* live single entries, of any replica */
 };
 

@@ -5,9 +5,9 @@
 #include "crdt/index_internal.h"
 
 enum {
-    DEMOTE_AT = 3, /* with so few holders left, the sweeper turns a set into single entries */
-    /* While lost caches are in memory, sketches cannot be compared. So the sweeper visits HASTE
-     * times as many buckets. HASTE_BUCKETS_MAX keeps each call to a few milliseconds. */
+    DEMOTE_AT = 3, /* the sweeper turns sets of at most 3 holders into single entries */
+    /* While lost caches are in memory, sketches cannot be compared. So the sweeper then visits
+     * HASTE times as many buckets. HASTE_BUCKETS_MAX keeps each call to a few milliseconds. */
     HASTE = 128,
     HASTE_BUCKETS_MAX = 1 << 18,
 };
@@ -190,8 +190,8 @@ void crdt_index_advance(struct crdt_index *x, uint32_t now_generation)
         return;
     if (crdt_index_floor_at(x, now) > x->window.floor)
         raise_floor(x, crdt_index_floor_at(x, now), &x->stats.expired);
-    /* Otherwise stamps would wrap: nothing was swept for thousands of generations, or the clock
-     * jumped. */
+    /* Sweeps at once before stamps could wrap: nothing was swept for thousands of generations, or
+     * the clock jumped. */
     if (now + 1 - x->base >= CRDT_GENERATIONS)
         sweep_all(x);
     crdt_window_set(&x->window, now, x->window.floor);

@@ -1,13 +1,14 @@
-/* Learned figures about a replica, from this router or others: one row per field, in wire order.
- * The struct, the codec, the digest, equality and the report rule are made from the rows.
+/* Learned figures about a replica, from this router or others: a table with a row per field, in
+ * wire order. The struct, the codec, the digest, equality and the report rule are generated from
+ * the table.
  *
  * A figure may come with the number of samples behind it. Sums count since the reporting router's
- * start, so only their differences have a meaning. They are shared because an engine's counters can
- * only be compared with the predictions of all routers. node/replica/learned.h collects, takes in
- * and shows figures.
+ * start, so only their differences have a meaning. Routers share them because an engine's counters
+ * can only be compared with the predictions of all routers. node/replica/learned.h collects,
+ * receives and shows figures.
  *
- * A new row goes to the end. Older routers keep and forward its bytes (crdt/value.h). In a report
- * from an older router the new field is 0.
+ * A new row goes to the end of the table. Older routers keep and forward the new field's bytes
+ * (crdt/value.h). In a report from an older router the new field is 0.
  */
 #ifndef CRDT_LEARNED_H
 #define CRDT_LEARNED_H
@@ -31,13 +32,13 @@
     X(u32, pace_samples, DOUBLED)                                                                  \
     X(u32, bytes_per_token_milli, MOVED)                                                           \
     X(u32, bytes_samples, DOUBLED)                                                                 \
-    X(u64, prompt_tokens, CHANGED)  /* sum: prompt tokens of requests with begun answers */        \
-    X(u64, predicted_tokens, ALONG) /* sum: cached tokens predicted for such requests */           \
-    X(u64, told, CHANGED)           /* sum: answers that reported their cached tokens */           \
-    X(u64, grown_ppm, ALONG)        /* no longer used: size_ppm took its place */                  \
-    X(u64, shrunk_ppm, ALONG)       /* no longer used: size_ppm took its place */                  \
-    X(u32, scrapes, CHANGED) /* this router's reads of the engine's metrics; 0: others read */     \
-    X(u64, engine_started_ms, ALONG) /* to engine_generated: value + 1; 0: unknown */              \
+    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests with begun answers */       \
+    X(u64, predicted_tokens, ALONG)  /* sum: part of prompt_tokens predicted as cached */          \
+    X(u64, told, CHANGED)            /* sum: answers with a report of the cached tokens */         \
+    X(u64, grown_ppm, ALONG)         /* no longer used: replaced by size_ppm */                    \
+    X(u64, shrunk_ppm, ALONG)        /* no longer used: replaced by size_ppm */                    \
+    X(u32, scrapes, CHANGED)         /* times this router read the engine's metrics */             \
+    X(u64, engine_started_ms, ALONG) /* up to engine_generated: value + 1; 0: unknown */           \
     X(u32, engine_running, ALONG)                                                                  \
     X(u32, engine_waiting, ALONG)                                                                  \
     X(u32, engine_usage_ppm, ALONG)                                                                \
@@ -45,14 +46,14 @@
     X(u64, engine_hits, ALONG)                                                                     \
     X(u64, engine_prompt, ALONG)    /* sum: prompt tokens */                                       \
     X(u64, engine_generated, ALONG) /* sum: generated tokens */                                    \
-    X(u32, size_ppm, MOVED)         /* cache size per million of cache_tokens, by own evidence */  \
-    X(u32, size_weight_milli, DOUBLED) /* size_ppm's weight against other routers' evidence */     \
-    X(u32, adapter_slots, CHANGED) /* LoRA adapters that the engine holds at a time; 0: unknown */ \
-    X(u64, void_blocks, CHANGED)   /* sum: recorded, but never computed (refused, given up) */     \
-    X(u32, engine_work, CHANGED)  /* times that this router saw it work: node/replica/scraped.h */ \
-    X(u32, events_rkey, CHANGED)  /* the cache whose KV-cache events are read and live */          \
-    X(u32, events_floor, CHANGED) /* oldest generation evicted lately, by events; 0: none */       \
-    X(u32, events_reads, CHANGED) /* whether this router reads KV-cache events (enum node_reads) */
+    X(u32, size_ppm, MOVED) /* cache size from own evidence, per million of cache_tokens */        \
+    X(u32, size_weight_milli, DOUBLED) /* weight of size_ppm against the data of other routers */  \
+    X(u32, adapter_slots, CHANGED) /* number of LoRA adapters the engine can hold; 0: unknown */   \
+    X(u64, void_blocks, CHANGED) /* sum: blocks recorded but never computed (refused, given up) */ \
+    X(u32, engine_work, CHANGED) /* times the engine was seen at work: node/replica/scraped.h */   \
+    X(u32, events_rkey, CHANGED) /* the cache whose KV-cache events are read and live */           \
+    X(u32, events_floor, CHANGED) /* oldest generation in recent eviction events; 0: none */       \
+    X(u32, events_reads, CHANGED) /* if this router reads KV-cache events (enum node_reads) */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)
@@ -61,8 +62,8 @@
 #define CRDT_LEARNED_WIDE(width, name, when)   CRDT_LEARNED_IN_u64_OF_##width(name)
 #define CRDT_LEARNED_NARROW(width, name, when) CRDT_LEARNED_IN_u32_OF_##width(name)
 
-/* Wide fields come first, so that there is no padding between fields: the digest hashes the
- * struct's words. */
+/* Wide fields come first, to leave no padding between fields: the digest hashes the struct's
+ * words. */
 struct crdt_learned {
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_WIDE)
     CRDT_LEARNED_FIELDS(CRDT_LEARNED_NARROW)
@@ -71,7 +72,7 @@ struct crdt_learned {
 
 #define CRDT_LEARNED_BYTES_u64 9
 #define CRDT_LEARNED_BYTES_u32 5
-/* One term of the sum below. NOLINTNEXTLINE(bugprone-macro-parentheses) */
+/* A term of the sum CRDT_LEARNED_BYTES_MAX. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define CRDT_LEARNED_BYTES(width, name, when) +CRDT_LEARNED_BYTES_##width
 enum { /* on the wire */
        CRDT_LEARNED_BYTES_MAX =

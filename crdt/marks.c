@@ -3,7 +3,7 @@
 #include "base/checkpoint.h"
 #include "crdt/state_internal.h"
 
-/* The generation of an entry; -1: there is no such entry. */
+/* The generation of an entry; -1: no entry. */
 static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t code,
                              unsigned replica)
 {
@@ -13,8 +13,8 @@ static int64_t generation_of(const struct crdt_index *x, uint64_t id, uint8_t co
 
 /* The words about a checkpoint (crdt/marks.h). */
 struct words {
-    int64_t generation; /* of the first word; -1: no words */
-    unsigned count;     /* number of words of that generation */
+    int64_t generation; /* generation of the first word; -1: no words */
+    unsigned count;     /* number of words of this generation */
 };
 
 static struct words words_of(const struct crdt_index *x, uint64_t id, unsigned replica)

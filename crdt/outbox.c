@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* A full ring drops whole runs, so runs are kept short. */
+/* A full ring drops whole runs, so runs must be short. */
 enum { HEADER = 2, WORDS_MIN = 64, RUN_POINTS_MAX = 4096 };
 
 static uint64_t *at(const struct crdt_outbox *o, size_t index)
@@ -99,7 +99,7 @@ void crdt_outbox_take(struct crdt_outbox *o, unsigned count)
     uint32_t generation = (uint32_t)*at(o, o->head + 1);
     bool newest = o->last == o->head;
     skip(o, count);
-    set_header(o, o->head, rkey, generation, left); /* overwrites points that were sent */
+    set_header(o, o->head, rkey, generation, left); /* overwrites points already sent */
     if (newest)
         o->last = o->head;
 }

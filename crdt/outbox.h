@@ -1,8 +1,8 @@
-/* Own observations that wait to be sent: a bounded ring of words. A full ring drops the oldest, and
- * anti-entropy brings these to the other routers.
+/* Queue of this router's observations to send: a bounded ring of words. A full ring drops the
+ * oldest, and anti-entropy brings the dropped observations to the other routers.
  *
- * A run in the ring is a header of two words (count | rkey, generation) and its points.
- * Neighbouring observations of one cache and generation share a run.
+ * A run in the ring is a header of two words (count | rkey, generation) and the points.
+ * Neighbouring observations of the same cache and generation share a run.
  */
 #ifndef CRDT_OUTBOX_H
 #define CRDT_OUTBOX_H
@@ -17,9 +17,9 @@
 struct crdt_outbox {
     uint64_t *word;
     size_t words;
-    size_t head; /* where the oldest run begins */
+    size_t head; /* offset of the oldest run */
     size_t used;
-    size_t last; /* where the newest run begins, if any */
+    size_t last; /* offset of the newest run, if any */
     uint64_t dropped;
 };
 
@@ -30,7 +30,7 @@ void crdt_outbox_check(const struct crdt_outbox *o);
 
 void crdt_outbox_push(struct crdt_outbox *o, uint32_t rkey, uint32_t generation, uint64_t point);
 
-/* The front of the oldest run; its count is 0 if nothing waits. */
+/* The front of the oldest run; its count is 0 if the queue is empty. */
 struct crdt_outbox_run {
     uint32_t rkey;
     uint32_t generation;

@@ -23,7 +23,7 @@ static uint64_t hash_of(const struct crdt_poison_row *r)
     return hash_mix(h ^ r->before);
 }
 
-/* The order of the values of one hash. */
+/* The order of values of the same hash. */
 static int compare(const struct crdt_poison_row *a, const struct crdt_poison_row *b)
 {
     if (a->until != b->until)
@@ -85,12 +85,12 @@ static unsigned least(const struct crdt_poison *p)
 {
     unsigned at = 0;
     for (unsigned i = 1; i < p->count; i++)
-        if (p->row[i].until < p->row[at].until) /* of equal rows the first has the lesser hash */
+        if (p->row[i].until < p->row[at].until) /* at equal `until` the first has the least hash */
             at = i;
     return at;
 }
 
-/* Makes room for a row: drops the least row, unless that is greater than the new row. */
+/* Makes room for a row: drops the least row, unless the least row is greater than the new row. */
 static bool make_room(struct crdt_poison *p, const struct crdt_poison_row *row)
 {
     if (p->count < CRDT_POISON_MAX)
@@ -128,7 +128,7 @@ int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row)
         p->row[at] = *row;
         p->row[at].refused = refused;
     }
-    set_waiting(p, at, false); /* the sender sends the row to all routers, so this one need not */
+    set_waiting(p, at, false); /* this router need not send the row: the sender does */
     p->digest += hash_of(&p->row[at]);
     return 1;
 }

@@ -1,20 +1,20 @@
 /* Poison: requests after which an engine died, shared by all routers.
  *
- *   hash of the request -> (until, level, the last two replicas that died after it, latest first)
+ *   hash of the request -> (until, level, last two replicas to die after the request, latest first)
  *
  * The hash is keyed (node/route/poison.h), so a row reveals nothing of a prompt. A row is valid
- * until the second `until` of cluster time and is then absent. Values of one hash are ordered by
- * `until`, then level, then replicas, and join takes the greater. Every change sets a later
- * `until`, so it wins. An operator's "forget it" is a row of level FORGIVEN.
+ * until the second `until` of cluster time and is then absent. Values of the same hash are ordered
+ * by `until`, then level, then replicas, and join takes the greater. Every change sets a later
+ * `until`, so the change wins. An operator's "forget it" is a row of level FORGIVEN.
  *
  * Deletion commutes with join:
  *   - a row is absent once `until` is past, and max(a, b) is past exactly if both are;
- *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). A dropped row has that
- *     many greater rows, and join only makes them greater. A suspect row expires sooner than a row
- *     that is sure, so it never displaces one.
+ *   - at most CRDT_POISON_MAX rows are kept, the greatest by (until, hash). For a dropped row,
+ *     CRDT_POISON_MAX greater rows exist, and join only makes them greater. A SUSPECT row expires
+ *     sooner than a SURE row, so the SUSPECT row never displaces a SURE row.
  *
  * A row whose `until` is too far ahead is refused, like future observations. No fields may be added
- * to a row: a later version with more data needs a class of its own. */
+ * to a row: a later version with more data needs another class. */
 #ifndef CRDT_POISON_H
 #define CRDT_POISON_H
 
@@ -26,7 +26,7 @@
 
 enum crdt_poison_level {
     CRDT_POISON_FORGIVEN, /* forgotten by an operator, or answered after all */
-    CRDT_POISON_SUSPECT,  /* one engine died, and the request may be the cause */
+    CRDT_POISON_SUSPECT,  /* an engine died, perhaps because of the request */
     CRDT_POISON_SURE,     /* two engines died: routers refuse the request */
 };
 
@@ -36,20 +36,19 @@ struct crdt_poison_row {
     uint64_t hash;
     uint32_t until;   /* second of cluster time */
     uint8_t level;    /* enum crdt_poison_level; an unknown level counts as SURE */
-    uint64_t last;    /* registry key of the replica that died last; 0: none */
+    uint64_t last;    /* registry key of the latest replica to die; 0: none */
     uint64_t before;  /* registry key of the replica that died before `last`; 0: none */
-    uint32_t refused; /* times that this router refused the request; not replicated */
+    uint32_t refused; /* times this router refused the request; not replicated */
 };
 
 struct crdt_poison {
     uint32_t now_s;
-    uint32_t skew_s; /* by which other routers' clocks may be ahead */
+    uint32_t skew_s; /* seconds by which other routers' clocks may be ahead */
     unsigned count;
-    unsigned news; /* rows that wait to be sent */
+    unsigned news; /* number of rows still to be sent */
     uint64_t digest;
     struct crdt_poison_row row[CRDT_POISON_MAX]; /* in the order of their hashes */
-    bool waiting[CRDT_POISON_MAX];               /* the row is this router's news and was not sent
-                                                  * yet */
+    bool waiting[CRDT_POISON_MAX];               /* this router's row, still to be sent */
 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s);
@@ -60,18 +59,18 @@ void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s);
 /* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: too far ahead;
  * ERR_FULL: the table is full of greater rows. */
 MUST_USE int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row);
-/* Writes a row of this router's own. It expires in `ttl_s`, or a second after the known row of that
- * hash if that is later. `died`: key of the replica that died, or 0; the known row's `last` becomes
- * `before`. Errors as crdt_poison_join(). */
+/* Writes a row by this router. The row expires in `ttl_s`, but at least a second after the known
+ * row of this hash. `died`: key of the dead replica, or 0; the known row's `last` becomes `before`.
+ * Errors as crdt_poison_join(). */
 MUST_USE int crdt_poison_set(struct crdt_poison *p, uint64_t hash, enum crdt_poison_level level,
                              uint64_t died, uint32_t ttl_s);
 /* NULL: there is no row for the hash. */
 const struct crdt_poison_row *crdt_poison_find(const struct crdt_poison *p, uint64_t hash);
-/* Counts that this router refused the request once more. */
+/* Counts another refusal of the request by this router. */
 void crdt_poison_refused(struct crdt_poison *p, uint64_t hash);
 
-/* The next of this router's rows that waits to be sent, or -1; and the call that says it was
- * sent. */
+/* crdt_poison_news(): this router's next row still to be sent, or -1. crdt_poison_sent(): the row
+ * was sent. */
 MUST_USE int crdt_poison_news(const struct crdt_poison *p);
 void crdt_poison_sent(struct crdt_poison *p, unsigned at);
 

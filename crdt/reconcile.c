@@ -10,23 +10,23 @@
 #include "crdt/state_internal.h"
 
 /* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the index by
- * its sketches, from the higher of both floors on. A summary has its sender's floor. If the
- * receiver's floor is higher, the receiver answers with a summary of its own (`hops` > 0 says that
- * the other classes are done).
+ * sketches, from the higher of both floors on. A summary has the sender's floor. If the receiver's
+ * floor is higher, the receiver answers with a summary too (`hops` > 0: the other classes are
+ * done).
  *
- * A floor usually lies within a span. The *cut* is the part of that span from the floor on. The
- * spans above have sketches that are always up to date. A cut's sketch is made by a walk
- * (crdt/index.h), and only if the cuts differ. A message identifies its cells by their first
- * generation: if that begins no span, the cells are a cut's. */
+ * A floor usually lies within a span. The *cut* is the part of this span from the floor on. The
+ * spans above have sketches, always up to date. A cut's sketch is made by a walk (crdt/index.h),
+ * and only if the cuts differ. A message gives the first generation of the cells in it. If no span
+ * begins with this generation, the cells belong to a cut. */
 enum {
     PARTS_MAX = 16,
-    HOPS_MAX = 2,  /* summaries that answer summaries */
-    TRIES_MAX = 2, /* requests for more cells */
-    SKEW_MAX = 1,  /* generations between two clocks; beyond it, not all differences can be
+    HOPS_MAX = 2,  /* summaries sent in answer to summaries */
+    TRIES_MAX = 2, /* requests for more cells in a round */
+    SKEW_MAX = 1,  /* generations between two clocks; beyond it, some differences cannot be
                     * joined */
     SUMMARY_BYTES = 73 + CRDT_ESTIMATE_COUNTERS,
-    SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields that were added later */
-    SUMMARY_UNCLEAN = 0x80,                /* a flag beside `hops` */
+    SUMMARY_BYTES_ALL = SUMMARY_BYTES + 8, /* with fields added in later versions */
+    SUMMARY_UNCLEAN = 0x80,                /* a flag in the byte of `hops` */
     CUT_DIFFERENCES_MIN = 60,              /* differences assumed in a cut, which has no estimate */
     WIDER_BYTES = 7,
     CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS,
@@ -42,12 +42,12 @@ struct summary {
     bool clean; /* the sketches can be compared */
     uint32_t now, floor;
     uint32_t from;  /* first generation of the first whole span */
-    uint32_t names; /* floor of the registry, in seconds */
+    uint32_t names; /* floor of the registry, a second of cluster time */
     uint64_t registry, loads, others;
     uint64_t index;            /* digest of the entries from `from` on */
     uint64_t cut, cut_entries; /* digest and number of the entries from `floor` up to `from` */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
-    uint64_t poison; /* the receiver's own if the sender does not support poison */
+    uint64_t poison; /* the receiver's digest if the sender does not support poison */
 };
 
 /* --- summaries ------------------------------------------------------------------------------ */
@@ -83,7 +83,7 @@ static void write_summary(const struct crdt_state *s, uint8_t hops, struct crdt_
     wire_write_u32(&out->w, own.from);
     wire_write_u32(&out->w, own.names);
     wire_write_u64(&out->w, own.registry);
-    wire_write_u64(&out->w, 0); /* older routers compare engines' events, which no router has now */
+    wire_write_u64(&out->w, 0); /* older routers compare engines' events, which no longer exist */
     wire_write_u64(&out->w, own.loads);
     wire_write_u64(&out->w, own.others);
     wire_write_u64(&out->w, own.index);
@@ -166,8 +166,8 @@ void crdt_state_cut_renew(struct crdt_state *s)
     s->cut.spent = false;
 }
 
-/* A stored cut's sketch may be older than the index by now. Differences that come from this turn
- * out to be present or stale when they are joined. */
+/* A stored cut's sketch may be older than the index. Differences due to this age turn out to be
+ * present or stale when they are joined. */
 static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                    struct crdt_reconciled *result)
 {
@@ -186,9 +186,8 @@ static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
     return cut->from == from;
 }
 
-/* The sketch of the span or cut that begins at `from`. False: it cannot be compared now, because
- * the floor has risen since, caches were lost, or another cut was walked. A later round compares
- * it. */
+/* The sketch of the span or cut from `from` on. False: it cannot be compared now, because the floor
+ * has risen since, caches were lost, or another cut was walked. A later round compares it. */
 static bool sketch_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                       struct crdt_reconciled *result)
 {
@@ -258,7 +257,7 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
 }
 
 /* The cells could not be decoded: retries with about twice as many, then with all. For a cut it
- * takes no snapshot: a router that cuts spans for lack of memory has no room for one. */
+ * takes no snapshot: a router that cuts spans for lack of memory has no room for a snapshot. */
 static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
@@ -286,8 +285,8 @@ static bool holds(const struct crdt_state *s, const struct crdt_symbol *symbol, 
            generation == crdt_index_generation_of(s->index, symbol->generation);
 }
 
-/* Joins the symbols that this router lacks, and collects its own symbols that the peer lacks and
- * would take. */
+/* Joins the symbols missing here, and collects this router's symbols that the peer lacks and would
+ * accept. */
 static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t count,
                          struct workshop *shop, struct crdt_reconciled *result)
 {
@@ -297,7 +296,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         const struct crdt_symbol symbol = shop->symbol[i];
         int slot = crdt_registry_by_rkey(s->registry, symbol.rkey);
         if (slot < 0)
-            continue; /* the cache is gone, or the registry has not announced it yet */
+            continue; /* the cache is gone, or not yet known to the registry */
         if (!holds(s, &symbol, slot))
             shop->symbol[theirs++] = symbol;
         else
@@ -311,8 +310,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
         int slot = crdt_registry_by_rkey(s->registry, t->rkey);
         uint32_t generation = crdt_index_generation_of(s->index, t->generation);
         if (generation < c->from)
-            continue; /* a future generation looks like an old one, because only 12 bits of it are
-                       * sent */
+            continue; /* a future generation looks old, because only 12 bits of it are sent */
         if (generation < crdt_state_oldest(s, (unsigned)slot))
             continue; /* the observation is from before the name was forgotten */
         result->joined +=
@@ -325,7 +323,7 @@ static uint32_t sort_out(struct crdt_state *s, const struct cells *c, uint32_t c
                                      .generation = m->generation & 0xfff,
                                      .code = (uint8_t)(m->point >> 48)};
         int slot = crdt_registry_by_rkey(s->registry, m->rkey);
-        /* Leaves out an entry that the join above has made newer, and one that the peer would
+        /* Leaves out entries made newer by the join above, and entries that the peer would
          * refuse. */
         if (holds(s, &symbol, slot) && m->generation >= c->floor && m->generation <= c->now + 1)
             shop->mine[kept++] = *m;
@@ -399,10 +397,10 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
     return (own > now ? own - now : now - own) > SKEW_MAX;
 }
 
-/* The common part of both indexes begins at the peer's floor. */
+/* The common part of both indexes, which begins at the peer's floor. */
 struct common {
-    bool any;                /* false: nothing can be compared */
-    bool here;               /* this router's floor is not higher, so it can compare */
+    bool any;                /* false: no common part */
+    bool here;               /* this router's floor is not above the peer's */
     bool equal, cuts_differ; /* valid if `here` */
 };
 
@@ -420,14 +418,14 @@ static struct common compare_index(const struct crdt_state *s, const struct summ
     return c;
 }
 
-/* Answers with the whole spans, if they differ. */
+/* Answers with the whole spans if these differ. */
 static void answer_spans(struct crdt_state *s, const struct summary *p, bool registry_equal,
                          struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
 {
     const struct crdt_index *x = s->index;
     if (crdt_index_digest(x, p->from) == p->index || is_cut(s, p->from))
-        return; /* equal, or the peer's spans have another length because of another TTL */
+        return; /* equal, or the peer's spans have another length because its TTL differs */
     if (!p->clean || !crdt_index_sketch_is_clean(x))
         return;
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
@@ -436,8 +434,8 @@ static void answer_spans(struct crdt_state *s, const struct summary *p, bool reg
     uint32_t width = crdt_sketch_width(differences > 0 ? differences : 1);
     if (width > 0)
         write_cells(s, p->from, width, 0, shop, out, result);
-    else if (registry_equal && !skewed(s, p->now)) /* otherwise only one router may know yet that a
-                                                    * cache was lost */
+    else if (registry_equal && !skewed(s, p->now)) /* otherwise possibly only one router knows of a
+                                                    * lost cache */
         write_too_many(out, result);
 }
 
@@ -447,7 +445,7 @@ static void answer_cut(struct crdt_state *s, const struct summary *p, struct wor
     uint64_t own = crdt_index_entries_between(s->index, p->floor, p->from);
     uint64_t least = own > p->cut_entries ? own - p->cut_entries : p->cut_entries - own;
     if (least > CELLS_MAX || crdt_index_sketch_from(s->index, p->floor) != p->from)
-        return; /* more differences than the cells can represent, or other spans */
+        return; /* more differences than fit the cells, or the peer has other spans */
     uint32_t width = crdt_sketch_width(least + CUT_DIFFERENCES_MIN);
     if (width > 0)
         write_cells(s, p->floor, width, 0, shop, out, result);
@@ -464,8 +462,8 @@ static void take_summary(struct crdt_state *s, struct slice body, bool settled,
     uint64_t loads = 0;
     uint64_t others = 0;
     crdt_reports_digest(s->reports, &loads, &others);
-    /* Registries are compared from the peer's floor on. If this router's floor is higher, they are
-     * not compared now: the peer has the same floor by the next round. */
+    /* Registries are compared from the peer's floor on. If this router's floor is higher, the next
+     * round compares them: by then the peer has the same floor. */
     bool names_comparable = p.names >= crdt_registry_floor_s(s->registry);
     bool registry_equal =
         names_comparable && crdt_registry_digest(s->registry, p.names) == p.registry;
@@ -538,7 +536,7 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks a whole message. Returns the number of its sections of known kinds, or ERR_SYNTAX. */
+/* Checks a whole message. Returns the number of sections of known kinds, or ERR_SYNTAX. */
 static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);
@@ -578,7 +576,8 @@ int crdt_state_message(struct crdt_state *s, struct slice message, bool settled,
     uint8_t *bytes = malloc(CRDT_MESSAGE_MAX);
     int err = shop != NULL && bytes != NULL ? 0 : ERR_NOMEM;
     if (err == 0) {
-        /* Rows first: hashes and cells are compared with the state after joining them. */
+        /* Rows are joined first, because hashes and cells are compared with the state after the
+         * join. */
         for (int i = 0; i < parts; i++)
             if (part[i].kind == CRDT_SECTION_RECORDS)
                 out->joined += crdt_state_join(s, NULL, part[i].body);

@@ -39,7 +39,7 @@ static void write_head(struct wire_writer *w, enum crdt_record_kind kind, size_t
     wire_write_varint(w, body);
 }
 
-/* Writes a small record with a body that is already made. */
+/* Writes a small record with a finished body. */
 static bool write_small(struct wire_writer *w, enum crdt_record_kind kind,
                         const struct wire_writer *body)
 {
@@ -231,7 +231,7 @@ static void read_tiding(struct wire_reader *r, struct crdt_record *out)
     out->tiding.body = wire_read_bytes(r, wire_left(r));
 }
 
-/* True if it is a record of an expected kind. */
+/* Reads the body. True if the record is of an expected kind. */
 static bool read_body(const struct crdt_records *records, unsigned kind, struct wire_reader *r,
                       struct crdt_record *out)
 {

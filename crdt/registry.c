@@ -71,8 +71,8 @@ static int find_same_rkey(const struct crdt_registry *r, unsigned place)
     return -1;
 }
 
-/* Gives a row with a new incarnation its rkey. While another row has the same rkey, raises the
- * incarnation of the row with the greater name. */
+/* Computes the rkey of a row with a new incarnation. While another row has the same rkey, raises
+ * the incarnation of the row with the greater name. */
 static void settle(struct crdt_registry *r, unsigned place)
 {
     for (;;) {
@@ -85,8 +85,8 @@ static void settle(struct crdt_registry *r, unsigned place)
             break;
         if (compare_names(&r->row[other], &r->row[place]) > 0)
             place = (unsigned)other;
-        /* A peer may have sent the greatest number of raises. The raised incarnation must still be
-         * later. */
+        /* A peer may have sent the greatest number of raises, and the raised incarnation must still
+         * be later. */
         struct crdt_incarnation *raised = &r->row[place].incarnation;
         if (++raised->raises == 0)
             raised->started++;
@@ -94,8 +94,8 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
-/* True if the registry has CRDT_TOLD_MAX names of that router. Its further names rank behind
- * others'. */
+/* True if the registry has CRDT_TOLD_MAX names from the router `told_by`. Further names from that
+ * router rank lower. */
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
@@ -112,8 +112,8 @@ static bool later(const struct crdt_incarnation *a, const struct crdt_incarnatio
     return a->started != b->started ? a->started > b->started : a->raises > b->raises;
 }
 
-/* Keeps the greater bytes. For registers of a fixed width, most significant byte first, that is the
- * maximum. */
+/* Keeps the greater bytes. For registers of a fixed width, most significant byte first, the greater
+ * bytes are the maximum. */
 static bool join_later(struct crdt_replica *row, struct slice in)
 {
     size_t common = in.len < row->later_len ? in.len : row->later_len;
@@ -125,15 +125,15 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
-/* `own`: this router lists the name, or an operator added it here. */
+/* `own`: this router lists the name, or an operator added the replica here. */
 static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
     if (crdt_registry_place(r, key) >= 0)
         return ERR_FULL; /* two names with the same key: a chance of 2^-29 among 1,024 */
     bool excess = !own && told_enough(r, in->told_by);
     if (excess && r->stats.names + r->stats.waiting == r->config.rows_max) {
-        r->stats.refused++; /* refused without comparing all rows: a peer may send names at any
-                             * rate */
+        r->stats.refused++; /* refused without comparing all rows, because a peer may send names at
+                             * any rate */
         return ERR_FULL;
     }
     enum crdt_standing standing = own      ? CRDT_STANDING_OWN
@@ -160,8 +160,8 @@ static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry
     return crdt_registry_place(r, key);
 }
 
-/* Two operators may have taken the same version at once: the greater wish wins. Any order will do
- * if all routers use the same. */
+/* Two operators may have taken the same version at once: then the greater wish wins. Any order
+ * would do if all routers use it. */
 static bool supersedes(uint32_t version, unsigned value, uint32_t known_version, unsigned known)
 {
     return version != known_version ? version > known_version : value > known;

@@ -1,4 +1,4 @@
-/* Shared by the registry's files. Each file calls only the files above it:
+/* Shared by the registry's files. Each file calls only files above it in this list:
  *
  *   registry_rank.c    the order of rows
  *   registry_places.c  places of rows, lookups
@@ -15,17 +15,17 @@ enum {
     CRDT_LOOKUP_PLACES = 4 * CRDT_ROWS_MAX, /* open addressing, so mostly empty */
 };
 
-/* A hash table from a key to a place, with linear probing; 0 is empty. Entries are never removed:
- * the table is rebuilt when an rkey changes or a row goes, which is rare. */
+/* A hash table from a key to a place, with linear probing; 0 is empty. Entries are never removed.
+ * Instead the table is rebuilt when an rkey changes or a row is removed, which is rare. */
 struct crdt_registry_lookup {
     uint16_t place[CRDT_LOOKUP_PLACES];
 };
 
 struct crdt_registry {
     struct crdt_registry_config config; /* with defaults in place of zeroes */
-    unsigned places;                    /* config.slots places of slots, then config.rows_max for
-                                         * waiting rows */
-    unsigned count;                     /* one more than the greatest slot ever used */
+    unsigned places;                    /* config.slots places for slots, then config.rows_max
+                                         * places for waiting rows */
+    unsigned count;                     /* greatest slot ever used, plus 1 */
     uint32_t now, floor;                /* seconds */
     uint64_t version;
     uint64_t digest;
@@ -59,10 +59,10 @@ static inline bool crdt_registry_is_news(const struct crdt_registry *r, unsigned
 
 /* A row with a lower standing goes first. */
 enum crdt_standing {
-    CRDT_STANDING_OWN, /* named by this router, or seen up lately */
+    CRDT_STANDING_OWN, /* named or lately seen up by this router */
     CRDT_STANDING_TOLD,
-    CRDT_STANDING_EXCESS, /* beyond CRDT_TOLD_MAX names of one router */
-    CRDT_STANDING_DOWN,   /* this router tried it, and nothing answers there */
+    CRDT_STANDING_EXCESS, /* beyond CRDT_TOLD_MAX names of a router */
+    CRDT_STANDING_DOWN,   /* this router tried the replica, and it did not answer */
     CRDT_STANDING_REMOVED,
 };
 /* A row's rank: smaller rows get slots first and are kept first. */
@@ -81,7 +81,7 @@ bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replic
 
 /* Updates hash, digest and version after a change of the row. */
 void crdt_registry_rehash(struct crdt_registry *r, unsigned place);
-/* True if the data derived from the row is correct. */
+/* True if all data derived from the row is correct. */
 bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 
 /* --- registry_places.c --- */
@@ -90,14 +90,16 @@ bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Rebuilds both look-ups after changes of rows. */
 void crdt_registry_index(struct crdt_registry *r);
-/* Room for one more row of this rank: a slot if one is free and no row waits, otherwise a place to
- * wait, or ERR_FULL. */
+/* Room for another row of this rank: a slot if a slot is free and no row waits, otherwise a place
+ * to wait, or ERR_FULL. */
 MUST_USE int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank);
 /* Books a row that was written to `place`. */
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
-/* A row came, went, or changed its rank: decides again which rows are in use and which wait. */
+/* A row was added or removed, or changed rank: decides again which rows are in use and which
+ * wait. */
 void crdt_registry_arrange(struct crdt_registry *r);
-/* The waiting row that gets the next slot, and the row that would lose its slot to it; or -1. */
+/* crdt_registry_next_in(): the waiting row that is next to get a slot. crdt_registry_next_out():
+ * the row that would lose its slot to a waiting row. -1: none. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);
 MUST_USE int crdt_registry_next_out(const struct crdt_registry *r);
 /* Removes the row. The caller must call crdt_registry_index() afterwards. */

@@ -1,4 +1,4 @@
-/* The registry's start, the passage of time in it, and its invariants. */
+/* The registry's start, invariants and passage of time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +11,8 @@ enum { AWAKE_S = 2 }; /* longest time between two calls in a running router */
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Age at which this router names a row again: a quarter of the row's time to live, and up to an
- * eighth more. The extra part differs by router, so that the first router to repeat a name spares
- * the others. */
+/* Age at which this router names a row again: a quarter of the time to live, plus up to an eighth.
+ * The extra part differs by router, so that the first router to repeat a name spares the others. */
 static uint32_t named_again_after(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     uint32_t ttl = r->config.ttl_s;
@@ -30,8 +29,8 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
     return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
-/* True if this router names a replica again that operators added. It also repeats a row that
- * arrived just now and is about to expire: the row may come from a clock that is behind, and the
+/* True if this router repeats the name of a replica added by operators. It also repeats a row that
+ * arrived just now and is about to expire, because the row's clock may have been behind, and the
  * replica is untried. */
 static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
 {
@@ -44,8 +43,8 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     const uint32_t now = now_s;
     if (now <= r->now)
         return;
-    /* An added replica that is forgotten elsewhere must not come back because this router slept. A
-     * router that is awake names such a row again in its last second, because the row may come from
+    /* A router that slept must not bring back an added replica forgotten by the others. A router
+     * that is awake names such a row again in the row's last second, because the row may come from
      * a clock that is behind. */
     uint32_t added_floor = now - r->now <= AWAKE_S ? r->floor : floor_at(r, now);
     r->now = now;
@@ -70,7 +69,7 @@ void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s)
     crdt_registry_arrange(r); /* time alone may change which rows count as up */
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 int crdt_registry_create(struct crdt_registry **out, const struct crdt_registry_config *config)
 {

@@ -1,4 +1,4 @@
-/* The places of rows: which rows have a slot, which wait for one, and the look-ups that follow. */
+/* The places of rows: which rows have a slot, which wait, and the look-up tables. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -69,7 +69,7 @@ int crdt_registry_next(const struct crdt_registry *r, int after)
     return -1;
 }
 
-/* --- rows that come and go ------------------------------------------------------------------ */
+/* --- rows added and removed ------------------------------------------------------------------- */
 
 int crdt_registry_news(const struct crdt_registry *r)
 {
@@ -181,7 +181,7 @@ void crdt_registry_arrange(struct crdt_registry *r)
                                           crdt_registry_rank_of(r, &r->row[last])))
                 return;
             int place = free_place(r, slots, r->places);
-            CHECK(place >= 0); /* there are more places to wait than rows */
+            CHECK(place >= 0); /* there are more places to wait than waiting rows */
             move(r, (unsigned)last, (unsigned)place);
         } else {
             int slot = free_place(r, 0, slots);

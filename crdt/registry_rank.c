@@ -1,4 +1,4 @@
-/* Decides which of two rows goes first: to a slot, and into the registry at all. */
+/* Decides which of two rows gets a slot first, and which is kept if the registry is full. */
 #include "crdt/registry_internal.h"
 
 bool crdt_registry_is_up(const struct crdt_registry *r, const struct crdt_replica *row)

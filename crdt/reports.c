@@ -23,7 +23,7 @@ struct later {
     char bytes[CRDT_LATER_MAX];
 };
 
-/* One router's reports. The rows grow with the replicas in them. */
+/* A router's reports. The rows grow with the number of replicas. */
 struct reporter {
     uint64_t router;
     uint64_t epoch;
@@ -35,9 +35,9 @@ struct reporter {
 struct crdt_reports {
     const struct crdt_registry *registry;
     uint64_t self, load_version, version;
-    unsigned routers_max; /* including this one */
+    unsigned routers_max; /* with this router */
     unsigned count;
-    /* In the order of router ids, this router included; free ones are allocated in advance. */
+    /* In the order of router ids, this router included; free structs are allocated in advance. */
     struct reporter **reporter, *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
@@ -178,7 +178,7 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
-/* Without memory the row lacks these fields until its author reports again. */
+/* If there is no memory, the row lacks these fields until its author reports again. */
 static void put_later(struct row *row, struct slice later)
 {
     if (later.len == 0) {
@@ -254,7 +254,7 @@ void crdt_reports_forget(struct crdt_reports *r, unsigned slot)
     r->version++;
 }
 
-/* --- own ------------------------------------------------------------------------------------ */
+/* --- this router's reports -------------------------------------------------------------------- */
 
 static void wait_row(struct crdt_reports *r, unsigned kind, unsigned slot)
 {
@@ -354,7 +354,7 @@ void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *fr
     }
 }
 
-/* Another router has a row that this router forgot in this life: a zero row replaces it. */
+/* Another router has a row of this epoch that this router no longer has: a zero row replaces it. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
     bool present = in->slot < own->rows && own->row[in->slot][in->kind].present;
@@ -525,7 +525,7 @@ bool crdt_reports_row(const struct crdt_reports *r, unsigned index, enum crdt_re
     return true;
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 int crdt_reports_create(struct crdt_reports **out, const struct crdt_registry *registry,
                         uint64_t self, unsigned routers_max)

@@ -15,14 +15,14 @@ static uint8_t code_of(uint64_t point)
     return (uint8_t)(point >> 48);
 }
 
-/* The longest piece that describes the codes of the first points. */
+/* The longest piece for the codes of the first points. */
 static struct piece next_piece(const uint64_t *points, unsigned count)
 {
     const uint8_t code = code_of(points[0]);
     unsigned same = 1;
     while (same < count && code_of(points[same]) == code)
         same++;
-    unsigned first = 0; /* the ordinals with that code are first .. end - 1 */
+    unsigned first = 0; /* the ordinals with this code are first .. end - 1 */
     while (first < CHECKPOINT_MAX && checkpoint_code(first) < code)
         first++;
     unsigned end = first;
@@ -87,7 +87,7 @@ unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generatio
         bytes = HEAD_BYTES + wire_written(&p) + (size_t)count * ID_BYTES;
         if (wire_varint_bytes(bytes) + bytes <= room)
             break;
-        /* Each point left out saves at least the bytes of its id. */
+        /* Each point left out saves at least the bytes of an id. */
         count -= (unsigned)((wire_varint_bytes(bytes) + bytes - room - 1) / ID_BYTES / 2);
     }
     const uint8_t *start = w->at;

@@ -1,14 +1,15 @@
-/* A run: observations of one cache in one generation, as they are queued, sent and received.
+/* A run: observations of a single cache in a single generation, as they are queued, sent and
+ * received.
  *
- * On the wire: the length of what follows, rkey 4, generation 4, the weight codes in *pieces*, then
- * 6 bytes an id. The pieces end where the remaining bytes are exactly the ids for all codes so far.
+ * On the wire: the length of the rest, rkey 4, generation 4, the weight codes in *pieces*, then 6
+ * bytes an id. The pieces end where the remaining bytes are exactly the ids for all codes so far.
  * Codes cost next to nothing: a decision on a prompt yields neighbouring checkpoints, and the code
  * of a checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
  *
  *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
  *   otherwise                  `length` times the code start - CHECKPOINT_MAX
  *
- * The ordinal itself is not known here: any ordinal that gives the same codes will do.
+ * A run does not record the true ordinal: any ordinal with the same codes will do.
  */
 #ifndef CRDT_RUN_H
 #define CRDT_RUN_H
@@ -21,7 +22,7 @@
 #include "crdt/limits.h"
 
 enum {
-    CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run with one piece, without its ids */
+    CRDT_RUN_OVERHEAD_MAX = 14 /* bytes of a run with 1 piece, without the ids */
 };
 
 /* An observation in one word: the id in the low 48 bits, the weight code above. */
@@ -38,8 +39,8 @@ struct crdt_run {
     struct slice ids;
 };
 
-/* Writes a run with its length, of as many points as fit and a run may have. Returns their number,
- * 0 if none fits. */
+/* Writes a run with the length in front, of as many points as fit and a run may have. Returns the
+ * number of points, 0 if none fits. */
 unsigned crdt_run_write(struct wire_writer *w, uint32_t rkey, uint32_t generation,
                         const uint64_t *points, unsigned count);
 /* Reads and checks a run that fills the rest of `r`, after the length. Sets r->bad if it is

@@ -1,4 +1,4 @@
-/* A message of anti-entropy is a list of sections, each with its kind (1 byte) and length (4). A
+/* A message of anti-entropy is a list of sections, each with kind (1 byte) and length (4). A
  * section of an unknown kind is skipped and counted; if a section is longer than expected, only its
  * known part is read. */
 #ifndef CRDT_SECTION_H
@@ -9,11 +9,11 @@
 enum crdt_section_kind {
     CRDT_SECTION_SUMMARY = 1,
     CRDT_SECTION_CELLS,    /* folded cells of the sender's sketch */
-    CRDT_SECTION_WIDER,    /* the cells could not be decoded: asks for more of them */
-    CRDT_SECTION_TOO_MANY, /* the receiver should take a snapshot */
+    CRDT_SECTION_WIDER,    /* asks for more cells: decoding failed */
+    CRDT_SECTION_TOO_MANY, /* too many differences: the receiver should take a snapshot */
     CRDT_SECTION_REPLICAS, /* hashes of the rows of the registry      crdt/classes.h */
     CRDT_SECTION_REPORTS,  /* digests of each router's reports */
-    CRDT_SECTION_EVENTS,   /* sent by older routers: skipped; the number stays unused (ADR 0067) */
+    CRDT_SECTION_EVENTS,   /* of older routers: skipped; the number stays unused (ADR 0067) */
     CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
     CRDT_SECTION_POISON,   /* the rows of poison, whole: they are as small as their hashes */
     CRDT_SECTION_KINDS,
@@ -33,8 +33,8 @@ static inline bool crdt_section_next(struct wire_reader *r, struct crdt_section 
     return !r->bad;
 }
 
-/* Sections are written one after the other, each whole or not at all: a section that does not fit
- * is left to the next round. */
+/* Sections are written one after another, each whole or not at all. If a section does not fit, the
+ * next round sends it. */
 struct crdt_section_writer {
     struct wire_writer w;
     uint8_t *open; /* where the open section begins */

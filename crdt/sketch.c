@@ -32,7 +32,7 @@ void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint
     }
 }
 
-/* --- how many ------------------------------------------------------------------------------- */
+/* --- the number of differences ---------------------------------------------------------------- */
 
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS])
@@ -47,7 +47,7 @@ uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
     return sum;
 }
 
-/* The most differences per width that can be decoded 99 times out of 100: measured,
+/* For each width, the most differences with a successful decode in 99 of 100 tries: measured,
  * docs/adr/0007. */
 static const struct {
     uint16_t width;
@@ -83,10 +83,10 @@ void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_c
     }
 }
 
-/* --- which ---------------------------------------------------------------------------------- */
+/* --- the differing symbols -------------------------------------------------------------------- */
 
-/* Cells that may contain a single symbol. Taking a symbol out can leave a single symbol in two
- * other cells. */
+/* A stack of cells that may contain a single symbol. Taking a symbol out can leave a single symbol
+ * in two other cells. */
 struct peeling {
     struct crdt_cell *cells;
     uint32_t width;
@@ -100,7 +100,7 @@ static uint32_t place_in(const struct peeling *p, const struct crdt_mark *mark, 
     return part * p->width + crdt_mark_place(mark, part) / factor;
 }
 
-/* True if the cell contains exactly one symbol. */
+/* True if the cell contains exactly 1 symbol. */
 static bool is_pure(const struct peeling *p, uint32_t at, struct crdt_mark *mark)
 {
     const struct crdt_cell *cell = &p->cells[at];
@@ -110,7 +110,7 @@ static bool is_pure(const struct peeling *p, uint32_t at, struct crdt_mark *mark
     return mark->cell.high == cell->high && place_in(p, mark, at / p->width) == at;
 }
 
-/* Takes the symbol out of its three cells; two of them may be pure now. */
+/* Takes the symbol out of three cells; two of them may be pure now. */
 static void peel(struct peeling *p, const struct crdt_mark *mark)
 {
     for (unsigned part = 0; part < CRDT_SKETCH_ROWS; part++) {
@@ -131,8 +131,7 @@ int crdt_sketch_decode(struct crdt_cell *cells, uint32_t width, struct crdt_symb
     uint32_t total = CRDT_SKETCH_ROWS * width;
     struct crdt_mark mark;
     if (max > total)
-        max = total; /* there cannot be more symbols than cells; with forged cells decoding might
-                      * never end */
+        max = total; /* never more symbols than cells: with forged cells decoding might not end */
     for (uint32_t i = 0; i < total; i++) {
         if (is_pure(&p, i, &mark))
             p.stack[p.length++] = (uint16_t)i;

@@ -1,18 +1,18 @@
-/* A symbol in the cells of a sketch: its bits, its check and its places. */
+/* A symbol in the cells of a sketch: bits, check and places. */
 #ifndef CRDT_SKETCH_INTERNAL_H
 #define CRDT_SKETCH_INTERNAL_H
 
 #include "crdt/sketch.h"
 
-/* Everything about a symbol: made once for all cells and the digest. */
+/* All data derived from a symbol, computed once for all cells and the digest. */
 struct crdt_mark {
-    struct crdt_cell cell; /* the symbol's bits and check, as in a cell of its own */
+    struct crdt_cell cell; /* the symbol's bits and check, as in a cell with this symbol only */
     uint64_t hash;         /* used in the digest; check, counter and sign are parts of it */
     uint64_t places;       /* place in each of three rows, 21 bits each */
 };
 
-/* Two rounds of 64 x 64 -> 128 bits, folded (as in wyhash). The ids are keyed hashes already:
- * nobody without the cluster's secret can choose them, so this hash needs no key. */
+/* Two rounds of 64 x 64 -> 128 bits, folded (as in wyhash). The ids are already keyed hashes:
+ * without the cluster's secret, no client can choose them. So this hash needs no key. */
 static inline struct crdt_mark crdt_cell_mark(uint64_t low, uint32_t high)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -46,8 +46,8 @@ static inline struct crdt_symbol crdt_cell_symbol(const struct crdt_cell *cell)
                                 .code = (uint8_t)(high >> 27)};
 }
 
-/* The symbol's cell in a row. The place is scaled, not taken modulo, so when f neighbouring cells
- * are folded into one, the symbol's cell is this / f. */
+/* The symbol's cell in a row. The place is scaled, not taken modulo. So after folding f
+ * neighbouring cells into a single cell, the symbol's cell is this / f. */
 static inline uint32_t crdt_mark_place(const struct crdt_mark *mark, unsigned part)
 {
     return (uint32_t)((mark->places >> 21 * part & 0x1fffff) * CRDT_SKETCH_CELLS >> 21);

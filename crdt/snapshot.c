@@ -10,8 +10,8 @@
 enum {
     CHUNK_TARGET = 20480,
     ENTRY_BYTES = 10,      /* bytes of a single entry, at most */
-    HOLDER_BYTES = 3,      /* bytes of an entry in a set, which shares its id */
-    BUCKETS_MAX = 1 << 16, /* index buckets scanned for one chunk: less than a millisecond */
+    HOLDER_BYTES = 3,      /* bytes of an entry in a set, without the shared id */
+    BUCKETS_MAX = 1 << 16, /* index buckets scanned for a chunk: less than a millisecond */
     BUCKET_ENTRIES_MAX = 7 * CRDT_NAMES_MAX, /* most entries in a bucket: seven full sets */
     ENTRIES_MAX = CHUNK_TARGET / HOLDER_BYTES + BUCKET_ENTRIES_MAX + 1,
 };
@@ -19,7 +19,7 @@ _Static_assert(CHUNK_TARGET + BUCKET_ENTRIES_MAX * HOLDER_BYTES + CRDT_NAMES_MAX
                    CRDT_CHUNK_MAX,
                "a chunk has room for one more bucket than its target, and for its caches");
 
-enum { STAGE_INDEX = CRDT_CLASSES, STAGE_END }; /* after one stage for each of crdt_classes */
+enum { STAGE_INDEX = CRDT_CLASSES, STAGE_END }; /* the first stages are crdt_classes */
 
 void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 {
@@ -31,7 +31,7 @@ void crdt_snapshot_begin(struct crdt_snapshot *c, uint32_t from)
 struct gathering {
     uint32_t from;
     unsigned count;
-    size_t bytes; /* approximate size when written */
+    size_t bytes; /* approximate size of the entries when written */
     struct crdt_batch_entry entry[ENTRIES_MAX];
 };
 
@@ -58,8 +58,8 @@ static int next_block(const struct crdt_state *s, struct crdt_snapshot *c, struc
     g->count = 0;
     g->bytes = 0;
     struct crdt_index_cursor cursor = c->cursor;
-    bool more = c->from <= crdt_index_now(s->index) + 1; /* false: the snapshot has no part of the
-                                                          * index */
+    bool more = c->from <= crdt_index_now(s->index) + 1; /* false: the snapshot leaves the index
+                                                          * out */
     for (unsigned i = 0; more && i < BUCKETS_MAX && g->bytes < CHUNK_TARGET; i++)
         more = crdt_index_walk(s->index, &cursor, 1, gather, g);
     int err = 0;

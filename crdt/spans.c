@@ -10,7 +10,7 @@ static uint32_t span_length(uint32_t ttl)
     return (ttl + CRDT_SPANS - 1) / CRDT_SPANS;
 }
 
-/* The number of spans that ttl + 2 consecutive generations can touch. */
+/* The most spans touched by ttl + 2 consecutive generations. */
 static uint32_t span_count(uint32_t ttl)
 {
     return ttl / span_length(ttl) + 2;

@@ -1,10 +1,10 @@
-/* The sketches of a replicated index: one for each span of generations, in a ring.
+/* The sketches of a replicated index: a ring with a sketch for each span of generations.
  *
  * An index keeps ttl + 2 generations. A span is ttl / 32 of them (rounded up), so at most 34 spans
- * are alive. When a span expires its sketch is cleared. The sketch of a span is the XOR of the
- * symbols of all entries that are physically in memory with a generation of that span, dead ones
- * included. An entry leaves the sketch when its memory is reused, and must leave under the rkey
- * that its cache had. So the rkeys of retired incarnations are kept here, too.
+ * are alive. When a span expires, the sketch is cleared. The sketch of a span is the XOR of the
+ * symbols of all entries in memory, alive or dead, with a generation of the span. An entry is
+ * removed from the sketch when the entry's memory is reused, under the rkey with which the entry
+ * was added. So the rkeys of retired incarnations are kept here, too.
  */
 #ifndef CRDT_SPANS_H
 #define CRDT_SPANS_H
@@ -19,7 +19,7 @@
 
 enum {
     CRDT_SPANS = 32,   /* spans in a TTL, at most */
-    CRDT_PENDING = 16, /* flips that wait for their cells */
+    CRDT_PENDING = 16, /* flips waiting for the prefetch of their cells */
 };
 
 struct crdt_pending {
@@ -50,7 +50,7 @@ void crdt_spans_free(struct crdt_spans *s);
 
 /* Applies all flips that wait. */
 void crdt_spans_settle(struct crdt_spans *s);
-/* The floor has risen: settles and clears the spans below it. */
+/* The floor has risen: applies waiting flips and clears the spans below the floor. */
 void crdt_spans_floor(struct crdt_spans *s, uint32_t floor);
 /* The sum of the sketches from the span of generation `from` on. */
 void crdt_spans_sum(const struct crdt_spans *s, uint32_t from, struct crdt_sketch *out);
@@ -96,7 +96,7 @@ static inline void crdt_pending_settle(struct crdt_pending *p)
     p->sketch = NULL;
 }
 
-/* The sketches together are larger than a core's cache. So a flip prefetches its cells and is
+/* Together the sketches are larger than a core's cache. So a flip prefetches the cells and is
  * applied CRDT_PENDING flips later. crdt_spans_settle() must follow before a sketch is read. */
 static inline void crdt_spans_flip(struct crdt_spans *s, uint32_t generation,
                                    const struct crdt_mark *mark, int sign)

@@ -10,10 +10,10 @@
 enum {
     OUTBOX_BYTES = 1 << 20,
     GENERATION_MS = 15000,
-    SKEW_GENERATIONS = 9, /* clocks that differ by more are set at once (node/cluster/clock.c) */
+    SKEW_GENERATIONS = 9, /* a clock that differs by more is set at once (node/cluster/clock.c) */
 };
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static uint32_t second_of(const struct crdt_state *s, uint64_t generation)
 {
@@ -131,7 +131,7 @@ void crdt_state_tell_point(struct crdt_state *s, unsigned slot, uint32_t generat
                                                               .slot = (uint16_t)slot});
 }
 
-/* True if observations from before the start time was known belong to another cache. */
+/* True if observations made before the start time was known belong to another cache. */
 static bool is_lost(const struct crdt_replica *row)
 {
     return row == NULL || row->incarnation.started == 0 || row->incarnation.raises > 0;
@@ -231,7 +231,7 @@ int crdt_state_add(struct crdt_state *s, struct slice name)
     if (place < 0)
         return slot;
     if (crdt_registry_row(s->registry, (unsigned)place).wish != CRDT_WISH_ADDED)
-        /* Adding a replica ends its drain. If the replica was already added, a drain by another
+        /* Adding a replica ends a drain. But if the replica was already added, a drain by another
          * router stays. */
         (void)crdt_registry_drain(s->registry, (unsigned)place, false);
     if (crdt_registry_wish(s->registry, (unsigned)place, CRDT_WISH_ADDED))
@@ -287,15 +287,16 @@ void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
     crdt_reports_copy_own(s->reports, from->reports);
 }
 
-/* The generation of an observation whose time was changed: not before its replica's name. Other
- * routers skip older observations, so they would differ from this one until those expire. */
+/* The generation of an observation whose time was changed, but not before its replica was named.
+ * Other routers skip observations from before the name, so the indexes would differ until these
+ * expire. */
 static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)
 {
     uint32_t oldest = crdt_state_oldest(s, slot);
     return generation < oldest ? oldest : generation;
 }
 
-/* Moves observations to another state, whose time is `back` generations earlier. */
+/* Moves observations to another state with a time `back` generations earlier. */
 struct setting_back {
     struct crdt_state *to;
     uint32_t back;

@@ -46,7 +46,7 @@ void crdt_table_note_move(struct crdt_table *t, uint32_t bucket)
     t->moves++;
 }
 
-/* The first bucket of an entry that lies in `bucket`. */
+/* The first bucket of an entry found in `bucket`. */
 static uint32_t first_of(const struct crdt_table *t, uint32_t bucket, uint64_t entry)
 {
     return entry & CRDT_ENTRY_SECOND ? crdt_table_other(t, (uint32_t)(entry >> 32), bucket)
@@ -56,12 +56,12 @@ static uint32_t first_of(const struct crdt_table *t, uint32_t bucket, uint64_t e
 uint64_t crdt_table_id(const struct crdt_table *t, uint32_t bucket, uint64_t entry)
 {
     uint64_t first = first_of(t, bucket, entry);
-    /* The greatest `high` with (h * buckets >> 16) <= first. */
+    /* The greatest `high` with (high * buckets >> 16) <= first. */
     uint64_t high = (((first + 1) << 16) - 1) / t->buckets;
     return high << 32 | entry >> 32;
 }
 
-/* Adds an entry to its generation's count, or subtracts it. */
+/* Adds an entry to the count of the entry's generation, or subtracts it. */
 static void account(struct crdt_table *t, uint64_t entry, int change)
 {
     t->used += (uint64_t)change;
@@ -86,7 +86,7 @@ void crdt_table_remove(struct crdt_table *t, uint32_t bucket, unsigned slot)
     b->slot[slot] = 0;
 }
 
-/* Returns a free slot of the bucket, if necessary after dropping a dead entry; -1 if all seven are
+/* Returns a free slot of the bucket, if necessary after dropping a dead entry; -1 if all 7 are
  * alive. */
 static int free_slot(struct crdt_table *t, uint32_t bucket, struct crdt_taken *taken)
 {
@@ -116,7 +116,7 @@ unsigned crdt_table_room(const struct crdt_table *t, struct crdt_place place)
     return room;
 }
 
-/* Moves a live entry to its other bucket. */
+/* Moves a live entry to the entry's other bucket. */
 static void move(struct crdt_table *t, uint32_t from, unsigned slot, uint32_t to, unsigned to_slot)
 {
     struct crdt_bucket *a = &t->bucket[from];
@@ -133,7 +133,7 @@ static void move(struct crdt_table *t, uint32_t from, unsigned slot, uint32_t to
     crdt_table_note_move(t, to);
 }
 
-/* One step of the search: `bucket` is the other bucket of an entry in the parent step's bucket. */
+/* A step of the search: `bucket` is the other bucket of an entry in the parent step's bucket. */
 struct step {
     uint32_t bucket;
     uint16_t parent;
@@ -143,7 +143,7 @@ struct step {
 /* Searches breadth first from the two buckets of an id to the nearest bucket with room, then moves
  * the entries on the path. A shortest path meets no bucket twice, so the moves do not disturb one
  * another. Entries of sets do not move: a set may have dead stamps, which must not slip behind the
- * sweeper's hand. Gives the bucket of the two that has room now, and the free slot; false: no room
+ * sweeper's hand. Gives which of the two buckets has room now, and the free slot; false: no room
  * was found. */
 static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot,
                    struct crdt_taken *taken)

@@ -1,8 +1,8 @@
-/* Tidings that wait to be sent: news that routers send each other and do not store. A bounded ring
- * of bytes, which drops the oldest when it is full. Tidings are not part of the replicated state:
- * no digest covers them, and a lost one is not sent again.
+/* Tidings to be sent: short news from router to router, which no router stores. The queue is a
+ * bounded ring of bytes. When full, it drops the oldest tiding. Tidings are not part of the
+ * replicated state: no digest covers them, and a lost tiding is not sent again.
  *
- * A tiding in the ring is its length (2 bytes), its kind (1) and its body.
+ * A tiding in the ring is a length (2 bytes), a kind (1) and a body.
  */
 #ifndef CRDT_TIDINGS_H
 #define CRDT_TIDINGS_H
@@ -17,7 +17,7 @@
 
 struct crdt_tidings {
     uint8_t *byte; /* CRDT_TIDINGS_BYTES */
-    size_t head;   /* where the oldest tiding begins */
+    size_t head;   /* offset of the oldest tiding */
     size_t used;
     uint64_t dropped;
 };
@@ -35,7 +35,7 @@ struct crdt_tiding {
     size_t len;
     uint8_t body[CRDT_TIDING_MAX];
 };
-/* Gives the oldest tiding; false: none waits. */
+/* Gives the oldest tiding; false: the queue is empty. */
 bool crdt_tidings_peek(const struct crdt_tidings *t, struct crdt_tiding *out);
 /* Drops the oldest tiding, which was sent. */
 void crdt_tidings_take(struct crdt_tidings *t);

@@ -59,7 +59,7 @@ static uint8_t field_u8(struct wire_reader *r)
     return wire_left(r) > 0 ? wire_read_u8(r) : 0;
 }
 
-/* Reads a field of `bytes` bytes, or a shorter one, whose zeros at the end were trimmed. */
+/* Reads a field of `bytes` bytes, or a shorter field with trailing zeros cut off. */
 static uint64_t field_fixed(struct wire_reader *r, unsigned bytes)
 {
     size_t left = wire_left(r);

@@ -1,5 +1,5 @@
-/* A router's report about a replica, and its encoding: the router's load there, its view of the
- * replica, or learned figures.
+/* A router's report about a replica, and the report's encoding. A report is the router's load
+ * there, the router's view of the replica, or learned figures.
  *
  * A value has exactly one encoding: the fields in their order, then *later* bytes, without zeros at
  * the end. A missing field is 0. Later bytes are fields of a later version: this build cannot read
@@ -17,14 +17,14 @@
 #include "crdt/learned.h"
 #include "crdt/limits.h"
 
-/* One router's requests in flight at one replica, in wire order: X(type, name, most). A greater
- * value is cut to `most`. */
+/* A router's requests in flight at a replica, in wire order: X(type, name, most). A greater value
+ * is cut to `most`. */
 #define CRDT_LOAD_FIELDS(X)                                                                        \
     X(uint32_t, requests, CRDT_LOAD_REQUESTS_MAX)                                                  \
-    X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* of prompts, not cached or computed yet */ \
-    X(uint64_t, context_tokens, CRDT_LOAD_TOKENS_MAX) /* of all requests in flight */              \
+    X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* prompt tokens still to prefill */         \
+    X(uint64_t, context_tokens, CRDT_LOAD_TOKENS_MAX) /* tokens of all requests in flight */       \
     X(uint64_t, decoding_tokens, CRDT_LOAD_TOKENS_MAX)                                             \
-    X(uint32_t, adapter, UINT32_MAX) /* keyed hash of the LoRA adapter that it used there last; */ \
+    X(uint32_t, adapter, UINT32_MAX) /* keyed hash of the LoRA adapter last used there; */         \
                                      /* 0: none. Meaningless in sums */                            \
     X(uint32_t, adapter_uses, CRDT_LOAD_USES_MAX) /* uses of LoRA adapters; wraps around */
 
@@ -35,14 +35,14 @@ struct crdt_load {
 };
 
 struct crdt_sight {
-    bool configured; /* the router's own configuration names this replica */
+    bool configured; /* the router's configuration names this replica */
     uint8_t health;  /* enum node_health; opaque here */
     uint8_t engine;  /* enum node_engine */
     bool asleep;
-    uint8_t breaker; /* its back-off (node/replica/breaker.h); opaque here */
+    uint8_t breaker; /* the replica's back-off (node/replica/breaker.h); opaque here */
     uint8_t cured;
-    uint8_t still;         /* signs that the engine stands still (node/replica/health.h); opaque */
-    uint64_t rejects;      /* kinds of requests that the replica rejects (node/replica/reject.h);
+    uint8_t still;         /* evidence of a stall (node/replica/health.h); opaque here */
+    uint64_t rejects;      /* kinds of requests rejected by the replica (node/replica/reject.h);
                             * opaque here */
     uint16_t rejects_with; /* the HTTP status of these rejections */
 };
@@ -70,7 +70,7 @@ uint64_t crdt_value_hash(uint64_t h, enum crdt_report_kind kind,
 
 /* --- later bytes of any row ------------------------------------------------------------------ */
 
-/* The rest of a row, without the zeros at its end, cut to CRDT_LATER_MAX. */
+/* The rest of a row, without zeros at the end, cut to CRDT_LATER_MAX. */
 struct slice crdt_later_read(struct wire_reader *r);
 /* Mixes the bytes into `h`; an empty slice leaves `h` unchanged. */
 uint64_t crdt_later_hash(uint64_t h, struct slice later);

@@ -4,10 +4,10 @@
  *
  *     replica 11 | incarnation 3 | generation 12
  *
- * The generation is kept modulo 4,096 and read back as an age below now + 1. That is exact, because
- * the index never lets stamps in memory span more. The incarnation makes forgetting a replica a
- * single assignment: only a stamp with the replica's present incarnation is alive. The value 7 is
- * never given out, so all-ones is a dead stamp, and empty places need no mark of their own.
+ * The generation is kept modulo 4,096 and read back as an age below now + 1. The age is exact,
+ * because the index never lets stamps in memory span more. The incarnation makes forgetting a
+ * replica a single assignment: only a stamp with the replica's present incarnation is alive. No
+ * replica gets incarnation 7, so a stamp of all ones is dead and can mark empty places.
  */
 #ifndef CRDT_WINDOW_H
 #define CRDT_WINDOW_H
@@ -19,7 +19,7 @@ enum {
     CRDT_GENERATIONS = 4096,
     CRDT_GENERATION_MASK = CRDT_GENERATIONS - 1,
     CRDT_INCARNATIONS = 7,
-    CRDT_INCARNATION_MASK = 7 << 12, /* the incarnation's bits in a stamp */
+    CRDT_INCARNATION_MASK = 7 << 12, /* bits of the incarnation in a stamp */
     CRDT_WINDOW_REPLICAS = 2048,
     CRDT_STAMP_BITS = 26,
     CRDT_STAMP_LOW_BITS = 15, /* bits below the replica number: incarnation and generation */
@@ -37,7 +37,7 @@ struct crdt_window {
     uint32_t floor;  /* at most now + 1, except while `now` jumps */
     uint16_t newest; /* (now + 1) modulo 4,096 */
     uint16_t limit;  /* a stamp is alive if its age is below this; at most 4,095 */
-    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* already shifted to its place in a stamp */
+    uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* already shifted to the place in a stamp */
 };
 
 void crdt_window_set(struct crdt_window *w, uint32_t now, uint32_t floor);
@@ -60,7 +60,7 @@ static inline unsigned crdt_stamp_incarnation(uint32_t stamp)
 }
 
 /* Age of a stamp, counted back from generation now + 1, if the stamp has the present `incarnation`.
- * Otherwise at least 4,096. `stamp`: its lower 15 bits. */
+ * Otherwise at least 4,096. `stamp`: the lower 15 bits of the stamp. */
 static inline uint16_t crdt_stamp_age(uint16_t stamp, uint16_t incarnation, uint16_t newest)
 {
     uint16_t x = stamp ^ incarnation;

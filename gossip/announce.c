@@ -3,7 +3,7 @@
 #include "base/future.h"
 #include "gossip/gossip_internal.h"
 
-enum { AGAIN_US = 100000 }; /* minimum time between packets to a peer that answer its own packets */
+enum { AGAIN_US = 100000 }; /* minimum time between two answers to a peer */
 
 struct gossip_frame_member gossip_announce_entry(const struct gossip *g,
                                                  const struct gossip_peer *to,
@@ -25,12 +25,12 @@ bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
     struct gossip_frame_alive f = {
         .full = true,
         .incarnation = g->self->incarnation,
-        .seq = p->foreign ? 0 : g->ring.next - 1, /* 0: a peer with no common version must not
+        .seq = p->foreign ? 0 : g->ring.next - 1, /* 0: a peer without a common version must not
                                                    * request deltas */
         .vector = g->vector_digest,
         .members = g->members_digest,
         .health = (uint8_t)g->health,
-        .sent = (uint32_t)g->now_us | 1, /* 0 means none */
+        .sent = (uint32_t)g->now_us | 1, /* | 1, because 0 means: nothing sent */
         .echo = p->echo,
         .held = (uint32_t)(g->now_us - p->echo_us),
     };
@@ -90,7 +90,7 @@ void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p)
     }
 }
 
-/* True if AGAIN_US have passed since the last packet that answered one of `to`. */
+/* True if AGAIN_US have passed since the last answer to a packet of `to`. */
 static bool answer_now(struct gossip *g, struct gossip_peer *to)
 {
     if (to->answered_us != 0 && g->now_us - to->answered_us < AGAIN_US)
@@ -107,7 +107,7 @@ void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struc
 
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to)
 {
-    /* A separate limit: gossip_ask_who() comes right before the answer, and must not use this one
+    /* A separate limit, because gossip_ask_who() comes right before this answer and must not use it
      * up. */
     if (to->refusal_us != 0 && g->now_us - to->refusal_us < AGAIN_US)
         return;

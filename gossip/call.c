@@ -18,7 +18,7 @@
  *              or sealed { REFUSED 1 | why 1 }
  *
  * Bytes beyond the known part are ignored, except in chunks and the request. In builds from before
- * versions, the first byte of a request is its kind, never 0.
+ * versions, the first byte of a request is the kind, never 0.
  */
 enum {
     LENGTH_BYTES = 2,
@@ -30,7 +30,7 @@ enum {
     REQUEST_HEAD_MAX = 1 + UINT8_MAX,
     REQUEST_RECORD_MAX = SEALED_MIN + REQUEST_HEAD_MAX + GOSSIP_CALL_REQUEST_MAX,
     CHUNK_RECORD_MAX = SEALED_MIN + GOSSIP_CALL_CHUNK_MAX,
-    /* A client's bytes that wait for step(): a part of a record, and the bytes fed after it. */
+    /* A client's bytes waiting for step(): a part of a record, and the bytes fed after it. */
     IN_MAX = LENGTH_BYTES + CHUNK_RECORD_MAX + GOSSIP_CALL_FEED_MAX,
 };
 _Static_assert(CHUNK_RECORD_MAX <= UINT16_MAX, "the length of a record has two bytes");
@@ -39,10 +39,10 @@ _Static_assert(REQUEST_RECORD_MAX <= UINT16_MAX, "so has that of a request");
 enum marker { MARKER_CHUNK, MARKER_END, MARKER_REFUSED };
 enum refusal { REFUSED_VERSION = 1, REFUSED_KIND };
 
-#define RECORDS_MAX ((uint64_t)1 << 32) /* records sealed under one key */
+#define RECORDS_MAX ((uint64_t)1 << 32) /* records sealed per key */
 #define PROLOGUE    SLICE("grapevine 1 calls")
 
-/* The next event that a call waits for. */
+/* The next step of a call. */
 enum phase {
     SERVER_HELLO,
     SERVER_REQUEST,
@@ -63,11 +63,11 @@ struct gossip_call {
     uint8_t key_out[GOSSIP_NOISE_KEY];
     uint64_t records_in;
     uint64_t records_out;
-    struct gossip_versions speaks; /* versions that this side speaks */
-    struct buf request;            /* client: the request with its head, kept until the welcome has
+    struct gossip_versions speaks; /* this side's protocol versions */
+    struct buf request;            /* client: the request with head, kept until the welcome has
                                     * arrived */
     struct buf in;
-    size_t lent; /* bytes at the front of `in` that the caller may still read */
+    size_t lent; /* bytes at the front of `in` still readable by the caller */
     struct buf out;
 };
 
@@ -215,7 +215,7 @@ struct buf *gossip_call_out(struct gossip_call *c)
 
 /* --- bytes in --------------------------------------------------------------------------------- */
 
-/* Limit of `in`. Until the client has proved the key, `in` takes one hello only. */
+/* Limit of `in`. Until the client has proved the key, `in` takes a single hello. */
 static size_t in_max(const struct gossip_call *c)
 {
     switch (c->phase) {
@@ -263,7 +263,7 @@ static int record_front(const struct gossip_call *c, size_t min, size_t max, str
     return r.bad ? ERR_AGAIN : ERR_OK;
 }
 
-/* Opens the sealed record at the front of `in` in place. Gives its first byte and the rest. */
+/* Opens the sealed record at the front of `in` in place. Gives the first byte and the rest. */
 static int record_open(struct gossip_call *c, size_t max, uint8_t *first, struct slice *rest)
 {
     struct slice record = slice_of(NULL, 0);
@@ -328,7 +328,7 @@ static int server_request(struct gossip_call *c, enum gossip_call_step *step, ui
     if (err != ERR_OK)
         return err;
     if (c->in.len > c->lent)
-        return ERR_SYNTAX; /* a client sends nothing after its request */
+        return ERR_SYNTAX; /* a client sends nothing after the request */
     c->phase = SERVER_ANSWER;
     struct wire_reader r = wire_reader_of(bytes.at, first == 0 ? bytes.len : 0);
     struct slice head = wire_read_bytes(&r, first == 0 ? wire_read_u8(&r) : 0);

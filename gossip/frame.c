@@ -39,7 +39,7 @@ const char *gossip_state_text(enum gossip_state state)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Reads the head of a frame, followed by the application's bytes. */
+/* Reads the head of a frame whose other bytes are the application's. */
 static struct wire_reader read_head(struct wire_reader *r)
 {
     struct slice head = wire_read_bytes(r, wire_read_u8(r));
@@ -90,7 +90,7 @@ static void read_ranges(struct wire_reader *r, struct gossip_ranges *out)
             r->bad = true;
         last = first + length - 1;
         out->at[i] = (struct gossip_range){.first = first, .last = last};
-        last++; /* the next range begins at least one number later */
+        last++; /* at least one number is missing before the next range */
     }
     out->count = r->bad ? 0 : count;
 }
@@ -113,7 +113,7 @@ static void read_delta(struct wire_reader *r, struct gossip_frame_delta *f)
     if (f->forward) {
         f->group = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX - 1);
         f->groups = (uint32_t)wire_read_varint_max(&head, GROUPS_MAX);
-        /* Only the author itself may ask for forwarding, so no delta circulates. */
+        /* Only the author may ask for forwarding, so no delta circulates. */
         if (f->group >= f->groups || f->relayed)
             r->bad = true;
     }
@@ -335,7 +335,7 @@ int gossip_frame_packet_check(struct slice packet, bool base)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* True if the written bytes are one well-formed frame. */
+/* True if the written bytes are a single well-formed frame. */
 static bool reads_back(const uint8_t *at, size_t len)
 {
     struct wire_reader r = wire_reader_of(at, len);
@@ -362,7 +362,7 @@ static void write_header(struct wire_writer *w, enum gossip_frame type, size_t b
     wire_write_varint(w, body);
 }
 
-/* Writes a small frame with a body that is already made. */
+/* Writes a small frame with a finished body. */
 static bool write_small(struct wire_writer *packet, enum gossip_frame type,
                         const struct wire_writer *body)
 {

@@ -12,7 +12,7 @@
  *   GONE      epoch 6 | oldest varint
  *   MEMBERS   (length varint | entry)*
  *   entry     incarnation 8 | state 1 | name | meta | count 1 | place* | fields of a later version
- *   place     kind 1 | length 1 | ip 4 or 16, port 2; a place of another kind or length is skipped
+ *   place     kind 1 | length 1 | ip 4 or 16, port 2; places of another kind or length are skipped
  *   PING      flags 1 | nonce 4 | [target 8] | [origin 8]
  *   ACK       the same
  *   PART      length 1 (epoch 6 | id varint | total varint | index varint | vector 8) | bytes
@@ -20,13 +20,13 @@
  *   VECTOR    (node 8 | epoch 6 | seq varint)*
  *   FULL      limit varint
  *
- *   ranges    count varint | (skipped since the last one varint | length varint)*
+ *   ranges    count varint | (numbers skipped varint | length varint)*
  *   name, meta   length 1 (name) or varint (meta) | bytes
  *
  * A frame of an unknown type is skipped and counted. If a frame, or the head of a DELTA or PART, is
- * longer than expected, its known part is read. Unknown flags are ignored. So a later version may
- * add types, and fields at the end; no flag announces a field in the middle. MEMBERS, ALIVE, PING,
- * ACK and FULL are the *base*, which is read from peers of any version (gossip/version.h).
+ * longer than expected, only the known part is read. Unknown flags are ignored. So a later version
+ * may add types, and fields at the end; no flag announces a field in the middle. MEMBERS, ALIVE,
+ * PING, ACK and FULL are the *base*, accepted from peers of any version (gossip/version.h).
  *
  * All known fields of a frame are checked before any is returned. Decoding never allocates; the
  * results borrow from the packet.
@@ -41,11 +41,11 @@
 enum {
     GOSSIP_SEAL_BYTES = 24, /* header and tag of a sealed packet (gossip/session.h) */
     GOSSIP_PACKET_MAX = GOSSIP_DATAGRAM_MAX - GOSSIP_SEAL_BYTES,
-    GOSSIP_RANGES_MAX = 32,       /* ranges in one NACK or RESEND */
+    GOSSIP_RANGES_MAX = 32,       /* ranges per NACK or RESEND */
     GOSSIP_PART_BYTES = 1160,     /* bytes of each part of a message except the last */
     GOSSIP_ALIVE_BYTES = 48,      /* an ALIVE frame is never longer */
     GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
-    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* a member's places, its source, the
+    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* a member's places and source, and the
                                                       * receiver's place */
     GOSSIP_MEMBER_ENTRY_MAX = 560,                   /* a member entry is never longer */
 };
@@ -58,7 +58,7 @@ _Static_assert(GOSSIP_EPOCH_LIMIT << 16 != 0, "an incarnation is epoch << 16 | r
 _Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte");
 _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 
-/* Each frame at its maximum size, with type and length, fits one packet. */
+/* Each frame at its maximum size, with type and length, fits a packet. */
 _Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
@@ -77,21 +77,20 @@ struct gossip_range {
 
 struct gossip_ranges {
     unsigned count;
-    struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, with at least one number between two
-                                                * ranges */
+    struct gossip_range at[GOSSIP_RANGES_MAX]; /* ascending, with a gap between two ranges */
 };
 
 struct gossip_frame_delta {
     uint64_t epoch, seq;
     bool relayed;    /* made by `author`, not by the sender of the packet */
-    bool forward;    /* the receiver is to forward it to its group */
-    uint64_t author; /* if relayed */
+    bool forward;    /* the receiver must forward the delta to the group */
+    uint64_t author; /* the delta's author, if `relayed` */
     uint32_t group, groups;
     struct slice bytes;
 };
 
 struct gossip_frame_alive {
-    bool full; /* the fields after seq are present */
+    bool full; /* the fields below are present */
     uint64_t incarnation, seq;
     uint64_t vector, members; /* digests */
     uint8_t health;
@@ -104,7 +103,7 @@ struct gossip_frame_nack {
 };
 
 struct gossip_frame_gone {
-    uint64_t epoch, oldest; /* the sender no longer has deltas below `oldest` */
+    uint64_t epoch, oldest; /* the sender no longer has numbers below `oldest` */
 };
 
 struct gossip_frame_place {
@@ -123,8 +122,8 @@ struct gossip_frame_member {
 struct gossip_frame_ping {
     bool who; /* asks for the receiver's whole entry, or for the target's address */
     uint32_t nonce;
-    uint64_t target; /* the node to probe (in an answer: the node that answered); 0: the receiver */
-    uint64_t origin; /* the node that the answer is for; 0: the sender */
+    uint64_t target; /* the node to probe; in an answer: the answering node; 0: the receiver */
+    uint64_t origin; /* the node that gets the answer; 0: the sender */
 };
 
 struct gossip_frame_part {
@@ -137,11 +136,11 @@ struct gossip_frame_part {
 struct gossip_frame_resend {
     uint64_t epoch, id;
     bool done;
-    struct gossip_ranges ranges; /* ranges of part numbers + 1 */
+    struct gossip_ranges ranges; /* missing parts, by index + 1 */
 };
 
 struct gossip_frame_full {
-    uint32_t limit; /* the limit of live routers that the receiver exceeds */
+    uint32_t limit; /* the limit of live routers, which the receiver exceeds */
 };
 
 struct gossip_frame_entry {
@@ -151,7 +150,7 @@ struct gossip_frame_entry {
 struct gossip_frame_any {
     enum gossip_frame type; /* GOSSIP_FRAMES: unknown, skip it */
     size_t bytes;           /* size of the frame with its header */
-    struct slice body;      /* MEMBERS and VECTOR: read its entries with gossip_frame_member(),
+    struct slice body;      /* MEMBERS, VECTOR: for gossip_frame_member() and
                              * gossip_frame_entry() */
     union {
         struct gossip_frame_delta delta;
@@ -165,18 +164,18 @@ struct gossip_frame_any {
     };
 };
 
-/* Checks every frame of a packet. ERR_SYNTAX: one is malformed, so the whole packet must be
+/* Checks every frame of a packet. ERR_SYNTAX: a frame is malformed, so the whole packet must be
  * ignored. `base`: frames outside the base count as unknown. */
 MUST_USE int gossip_frame_packet_check(struct slice packet, bool base);
 
 /* Reads the next frame. Returns 1, 0 at the end, or ERR_SYNTAX. */
 MUST_USE int gossip_frame_read(struct wire_reader *packet, bool base, struct gossip_frame_any *out);
-/* Read the next entry in the body of a MEMBERS or VECTOR frame. Return 1, 0 at the end, or
+/* Each reads the next entry in the body of a MEMBERS or VECTOR frame. Returns 1, 0 at the end, or
  * ERR_SYNTAX. */
 MUST_USE int gossip_frame_member(struct wire_reader *body, struct gossip_frame_member *out);
 MUST_USE int gossip_frame_entry(struct wire_reader *body, struct gossip_frame_entry *out);
 
-/* Each call below appends one frame. False: no room, and the packet is unchanged. */
+/* Each call below appends a frame. False: no room, and the packet is unchanged. */
 bool gossip_frame_write_delta(struct wire_writer *packet, const struct gossip_frame_delta *f);
 bool gossip_frame_write_alive(struct wire_writer *packet, const struct gossip_frame_alive *f);
 bool gossip_frame_write_nack(struct wire_writer *packet, const struct gossip_frame_nack *f);
@@ -189,7 +188,7 @@ bool gossip_frame_write_resend(struct wire_writer *packet, const struct gossip_f
 bool gossip_frame_write_future(struct wire_writer *packet);
 bool gossip_frame_write_full(struct wire_writer *packet, const struct gossip_frame_full *f);
 bool gossip_frame_write_member(struct wire_writer *packet, const struct gossip_frame_member *f);
-/* Appends one VECTOR frame with as many of the entries as fit. Returns their number. */
+/* Appends a VECTOR frame with as many of the entries as fit. Returns the number of entries. */
 unsigned gossip_frame_write_vector(struct wire_writer *packet,
                                    const struct gossip_frame_entry *entries, unsigned count);
 

@@ -18,11 +18,11 @@ enum {
     RATE_BYTES_S = 64 << 20,
     TICK_MIN_US = 1000,     /* minimum time between two ticks */
     ASLEEP_US = 250000,     /* lateness above which this node counts as having been asleep */
-    LEAVE_EVERY_US = 50000, /* time between two announcements that this node leaves */
+    LEAVE_EVERY_US = 50000, /* time between two announcements of this node's leave */
 };
 #define FORGET_US 3600000000u
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
 {
@@ -369,7 +369,7 @@ static void take_packet(struct gossip *g, const struct gossip_address *from, str
     struct gossip_peer *p = gossip_link_open(g, from, packet, index, plain, &len);
     greet_if_fresh(g, p);
     if (p == NULL || g->now_us < p->quarantine_us)
-        return; /* a packet from a quarantined peer is only a sign of life */
+        return; /* a packet from a quarantined peer only proves that the peer lives */
     struct slice frames = slice_of((const char *)plain, len);
     bool base = p->foreign;
     if (gossip_frame_packet_check(frames, base) < 0) {

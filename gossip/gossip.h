@@ -1,4 +1,4 @@
-/* One node of the gossip: sealed sessions, membership, deltas pushed to every peer, repair of gaps,
+/* A node of the gossip: sealed sessions, membership, deltas pushed to every peer, repair of gaps,
  * and messages between applications. The contents of deltas and messages are opaque.
  *
  * Pure: the caller passes in the time, and provides callbacks for randomness and datagrams. The
@@ -12,17 +12,17 @@
  * and send messages. A callback must not call gossip_datagram(), gossip_run(), gossip_leave() or
  * gossip_destroy(), and `send` must return before the packet is delivered.
  *
- * What the application sees (struct gossip_app): it *produces* deltas of its own, one packet each,
- * numbered 1, 2, ... within this life of the node; every other member *applies* each delta at least
- * once, in any order (so applying is a join). A vector (node -> epoch, number) gives the number up
- * to which all deltas were applied. Missing deltas are requested and repaired from the author's
- * ring. If the ring no longer has them, `lost` asks the application to reconcile.
+ * The application (struct gossip_app) *produces* deltas, a packet each, numbered 1, 2, ... in each
+ * epoch of the node. Every other member *applies* each delta at least once, in any order (so
+ * applying is a join). A vector (node -> epoch, number) gives the number up to which all deltas
+ * were applied. Missing deltas are requested and repaired from the author's ring. If the ring no
+ * longer has them, `lost` asks the application to reconcile.
  *
- * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. Only the
- * node itself raises its incarnation: epoch << 16 | refutations. The epoch is the wall clock at the
- * node's start in milliseconds, or somewhat more than the epoch that peers remember. At most
- * routers_max members live. If there are more, all nodes refuse the same ones: those with the
- * greatest epochs, in whatever order they joined.
+ * Membership: node -> (incarnation, alive < suspect < dead < left), the greatest wins. A node's
+ * incarnation, raised only by the node itself, is epoch << 16 | refutations. The epoch is the wall
+ * clock at the node's start in milliseconds, or somewhat more than the epoch remembered by peers.
+ * At most routers_max members live. If there are more, all nodes refuse the same members: those
+ * with the greatest epochs, in whatever order they joined.
  *
  * Times are microseconds of a monotonic clock. Nothing is allocated because of bytes from the
  * network before they are authenticated; every size has a limit (gossip/limits.h, struct
@@ -48,21 +48,21 @@ struct gossip_address {
     uint8_t family; /* 4 or 6 */
 };
 
-/* An address at which a member may be reached, and how it is known. Packets use the numbers of the
- * first four. */
+/* An address at which a member may be reached, and the source of this knowledge. Packets use the
+ * numbers of the first four kinds. */
 enum gossip_place_kind {
     GOSSIP_PLACE_ADVERTISED = 1, /* from the member's settings */
     GOSSIP_PLACE_LEARNED,        /* peers see the member there, and the member announces it */
-    GOSSIP_PLACE_OBSERVED,       /* another member sees the member there */
+    GOSSIP_PLACE_OBSERVED,       /* another router sees the member there */
     GOSSIP_PLACE_YOURS,          /* the receiver's address as the sender sees it */
-    GOSSIP_PLACE_SOURCE,         /* the member's packets come from there, as this node sees them */
+    GOSSIP_PLACE_SOURCE,         /* the member's packets come to this node from there */
 };
 const char *gossip_place_text(enum gossip_place_kind kind);
 
 struct gossip_place {
     struct gossip_address at;
     enum gossip_place_kind kind;
-    bool own;             /* from the member itself; otherwise from another member or from its
+    bool own;             /* true: announced by the member; false: by another member, or seen in
                            * packets */
     uint64_t answered_us; /* when the member was last heard from there; 0: never */
 };
@@ -80,16 +80,16 @@ struct gossip_member {
     uint64_t node;
     uint64_t incarnation; /* epoch << 16 | refutations */
     enum gossip_state state;
-    struct gossip_address address; /* where the member is heard, or its likeliest place */
+    struct gossip_address address; /* source of the member's packets, or the likeliest place */
     char name[GOSSIP_NAME_MAX + 1];
-    uint8_t meta[GOSSIP_META_MAX]; /* the application's, opaque; set by the node itself */
+    uint8_t meta[GOSSIP_META_MAX]; /* the application's data, opaque; set by the node itself */
     uint16_t meta_len;
-    /* As seen from this node. */
+    /* The fields below are as seen from this node. */
     bool self;
     bool session;     /* there is a sealed session */
-    bool near;        /* this node and the member watch each other (near.c) */
-    bool understood;  /* a common version exists, as far as known: deltas and messages are
-                       * exchanged */
+    bool near;        /* this node and the member monitor each other (near.c) */
+    bool understood;  /* deltas and messages are exchanged: a common version exists, as far as
+                       * known */
     bool quarantined; /* ignored for a while, because it sent malformed frames */
     struct gossip_versions speaks; /* 0, 0: no session yet, or a build from before versions */
     uint16_t version;              /* the greatest common version; 0: none, or no session yet */
@@ -97,9 +97,8 @@ struct gossip_member {
     uint64_t heard_us;             /* last authenticated packet; 0: never */
     uint64_t rtt_us;               /* smoothed; 0: not measured */
     uint64_t seq_applied;          /* all deltas up to here are applied */
-    uint64_t seq_known;            /* the greatest number of a delta that the member is known to
-                                    * have made */
-    uint64_t lag_us; /* age of the oldest delta that is known but not applied; 0: none */
+    uint64_t seq_known;            /* greatest number of a delta known to exist */
+    uint64_t lag_us;               /* age of the oldest delta known but not applied; 0: none */
     uint64_t packets_in, packets_out, bytes_in, bytes_out;
 };
 
@@ -108,7 +107,7 @@ enum gossip_frame {
     GOSSIP_FRAME_DELTA,   /* a delta, pushed by its author or handed on by a relay */
     GOSSIP_FRAME_ALIVE,   /* keep-alive: incarnation, last number, vector digest, health, rtt */
     GOSSIP_FRAME_NACK,    /* numbers of missing deltas */
-    GOSSIP_FRAME_GONE,    /* deltas that the author no longer has */
+    GOSSIP_FRAME_GONE,    /* says which deltas the author no longer has */
     GOSSIP_FRAME_MEMBERS, /* entries of members */
     GOSSIP_FRAME_PING,    /* a probe, direct or on behalf of another node */
     GOSSIP_FRAME_ACK,
@@ -123,11 +122,9 @@ const char *gossip_state_text(enum gossip_state state);
 
 struct gossip_app {
     void *context;
-    /* Writes the next delta, at most `max` bytes; 0: there is none. Called when a delta may be
-     * sent. */
+    /* Writes the next delta, at most `max` bytes. 0: no delta. Called when a delta may be sent. */
     size_t (*produce)(void *context, uint64_t now_us, uint8_t *out, size_t max);
-    /* Joins a delta. A negative result means that the delta is malformed, which counts against its
-     * sender. */
+    /* Joins a delta. A negative result means a malformed delta, which counts against the sender. */
     int (*apply)(void *context, const struct gossip_origin *origin, struct slice delta,
                  uint64_t now_us);
     /* A member is new, or its state, epoch, metadata, `understood` or `quarantined` changed. `m` is
@@ -135,8 +132,8 @@ struct gossip_app {
     void (*member)(void *context, const struct gossip_member *m, uint64_t now_us);
     /* Deltas of this author are lost for this node: anti-entropy must bring their contents. */
     void (*lost)(void *context, uint64_t node, uint64_t now_us);
-    /* A message from the application of a peer. `settled`: this node and the peer had equal vectors
-     * when it was sent, so no delta on its way explains a difference. */
+    /* A message from the application of a peer. `settled`: at the time of sending, this node and
+     * the peer had equal vectors. So deltas in transit cannot explain a difference. */
     void (*message)(void *context, uint64_t peer, struct slice bytes, bool settled,
                     uint64_t now_us);
 };
@@ -144,7 +141,7 @@ struct gossip_app {
 struct gossip_io {
     void *context;
     void (*send)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
-    /* Sends a datagram from another port. A load balancer that maps each source port to one router
+    /* Sends a datagram from another port. A load balancer that maps each source port to a router
      * may then choose another router. No answer is received at that port. NULL: send() is used
      * instead. */
     void (*knock)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
@@ -157,10 +154,9 @@ struct gossip_config {
     const char *name; /* unique; 1 .. GOSSIP_NAME_MAX bytes */
     uint64_t epoch;   /* wall-clock milliseconds now, > 0, < 2^47 */
     /* The addresses at which peers reach this node, one per address family. Port 0: unknown, so
-     * peers use the source address of its packets. */
+     * peers use the source address of this node's packets. */
     struct gossip_address address, address_also;
-    uint16_t port;  /* the port that the node listens on; 0: unknown, so it does not knock at
-                     * seeds */
+    uint16_t port;  /* the port on which the node listens; 0: unknown, so no knocks at seeds */
     bool ipv4_only; /* the node's socket cannot reach IPv6 addresses */
     struct slice meta;
     struct gossip_versions speaks; /* [GOSSIP_VERSION_LEAST, _GREATEST] */
@@ -168,16 +164,15 @@ struct gossip_config {
                                     * on] */
     uint32_t alive_us;             /* [200,000] idle keep-alive */
     uint32_t suspect_us;           /* [1,000,000] silence until a member is suspected */
-    uint32_t dead_us;              /* [1,000,000] from suspicion to death, times local health */
+    uint32_t dead_us;              /* [1,000,000] suspicion to death, times 1 + local health */
     uint32_t gap_us;               /* [2,000] how long a gap counts as reordering */
     uint32_t forget_us;            /* [3,600,000,000] time until a dead or departed member is
                                     * forgotten */
     uint32_t relay_above;          /* [256] with more members than this, deltas go through relays */
-    uint32_t routers_max; /* [GOSSIP_ROUTERS_MAX] 2 to that; if more routers live, the youngest are
-                           * refused */
-    uint64_t ring_bytes;  /* [4 MiB] own deltas kept for repair */
-    uint64_t message_bytes_max; /* [1 MiB] of messages that are being received or sent, all peers
-                                 * together */
+    uint32_t routers_max; /* [GOSSIP_ROUTERS_MAX] 2 to GOSSIP_ROUTERS_MAX; if more routers live, the
+                           * youngest are refused */
+    uint64_t ring_bytes;  /* [4 MiB] bytes of this node's deltas kept for repair */
+    uint64_t message_bytes_max; /* [1 MiB] of messages in transit, from and to all peers */
     uint64_t rate_bytes_s;      /* [64 MiB/s] send limit; packets beyond it wait */
 };
 
@@ -194,7 +189,7 @@ void gossip_check(const struct gossip *g);
 uint64_t gossip_node_id(const char *name);
 uint64_t gossip_self(const struct gossip *g);
 struct gossip_versions gossip_speaks(const struct gossip *g);
-uint64_t gossip_epoch(const struct gossip *g); /* rises if peers remember a later life */
+uint64_t gossip_epoch(const struct gossip *g); /* rises if peers remember a later epoch */
 
 void gossip_datagram(struct gossip *g, const struct gossip_address *from, const uint8_t *bytes,
                      size_t len, uint64_t now_us);
@@ -203,33 +198,33 @@ void gossip_datagram(struct gossip *g, const struct gossip_address *from, const 
 void gossip_wake(struct gossip *g, uint64_t now_us);
 void gossip_run(struct gossip *g, uint64_t now_us);
 uint64_t gossip_due_us(const struct gossip *g);
-/* The event loop was late by `late_us`. A node that lags must not accuse others (Lifeguard). */
+/* The event loop was late by `late_us`. A lagging node must not accuse others (Lifeguard). */
 void gossip_late(struct gossip *g, uint64_t late_us, uint64_t now_us);
 
-/* Sets the seeds' present addresses. (The shell resolves their names repeatedly.) Seeds that are
- * not members are dialled for ever, with a back-off of up to 5 s. */
+/* Sets the seeds' present addresses. (The shell resolves their names repeatedly.) Seeds without a
+ * member are dialled for ever, with a back-off of up to 5 s. */
 void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned count,
                   uint64_t now_us);
-/* Announces to all members that this node leaves. Afterwards call only gossip_run(), until nothing
+/* Announces to all members that this node leaves. After this, call only gossip_run(), until nothing
  * is due. */
 void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 
-/* Sends a message to the application of a live member that is understood, in parts that are sent
- * again if lost. The message arrives once and complete, or not at all (after a second without
+/* Sends a message to the application of a live member with a common version, in parts; lost parts
+ * are sent again. The message arrives once and complete, or not at all (after a second without
  * progress, or 20 s in all). ERR_NOT_FOUND, ERR_LIMIT, ERR_FULL. */
 MUST_USE int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
 /* A random live member with a session and a common version, other than `except` (0: any); 0 if
- * there is none. A member that was silent for long is returned only if all were: this node may be
- * unable to reach it. */
+ * there is none. Long-silent members, which may be unreachable, are returned only if all members
+ * are silent. */
 uint64_t gossip_peer_random(struct gossip *g, uint64_t except);
 
-/* The encoded vector, for a snapshot: written before the snapshot's first entry, adopted after its
- * last. Adopting makes all deltas up to the vector count as applied. ERR_SYNTAX. */
+/* The encoded vector, for a snapshot: written before the snapshot's first entry, adopted after the
+ * last entry. Adopting makes all deltas up to the vector count as applied. ERR_SYNTAX. */
 MUST_USE int gossip_vector_write(const struct gossip *g, struct buf *out);
 MUST_USE int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us);
-/* While a snapshot is on its way (`joining`), missing deltas are not requested. */
+/* While a snapshot is being received (`joining`), missing deltas are not requested. */
 void gossip_joining(struct gossip *g, bool joining);
 
 /* Members in the order of their names, this node included. `index` is below
@@ -239,12 +234,13 @@ void gossip_member_at(const struct gossip *g, unsigned index, uint64_t now_us,
                       struct gossip_member *out);
 MUST_USE int gossip_member_find(const struct gossip *g, uint64_t node, uint64_t now_us,
                                 struct gossip_member *out);
-/* Gives the addresses at which a member may be reached, likeliest first. Returns their number. */
+/* Gives the addresses at which a member may be reached, likeliest first. Returns the number of
+ * addresses. */
 unsigned gossip_member_places(const struct gossip *g, uint64_t node,
                               struct gossip_place out[GOSSIP_PLACES_MAX]);
-/* Gives the keyring with a key first that the member is known to have. */
+/* Gives the keyring, starting with a key known to the member. */
 void gossip_member_keyring(const struct gossip *g, uint64_t node, struct gossip_keyring *out);
-/* The (epoch, seq) of `author` in the vector that `member` announced last; ERR_NOT_FOUND. */
+/* The (epoch, seq) of `author` in the vector last announced by `member`; ERR_NOT_FOUND. */
 MUST_USE int gossip_vector_of(const struct gossip *g, uint64_t member, uint64_t author,
                               uint64_t *epoch, uint64_t *seq);
 
@@ -252,17 +248,14 @@ struct gossip_stats {
     uint64_t frames_in[GOSSIP_FRAMES], frames_out[GOSSIP_FRAMES];
     uint64_t frame_bytes_in[GOSSIP_FRAMES], frame_bytes_out[GOSSIP_FRAMES];
     uint64_t packets_in, packets_out, bytes_in, bytes_out; /* UDP payload */
-    uint64_t refused_key;                                  /* packets that did not prove the key,
-                                                            * and got no answer */
-    uint64_t refused_hellos;                               /* the hellos among refused_key */
+    uint64_t refused_key;                                  /* packets without proof of the key */
+    uint64_t refused_hellos;                               /* part of refused_key: hellos */
     struct gossip_address refused_hello_from;              /* sender of the last refused hello */
-    uint64_t other_cluster; /* hellos with this cluster's key and another cluster's name */
-    struct gossip_address other_cluster_from; /* sender of the last such hello */
-    uint64_t other_cluster_us;                /* when the last such hello came; 0: never */
-    uint64_t hellos_held;                     /* hellos that were not opened, because too many
-                                               * came */
-    uint64_t refused_replay;                  /* packets with a counter that was seen before or is
-                                               * too old */
+    uint64_t other_cluster; /* hellos with this cluster's key, but another cluster's name */
+    struct gossip_address other_cluster_from; /* sender of the last hello in other_cluster */
+    uint64_t other_cluster_us;                /* last hello in other_cluster; 0: never */
+    uint64_t hellos_held;                     /* hellos not opened, because too many came */
+    uint64_t refused_replay;                  /* packets with a repeated or too old counter */
     uint64_t refused_malformed;               /* authenticated packets that were malformed */
     uint64_t frames_skipped; /* frames of unknown types, or from members without a common version */
     uint64_t handshakes, rekeys;
@@ -270,26 +263,25 @@ struct gossip_stats {
     uint64_t gaps, gaps_repaired, gaps_lost, relayed;
     uint64_t messages_in, messages_out, messages_failed, parts_resent;
     uint64_t suspected, refuted, died, rate_held;
-    uint64_t name_conflicts;   /* signs that two live nodes have the same name */
-    uint64_t name_conflict;    /* id of the name in the last such sign, usually this node's own */
-    uint64_t name_conflict_us; /* when the last such sign came; 0: never */
-    struct gossip_address name_conflict_at; /* address of the other node with that name; port 0:
-                                             * unknown */
+    uint64_t name_conflicts;   /* times that two live nodes seemed to have the same name */
+    uint64_t name_conflict;    /* id of the name in the last conflict, usually this node's name */
+    uint64_t name_conflict_us; /* time of the last name conflict; 0: never */
+    struct gossip_address name_conflict_at; /* address of the other node in the last name conflict;
+                                             * port 0: unknown */
     uint64_t quarantines;     /* peers ignored for a while because of malformed frames */
     uint64_t no_room;         /* members, messages or sessions refused because a limit was
                                * reached */
-    uint64_t routers_refused; /* times that a router was refused because routers_max live */
-    char router_refused[GOSSIP_NAME_MAX + 1]; /* name of the last refused router; this node's own
-                                               * name: others refuse it */
-    uint32_t routers_limit;                   /* the limit that the last refused router exceeded */
+    uint64_t routers_refused; /* refusals of routers because routers_max routers live */
+    char router_refused[GOSSIP_NAME_MAX + 1]; /* name of the last refused router; this node's name:
+                                               * others refuse this node */
+    uint32_t routers_limit;                   /* the limit exceeded by the last refused router */
     uint64_t self_refused_us;                 /* when the cluster last refused this node; 0:
                                                * never */
-    uint64_t refusals_doubted; /* refusals of this node that were ignored, because too few members
-                                * agree */
+    uint64_t refusals_doubted; /* ignored refusals of this node, because too few members agree */
     uint64_t ring_bytes, ring_deltas, sessions;
-    unsigned seeds_unknown;  /* seeds that have never answered, without this node itself */
-    unsigned seeds_answered; /* seeds that have */
-    unsigned seeds_self;     /* seeds that turned out to be this node itself */
+    unsigned seeds_unknown;  /* seeds that never answered, except seeds that are this node */
+    unsigned seeds_answered; /* seeds that have answered */
+    unsigned seeds_self;     /* seeds that are this node itself */
     uint64_t knocks_in, knocks_out;
 };
 void gossip_stats(const struct gossip *g, struct gossip_stats *out);

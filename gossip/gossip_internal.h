@@ -1,14 +1,14 @@
 /* Shared by the files of a node, and not included outside gossip/. A file may call the files above
- * it in this list, but none below. Each function does one thing and returns the result.
+ * it in this list, but none below. Each function does a single thing and returns the result.
  *
- *   place.c     members' addresses: kept, dialled, forwarded; this node's own address
+ *   place.c     members' addresses: kept, dialled, forwarded; this node's address
  *   peer.c      the table of peers: slots, names, digests
- *   near.c      which members watch each other
+ *   near.c      which members monitor each other
  *   link.c      sessions and packets: doors, sealing, sending, the rate, handshakes
  *   announce.c  announcements about this node and others, and questions
  *   reach.c     dials: peers, addresses, times
  *   vector.c    vectors: sent, remembered, adopted
- *   member.c    the winning news of a member; the limit of live ones; this node's own life
+ *   member.c    the winning news of a member; the limit of live members; this node's life
  *   push.c      deltas: flush, relays, requests for holes, repair
  *   watch.c     round trips, probes, suspicion, local health
  *   rumour.c    news of members: compared, joined, refuted
@@ -30,13 +30,13 @@
 #include "gossip/trip.h"
 
 enum {
-    GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not named themselves yet */
+    GOSSIP_STRANGERS_MAX = 256, /* peers with a session that have not sent their entry yet */
     GOSSIP_SLOTS = GOSSIP_MEMBERS_MAX + GOSSIP_STRANGERS_MAX,
     GOSSIP_NODES_HASH = 4096,
     GOSSIP_DOOR_BITS = 13,
     GOSSIP_DOORS = 1 << GOSSIP_DOOR_BITS,
     GOSSIP_HELPERS = 3,           /* peers that probe on behalf of this node */
-    GOSSIP_NEAR = 4,              /* peers that watch a node in a large cluster */
+    GOSSIP_NEAR = 4,              /* peers that monitor a node in a large cluster */
     GOSSIP_FAR_EVERY_US = 125000, /* time between keep-alives to far peers, one peer at a time */
     GOSSIP_HEALTH_MAX = 8,
     GOSSIP_LEAVE_TELLS = 3,
@@ -50,7 +50,7 @@ _Static_assert(GOSSIP_DOORS >= 4 * GOSSIP_SLOTS, "each peer may have three keys 
 _Static_assert(GOSSIP_ROUTERS_MAX < GOSSIP_MEMBERS_MAX,
                "the dead are remembered beside the living");
 
-/* An entry of the vector that a member announced last. Entries are indexed by the author's slot. */
+/* An entry of the vector last announced by a member. Entries are indexed by the author's slot. */
 struct gossip_position {
     uint64_t epoch, seq;
 };
@@ -58,9 +58,9 @@ struct gossip_position {
 /* An address at which a member may be reached. */
 struct gossip_candidate {
     struct gossip_place place;
-    uint64_t epoch; /* epoch of the member's life in which the address was announced or seen */
-    unsigned tries; /* hellos sent there since its last answer */
-    bool spoken;    /* scratch of place.c */
+    uint64_t epoch; /* the member's epoch in which the address was announced or seen */
+    unsigned tries; /* hellos sent there since the last answer from there */
+    bool spoken;    /* used by place.c during a call */
 };
 
 struct gossip_peer {
@@ -72,85 +72,83 @@ struct gossip_peer {
     uint64_t node;
     uint64_t incarnation;
     enum gossip_state state;
-    uint64_t word_epoch; /* epoch in which the peer last sent its own entry; 0: never */
+    uint64_t word_epoch; /* epoch in which the peer last sent an entry about itself; 0: never */
     struct gossip_candidate places[GOSSIP_PLACES_MAX];
     unsigned places_count;
     struct gossip_address yours; /* this node's address as the peer sees it; port 0: not reported */
     char name[GOSSIP_NAME_MAX + 1];
     uint16_t meta_len;
     uint8_t meta[GOSSIP_META_MAX];
-    uint64_t since_us; /* when this state began; for a stranger: when it was first seen */
+    uint64_t since_us; /* when this state began; for a stranger: when first seen */
     uint64_t digest;   /* the peer's term in the digest of members */
     uint64_t counted;  /* the peer's term in the digest of the vector */
 
     /* Session. */
     struct gossip_session session;
     struct gossip_dial dial;
-    struct gossip_address source;        /* source of the peer's last authenticated packet; port 0:
-                                          * none yet */
-    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key of the last handshake with the peer */
-    struct gossip_address dialled;       /* address that the last hello was sent to */
+    struct gossip_address source;        /* source of the last authenticated packet; port 0: none
+                                          * yet */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key in the last handshake */
+    struct gossip_address dialled;       /* destination of the last hello */
     uint64_t dial_us, dial_wait;         /* earliest time of the next hello; the wait after that */
-    uint64_t dialled_us;                 /* last hello to the peer, or last question about its
-                                          * address; 0: none */
-    uint64_t knocked_us;                 /* last dial that answered a knock of the peer; 0: never */
-    uint64_t welcome_stamp;              /* greatest stamp of the hellos that the peer has
-                                          * answered */
+    uint64_t dialled_us;                 /* last hello, or last question about the peer's address;
+                                          * 0: none */
+    uint64_t knocked_us;                 /* last dial in answer to a knock of the peer; 0: never */
+    uint64_t welcome_stamp;              /* greatest stamp of hellos answered by the peer */
     uint64_t greeted_us;                 /* when this node's entry was last sent as first packet of
                                           * a session */
     unsigned dials;                      /* hellos since a handshake succeeded */
-    bool greeting; /* the peer's hello was answered: greet the peer after its first packet under the
+    bool greeting; /* the peer's hello was answered: greet the peer after the first packet under the
                     * new keys */
-    bool fresh;    /* a new session that this node has not greeted yet */
-    struct gossip_versions speaks; /* versions by the last session; zeros: none yet, or a build from
-                                    * before versions */
-    bool foreign;                  /* true if no version is common: only base frames pass */
+    bool fresh;    /* a new session, not yet greeted */
+    struct gossip_versions speaks; /* the peer's versions in the last session; zeros: none, or a
+                                    * build from before versions */
+    bool foreign;                  /* no version is common: only base frames pass */
 
-    /* Signs of life. */
-    bool near;                 /* this node and the peer watch each other */
+    /* Evidence that the peer lives. */
+    bool near;                 /* this node and the peer monitor each other */
     uint64_t near_us;          /* since when `near` is true */
     uint64_t heard_us;         /* last authenticated packet; 0: never */
-    uint64_t proof_us;         /* last sign of life: a packet, a helper's answer, or news that the
-                                * peer is alive */
+    uint64_t proof_us;         /* last evidence: a packet, a helper's answer, or others' news */
     uint64_t sent_us, full_us; /* last packet sent; last full ALIVE sent */
-    uint64_t patience_us; /* random extra added to suspect_us and dead_us in this silence, so that
-                           * not all nodes accuse at once */
+    uint64_t patience_us; /* random addition to suspect_us and dead_us, so that not all nodes accuse
+                           * at once */
     uint64_t probe_us;    /* earliest time of the next probe */
     uint64_t refused_us;  /* when the peer last refused this node; 0: never */
     uint64_t refusal_us;  /* when this node last refused the peer; 0: never */
-    uint64_t answered_us; /* when the peer's own entry was last sent to it, or was last requested */
+    uint64_t answered_us; /* when the peer's entry was last sent to it or requested */
     uint64_t spoke_us;    /* last ALIVE frame with the known incarnation */
-    bool accused_here;    /* this node itself suspected the peer */
+    bool accused_here;    /* the suspicion came from this node, not from news */
     uint32_t nonce;
-    uint32_t echo;    /* `sent` of the peer's last ALIVE, to be echoed */
-    uint64_t echo_us; /* when that ALIVE came */
+    uint32_t echo;    /* `sent` of the last ALIVE, to be echoed */
+    uint64_t echo_us; /* arrival of the ALIVE to be echoed */
     struct gossip_trip trip;
     uint64_t welcomed_us; /* when the peer's hello was answered */
     uint8_t health;
 
     /* Deltas. */
     struct gossip_stream stream;
-    uint64_t tail_seq;        /* the last delta number announced to the peer without a delta */
+    uint64_t tail_seq;        /* last delta number announced to the peer without a delta */
     unsigned tails;           /* how often tail_seq was announced */
-    uint64_t vector, members; /* digests that the peer announced last */
-    bool vector_new;          /* the peer announced `vector` after this node last sent its vector
-                               * there */
-    uint64_t copied;          /* version of this node's vector at which `announced` equalled it */
+    uint64_t vector, members; /* digests last announced by the peer */
+    bool vector_new;          /* `vector` was announced after this node last sent its vector to the
+                               * peer */
+    uint64_t copied;          /* version of this node's vector that equalled `announced` */
     uint64_t vector_us;       /* when this node's vector was last sent to the peer */
     struct gossip_position *announced;
     unsigned announced_len;
-    uint64_t differs_us, list_us; /* since when the peer's members differ (0: equal); earliest time
-                                   * of the next list */
+    uint64_t differs_us, list_us; /* since when the members differ (0: equal); earliest time of the
+                                   * next list */
 
     /* Messages. */
-    uint64_t message_id; /* id of the last message to the peer; begins at the milliseconds that this
-                          * node has run */
+    uint64_t message_id; /* id of the last message to the peer; starts at this node's age in
+                          * milliseconds */
     struct gossip_delivered delivered;
 
     /* Behaviour. */
     uint32_t malformed; /* malformed frames; falls by one every second */
     uint64_t malformed_us;
-    uint64_t quarantine_us; /* the peer is ignored until then */
+    uint64_t quarantine_us; /* the peer is ignored until this time */
     uint64_t packets_in, packets_out, bytes_in, bytes_out;
 };
 
@@ -158,35 +156,34 @@ struct gossip_seed {
     struct gossip_address at;
     struct gossip_dial dial;
     uint64_t dial_us, dial_wait;
-    uint64_t node;      /* node that answered last, or this node itself; 0: none */
-    bool shared;        /* several routers answer there: the address belongs to none of them */
-    unsigned alike;     /* consecutive answers of `node` */
+    uint64_t node;      /* node that last answered, or this node itself; 0: none */
+    bool shared;        /* several routers answer there, so the address belongs to none of them */
+    unsigned alike;     /* number of consecutive answers of `node` */
     uint64_t shared_us; /* earliest time to check whether the address is still shared */
     uint32_t knock;     /* index in the last knock; 0: none */
-    unsigned dials;     /* dials without an answer; each tries the next key */
+    unsigned dials;     /* dials without an answer; each dial tries the next key */
     unsigned knocks;
     uint64_t knock_us; /* earliest time of the next knock */
 };
 
-/* Maps the index in a packet to a peer or to a seed's dial. */
+/* Maps the index in a packet to a peer or to a dial of a seed. */
 struct gossip_door {
     uint32_t index; /* 0: free */
     uint16_t owner; /* a peer's slot, or GOSSIP_SLOTS + a seed's number */
 };
 
-/* Each group of fields is written by the file named above it, and by gossip.c, which creates and
- * drives all. */
+/* Each group of fields is written by the file named above the group, and by gossip.c, which creates
+ * and drives all. */
 struct gossip {
     /* gossip.c */
-    struct gossip_config config; /* with defaults in place; name and meta live in `self` */
+    struct gossip_config config; /* with defaults filled in; name and meta are in `self` */
     const struct gossip_keyring *keyring;
     struct gossip_app app;
     struct gossip_io io;
     struct prng prng;
-    uint64_t instance; /* random: tells apart two nodes with one name */
+    uint64_t instance; /* random: distinguishes two nodes with the same name */
     uint64_t now_us, created_us;
-    uint64_t tick_us; /* when all peers are checked next; any file may move it forward
-                       * (gossip_tick_by) */
+    uint64_t tick_us; /* next check of all peers; any file may make it earlier (gossip_tick_by) */
     bool leaving, joining;
     unsigned leave_tells;
     uint64_t leave_us;
@@ -196,7 +193,7 @@ struct gossip {
     /* peer.c */
     struct gossip_peer *self;
     struct gossip_peer *slots[GOSSIP_SLOTS];
-    unsigned slots_used;                           /* all slots in use are below this */
+    unsigned slots_used;                           /* all slots in use are below this number */
     uint16_t nodes[GOSSIP_NODES_HASH];             /* hash table from node to slot + 1; 0: free */
     struct gossip_peer *order[GOSSIP_MEMBERS_MAX]; /* members in the order of their names */
     unsigned listed, strangers;
@@ -205,30 +202,29 @@ struct gossip {
     uint64_t vector_version; /* rises with each change of vector_digest */
 
     /* place.c */
-    bool learn; /* peers' reports of this node's address have changed */
+    bool learn; /* the addresses reported for this node have changed */
     uint64_t learn_us;
     /* near.c */
-    bool near_stale;   /* live members changed since `near` was worked out */
-    unsigned far;      /* live members that are not near */
-    uint64_t quiet_us; /* how long a far peer may be silent */
+    bool near_stale;   /* live members changed since `near` was computed */
+    unsigned far;      /* number of live members that are not near */
+    uint64_t quiet_us; /* longest normal silence of a far peer */
 
     /* link.c */
     struct gossip_door doors[GOSSIP_DOORS];
     struct gossip_stamps stamps;
     struct gossip_hellos hellos;
-    uint64_t hellos_us; /* when the set of known addresses is updated next */
+    uint64_t hellos_us; /* next update of the set of known addresses */
     uint64_t stamp;     /* stamp of the last hello sent */
     int64_t tokens;     /* bytes that may be sent now */
     uint64_t tokens_us;
 
     /* reach.c */
-    struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c notes the router that answered */
-    unsigned seeds_count, seed_next;            /* seed_next: the seed to knock at next */
-    uint64_t knock_us;                          /* earliest time of the next knock at one of the
-                                                 * seeds */
+    struct gossip_seed seeds[GOSSIP_SEEDS_MAX]; /* link.c records which router answered */
+    unsigned seeds_count, seed_next;            /* seed_next: next seed to knock at */
+    uint64_t knock_us;                          /* earliest time of the next knock at any seed */
 
     /* vector.c */
-    struct gossip_frame_entry *adopted; /* entries of an adopted vector whose authors are not known
+    struct gossip_frame_entry *adopted; /* entries of the adopted vector, for authors not known
                                          * yet */
     unsigned adopted_count;
     uint64_t vectors_us; /* time up to which the budget for vectors is spent */
@@ -236,26 +232,26 @@ struct gossip {
 
     /* member.c */
     uint64_t epoch;
-    unsigned rises; /* rises of the epoch, forced by what other nodes remember */
+    unsigned rises; /* rises of the epoch, forced by epochs that peers remember */
     uint64_t rise_us;
 
     /* push.c */
-    struct gossip_ring ring;             /* own deltas; emptied with a new epoch */
-    uint64_t flushed_us, delta_us;       /* last flush; last flush that had deltas */
+    struct gossip_ring ring;             /* this node's deltas; emptied with a new epoch */
+    uint64_t flushed_us, delta_us;       /* last flush; last flush with deltas */
     uint64_t flush_us, tail_us, nack_us; /* next flush, announcement of the last number, and
                                           * requests */
     bool wanted;                         /* the application has deltas to send */
 
     /* watch.c */
-    unsigned health; /* this node's own health, 0 is good; rumour.c raises it if this node is
+    unsigned health; /* this node's health, 0 is good; rumour.c raises it when this node is
                       * suspected */
     uint64_t health_us, grace_us;
     uint64_t far_us; /* earliest time of the next keep-alive to a far peer */
-    bool alarmed;    /* half of the near peers are silent, so all peers are watched */
+    bool alarmed;    /* half of the near peers are silent, so all peers are monitored */
 
     /* rumour.c */
     uint64_t lists_us; /* time up to which the budget for lists is spent */
-    uint64_t full_us;  /* the cluster refuses this node, which stays alone until then */
+    uint64_t full_us;  /* the cluster refuses this node, which stays alone until this time */
 };
 
 /* A packet while it is being filled. */
@@ -274,7 +270,7 @@ static inline bool gossip_peer_live(const struct gossip_peer *p)
     return p->listed && p->state <= GOSSIP_SUSPECT;
 }
 
-/* True if the peer is live, is not this node, and packets can be sealed for it. */
+/* True if the peer is live, is not this node, and has keys to seal packets with. */
 static inline bool gossip_peer_open(const struct gossip_peer *p)
 {
     return gossip_peer_live(p) && !p->self && p->session.sending != 0;
@@ -305,7 +301,8 @@ struct gossip_peer *gossip_peer_find(const struct gossip *g, uint64_t node);
 /* Adds a stranger (not listed). NULL: no room. */
 struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node);
 void gossip_peer_remove(struct gossip *g, struct gossip_peer *p);
-/* These make a stranger a member, and a member a stranger. */
+/* gossip_peer_enlist() makes a stranger a member, gossip_peer_unlist() makes a member a
+ * stranger. */
 void gossip_peer_enlist(struct gossip *g, struct gossip_peer *p, const char *name);
 void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p);
 /* Updates the digests after a change of the peer's incarnation, state or stream. */
@@ -314,27 +311,27 @@ void gossip_peer_describe(const struct gossip *g, const struct gossip_peer *p,
                           struct gossip_member *out);
 /* Tells the application that the member changed. */
 void gossip_peer_publish(struct gossip *g, const struct gossip_peer *p);
-/* Tells the application that deltas of this author will not come. */
+/* Reports to the application that deltas of this author are lost. */
 void gossip_peer_lost(struct gossip *g, struct gossip_peer *author, uint64_t deltas);
-/* Counts a sign that two live nodes have the name of `node`. `at`: address of one of them (NULL or
- * port 0: unknown). */
+/* Counts a suspected name conflict: two live nodes have the name of `node`. `at`: address of one of
+ * them (NULL or port 0: unknown). */
 void gossip_peer_conflict(struct gossip *g, uint64_t node, const struct gossip_address *at);
 void gossip_peers_check(const struct gossip *g);
 
 /* --- place.c --- */
 bool gossip_address_equal(const struct gossip_address *a, const struct gossip_address *b);
-/* True if the peer has sent its own entry in its known life. */
+/* True if the peer has sent an entry about itself in the known epoch. */
 bool gossip_place_introduced(const struct gossip_peer *p);
 /* The address to dial now; NULL: none. Valid until the peer's places change. */
 const struct gossip_candidate *gossip_place_best(const struct gossip *g,
                                                  const struct gossip_peer *p);
 /* Gives the peer's places, likeliest first. Returns their number. */
 unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[GOSSIP_PLACES_MAX]);
-/* Another member says that the peer was at this address in the life `epoch`. True: the address is
+/* Another member says that the peer was at this address in the epoch `epoch`. True: the address is
  * news. */
 bool gossip_place_hint(struct gossip_peer *p, const struct gossip_frame_place *said,
                        uint64_t epoch);
-/* The peer reports its own addresses. Addresses that are no longer in the report are dropped. */
+/* The peer reports addresses of itself. Addresses missing in the report are dropped. */
 void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *said);
 /* The peer answered a hello, or was heard, from `at`. */
 void gossip_place_answered(const struct gossip *g, struct gossip_peer *p,
@@ -344,41 +341,41 @@ void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at
 void gossip_place_wrong(struct gossip *g, struct gossip_peer *p);
 /* True if the peer advertises `at` by its settings. */
 bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at);
-/* Adds the places of `p` for an entry sent to `to`: the addresses that `p` reports, and where it is
- * heard. Leaves out addresses with another meaning on another machine. */
+/* Adds the places of `p` for an entry sent to `to`: the addresses reported by `p`, and the source
+ * of its packets. Leaves out addresses with another meaning on another machine. */
 void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
                         const struct gossip_peer *p, struct gossip_frame_member *entry);
 /* The peer reports the address at which it sees this node. */
 void gossip_place_yours(struct gossip *g, struct gossip_peer *p,
                         const struct gossip_frame_member *said);
-/* Works out this node's addresses from peers' reports. True: they changed and must be announced. */
+/* Computes this node's addresses from peers' reports. True: they changed and must be announced. */
 bool gossip_place_learn(struct gossip *g);
 void gossip_places_check(const struct gossip_peer *p);
 /* --- near.c --- */
-/* Recomputes the near peers, if members came or went. */
+/* Recomputes the near peers after members joined or left. */
 void gossip_near_update(struct gossip *g);
-/* The far peer that gets the next keep-alive, and when that is due; NULL: there is none. */
+/* The far peer that gets the next keep-alive, and when. NULL: there is no far peer. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us);
 
 /* --- link.c --- */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
-/* Returns the peer that has a new session now (`fresh`), or NULL. */
+/* Returns the peer whose session is new (`fresh`), or NULL. */
 struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_address *from,
                                         struct slice packet, uint32_t index);
-/* Opens a packet. Returns its peer; NULL: the packet is refused and counted. */
+/* Opens a packet. Returns the peer that sent it; NULL: the packet is refused and counted. */
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
                                      struct slice packet, uint32_t index, uint8_t *plain,
                                      size_t *len);
 /* False: there is no session to send on. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
-/* Sends a hello to `to`, under key number `key` of the ring, modulo its size. `owner`: the slot
- * of a peer, or GOSSIP_SLOTS + the number of a seed. */
+/* Sends a hello to `to`, under key number `key`, modulo the number of keys in the ring. `owner`:
+ * the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner, unsigned key);
 /* Gives the keyring with the key of the last handshake with the peer first. */
 void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
                          struct gossip_keyring *out);
-/* Sends a hello that asks its receiver to dial this node, unless they have a session. */
+/* Sends a hello that asks the receiver to dial this node, unless both have a session. */
 void gossip_link_knock(struct gossip *g, struct gossip_seed *seed);
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
@@ -402,11 +399,11 @@ void gossip_announce_to_all(struct gossip *g, const struct gossip_peer *p);
 void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struct gossip_peer *p);
 /* Announces to a router that it is refused; at most every 100 ms. */
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to);
-/* Asks a peer for its entry, at most every 100 ms. */
+/* Asks a peer for the peer's own entry, at most every 100 ms. */
 void gossip_ask_who(struct gossip *g, struct gossip_peer *p);
 void gossip_ask(struct gossip *g, struct gossip_peer *to, bool ack,
                 const struct gossip_frame_ping *f);
-/* Asks some members that may know more of `p`: chosen at random, healthy ones first. */
+/* Asks random members, healthy ones first, that may know more of `p`. */
 void gossip_ask_helpers(struct gossip *g, const struct gossip_peer *p,
                         const struct gossip_frame_ping *f);
 /* Asks a few members where `p` is. */
@@ -414,7 +411,7 @@ void gossip_ask_where(struct gossip *g, const struct gossip_peer *p);
 
 /* --- reach.c --- */
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p);
-/* Another member announced an unknown address of `p`: may dial at once. */
+/* Another member announced an unknown address of `p`: dials at once if allowed. */
 void gossip_reach_hint(struct gossip *g, struct gossip_peer *p);
 /* Dials the peer if it is time to. Returns when to call again. */
 uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p);
@@ -426,27 +423,27 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
 /* Sends this node's vector to some peers whose vectors differ. Called often enough, because
  * keep-alives cause ticks. */
 void gossip_vector_tick(struct gossip *g);
-/* Applies the author's entry of an adopted vector, because the author has a new slot or life. */
+/* Applies the author's entry of an adopted vector, because the author has a new slot or epoch. */
 void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
 
 /* --- member.c --- */
-/* Joins an entry of a member, sent by itself (`own_word`) or by another. 1: it was news; 0: it was
- * not; ERR_LIMIT: routers_max older routers live; ERR_FULL. Calls the application. */
+/* Joins an entry of a member, sent by the member itself (`own_word`) or by another. 1: news; 0:
+ * known; ERR_LIMIT: routers_max older routers live; ERR_FULL. Calls the application. */
 MUST_USE int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
                                 bool own_word);
 void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
 /* Makes a member a stranger and forgets its state. */
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
-/* Counts that the router of this name was refused, because it exceeds `limit`. */
+/* Counts a refusal of the router of this name, because `limit` routers already live. */
 void gossip_member_refused(struct gossip *g, const char *name, uint32_t limit);
-/* Gives this node a greater incarnation than `above`. False: not now (see `rises`). */
+/* Raises this node's incarnation above `above`. False: not now (see `rises`). */
 bool gossip_self_rise(struct gossip *g, uint64_t above);
 
 /* --- push.c --- */
 void gossip_push_flush(struct gossip *g);
 void gossip_push_tail(struct gossip *g);
 void gossip_push_nacks(struct gossip *g);
-/* ERR_SYNTAX: the application found it malformed. */
+/* ERR_SYNTAX: the application found the delta malformed. */
 MUST_USE int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
                                const struct gossip_frame_delta *f);
 void gossip_push_nack(struct gossip *g, struct gossip_peer *from,
@@ -455,12 +452,12 @@ void gossip_push_gone(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_gone *f);
 /* The author has made all deltas up to `seq`. */
 void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t seq);
-/* Takes another member's vector, which shows deltas that this node misses. */
+/* Reads another member's vector, which shows deltas missing here. */
 void gossip_push_vector(struct gossip *g, struct slice body);
 uint32_t gossip_push_cadence(const struct gossip *g);
 
 /* --- watch.c --- */
-/* False: the frame comes from another life than the known one, so its deltas and digests do not
+/* False: the frame is from another epoch than the known epoch, so its deltas and digests do not
  * count. */
 bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
                         const struct gossip_frame_alive *f);
@@ -471,7 +468,7 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
 /* Keep-alive, probes, suspicion, forgetting; returns when to call again. Returns 0 if it may have
  * removed the peer. */
 uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
-/* Updates the near peers, decides whether to watch all peers, and sends keep-alives to far ones.
+/* Updates the near peers, decides whether to monitor all peers, and sends keep-alives to far peers.
  * Returns the time of the next call. */
 uint64_t gossip_watch_all(struct gossip *g);
 void gossip_watch_late(struct gossip *g, uint64_t late_us);

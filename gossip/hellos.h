@@ -1,10 +1,10 @@
-/* Limits the rate of opened hellos, so that a stream of forged ones does not occupy the event loop.
- * Opening a hello costs about 8 us, refusing one here less than 0.1 us.
+/* Limits the rate of opened hellos, so that a stream of forged hellos does not occupy the event
+ * loop. Opening a hello takes about 8 us, a refusal here less than 0.1 us.
  *
  * There are two classes, each with a rate: hellos from addresses of members and seeds, and all
- * others. Within a class no source address gets more than its share. A forger with false sources
- * can keep newcomers out while it sends, but no member and no seed. A forger that uses a member's
- * or seed's address only gets that address's share.
+ * others. Within a class no source address gets more than a fixed share. A forger with false
+ * sources can keep newcomers out while it sends, but no member and no seed. A forger with a
+ * member's or seed's address gets only the share of this address.
  */
 #ifndef GOSSIP_HELLOS_H
 #define GOSSIP_HELLOS_H
@@ -18,7 +18,7 @@
 enum {
     GOSSIP_HELLOS_KNOWN_S = 4000,  /* hellos a second from members and seeds */
     GOSSIP_HELLOS_OTHERS_S = 2000, /* hellos a second from all other addresses */
-    GOSSIP_HELLOS_SOURCE_S = 500,  /* hellos a second from one source address */
+    GOSSIP_HELLOS_SOURCE_S = 500,  /* hellos a second per source address */
     GOSSIP_HELLOS_SOURCES = 1024,  /* buckets for source addresses, by hash */
     GOSSIP_HELLOS_ADDRESSES = 8192,
 };
@@ -42,7 +42,7 @@ void gossip_hellos_init(struct gossip_hellos *h, uint64_t seed);
  * ignored. */
 void gossip_hellos_forget(struct gossip_hellos *h);
 void gossip_hellos_know(struct gossip_hellos *h, const struct gossip_address *at);
-/* True if a hello from there may be opened now. */
+/* True if a hello from `from` may be opened now. */
 bool gossip_hellos_take(struct gossip_hellos *h, const struct gossip_address *from,
                         uint64_t now_us);
 

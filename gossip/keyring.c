@@ -9,7 +9,7 @@
 
 enum { MESSAGE_BYTES = 160, KDF_BYTES_MAX = crypto_kdf_BYTES_MAX };
 
-/* Contexts of the derivations: every use of a key has its own context. */
+/* Contexts of the derivations: every use of a key has another context. */
 static const char context_psk[crypto_kdf_CONTEXTBYTES] = "gv-psk-1";
 static const char context_id[crypto_kdf_CONTEXTBYTES] = "gv-kid-1";
 static const char context_hash[crypto_kdf_CONTEXTBYTES] = "gv-hash1";
@@ -38,7 +38,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Cuts the next word off the front of the line; empty at its end. */
+/* Cuts the next word off the front of the line; empty at the end of the line. */
 static struct slice word_cut(struct slice *line)
 {
     size_t from = 0;

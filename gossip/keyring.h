@@ -4,23 +4,23 @@
  *
  *     hash 64 hex digits     keys the hashing of prompts; fixed for the life of the cluster
  *     key  64 hex digits     the current key of the gossip
- *     next 64 hex digits     optional: accepted, and used to begin sessions after `key` only
- *     old  64 hex digits     like `next`, instead of it: the name says which step comes next
+ *     next 64 hex digits     optional: accepted; new sessions try `key` first
+ *     old  64 hex digits     like `next`, and instead of it: the word shows the next step
  *
  * Rotation: add a `next` on all routers; rename `key` to `old` and `next` to `key` on all; remove
  * `old` on all (`gvctl keygen --next`, `--promote`, `--finish`). At each step all members share a
- * key, and no session breaks. Hellos try the keys in turn until one is answered, so two routers
- * meet as long as they share one key. That holds even if one router is two steps ahead: it started
- * with a file that the other has not read yet. The second key has two names so that no step can be
- * taken twice or left out unseen.
+ * key, and no session breaks. Hellos try the keys in turn until a hello is answered, so two routers
+ * meet as long as they share a key. They do so even if a router is two steps ahead, because it
+ * started with a file not yet read by the other router. The second key has two names so that no
+ * step can be taken twice or left out unnoticed.
  *
  * Keys are never used directly: the pre-shared key of handshakes and the secret of prompt hashes
  * are derived from them with different contexts (libsodium crypto_kdf: BLAKE2b).
  *
- * The name of a cluster keeps clusters with one key file apart: it is hashed into the derived key
- * and into the second half of its id. The first half depends on the key alone. So a router can tell
- * a hello of another cluster with the same key file from one with another file, with an error of 1
- * in 65,536. An empty name changes nothing.
+ * A cluster's name separates clusters with the same key file: the name is hashed into the derived
+ * key and into the second half of the key's id. The first half depends on the key alone. So a
+ * router recognises a hello of another cluster with the same key file, with an error of 1 in
+ * 65,536. An empty name changes nothing.
  */
 #ifndef GOSSIP_KEYRING_H
 #define GOSSIP_KEYRING_H
@@ -36,7 +36,7 @@ enum {
     GOSSIP_KEY_BYTES = 32,
     GOSSIP_KEYS_MAX = 2,
     GOSSIP_KEY_ID_BYTES = 4,
-    GOSSIP_KEY_ID_KEY = 2, /* first bytes of an id, which do not depend on the cluster's name */
+    GOSSIP_KEY_ID_KEY = 2, /* first bytes of an id, independent of the cluster's name */
 };
 
 struct gossip_key {
@@ -52,18 +52,18 @@ struct gossip_keyring {
     uint8_t hash[GOSSIP_KEY_BYTES];
 };
 
-/* Gives the ring with key `first` (modulo their count) in the first place. */
+/* Gives the ring with key number `first` (modulo the number of keys) in the first place. */
 void gossip_keyring_turn(const struct gossip_keyring *k, unsigned first,
                          struct gossip_keyring *out);
 /* ERR_SYNTAX with `message` (at least 160 bytes) saying what is wrong and in which line. */
 MUST_USE int gossip_keyring_parse(struct gossip_keyring *out, struct slice text, char *message);
 /* The keys of --insecure-gossip: publicly known. */
 void gossip_keyring_insecure(struct gossip_keyring *out);
-/* Makes the keys those of the named cluster. Call it once for a ring. */
+/* Derives the keys of the named cluster. Call it once for a ring. */
 void gossip_keyring_cluster(struct gossip_keyring *k, struct slice name);
 /* The secret of prompt hashes (base/hash.h), expanded from the hash key. */
 void gossip_keyring_hash_secret(const struct gossip_keyring *k, struct hash_secret *out);
-/* The text of a new file from 64 random bytes. */
+/* Writes the text of a new key file, made from 64 random bytes. */
 void gossip_keyring_format(const uint8_t random[2 * GOSSIP_KEY_BYTES], char *out,
                            unsigned out_size);
 

@@ -8,15 +8,14 @@
 #include "gossip/gossip_internal.h"
 
 enum {
-    AWAITED_MAX_US = 500000,  /* time in which a peer must send a packet after its hello was
-                               * answered */
+    AWAITED_MAX_US = 500000,  /* after a welcome, the peer must send a packet within this time */
     GREET_AGAIN_US = 1000000, /* minimum time between greetings of a peer whose address keeps
                                * changing */
-    KNOCK_AGAIN_US = 100000,  /* minimum time between dials to a node that knocks */
+    KNOCK_AGAIN_US = 100000,  /* minimum time between dials to a knocking node */
     HELLOS_KNOW_US = 1000000,
     RATE_BURST_PART = 20, /* a burst is 1/20 of a second's rate */
-    SEED_ALIKE = 8,       /* consecutive answers of one router after which the address counts as not
-                             shared */
+    SEED_ALIKE = 8,       /* after this number of answers by the same router, the address counts as
+                           * not shared */
 };
 
 /* --- doors ----------------------------------------------------------------------------------- */
@@ -31,8 +30,8 @@ static bool door_used(const struct gossip *g, const struct gossip_door *d)
     return p != NULL && (p->dial.index == d->index || gossip_session_owns(&p->session, d->index));
 }
 
-/* Returns a new index with a door to `owner`. Unused doors are only detected here, so no door must
- * be closed when keys expire. */
+/* Returns a new index with a door to `owner`. Unused doors are only detected here. So nothing needs
+ * to close a door when keys expire. */
 static uint32_t door_open(struct gossip *g, unsigned owner)
 {
     uint64_t random = prng_next(&g->prng);
@@ -43,7 +42,7 @@ static uint32_t door_open(struct gossip *g, unsigned owner)
             continue;
         uint32_t high = 1 + (uint32_t)(random >> 32) % (GOSSIP_INDEX_MAX >> GOSSIP_DOOR_BITS);
         uint32_t index = high << GOSSIP_DOOR_BITS | low;
-        if (index == d->index) /* a late packet to the previous owner must miss */
+        if (index == d->index) /* late packets to the previous owner must be refused */
             index ^= 1u << (GOSSIP_DOOR_BITS + 1);
         *d = (struct gossip_door){.index = index, .owner = (uint16_t)owner};
         return index;
@@ -126,7 +125,7 @@ bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct goss
 /* Encoded as: instance 8 | port 2, epoch 6 (in a knock). */
 struct ident {
     uint64_t instance;
-    uint16_t port; /* the port where the sender listens and can be dialled; 0: no knock */
+    uint16_t port; /* port on which the sender listens and can be dialled; 0: no knock */
     uint64_t epoch;
 };
 
@@ -190,8 +189,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
     const struct gossip_address *to = &seed->at;
     uint8_t out[GOSSIP_HELLO_BYTES];
     struct gossip_dial dial = {0};
-    /* A knock gets no answer, so there is no door. The index is kept because the knock may reach
-     * this node itself. */
+    /* A knock gets no answer, so it has no door. The index is kept, to recognise a knock that
+     * reaches this node itself. */
     seed->knock = 1 + (uint32_t)(g->stats.knocks_out % GOSSIP_INDEX_MAX);
     hello_write(g, &dial, seed->knock, (unsigned)g->stats.knocks_out, true, out);
     gossip_dial_wipe(&dial);
@@ -208,8 +207,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-/* True if the router that answered before still lives: then two routers answer at the address.
- * Otherwise the address may have been given to another router. */
+/* True if the router that last answered here still lives: then two routers answer at the address.
+ * Otherwise the address may now belong to another router. */
 static bool still_there(const struct gossip *g, uint64_t node)
 {
     const struct gossip_peer *p = gossip_peer_find(g, node);
@@ -233,7 +232,7 @@ static void seed_answered(struct gossip *g, struct gossip_seed *seed, uint64_t n
     seed->node = node;
 }
 
-/* Handles a hello of this node's that reached this node itself. */
+/* Handles a hello sent by this node to itself. */
 static void came_back(struct gossip *g, uint32_t index, bool knock)
 {
     const struct gossip_door *d = door_at(g, index);
@@ -262,7 +261,7 @@ void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
 }
 
 /* Dials the node that knocked, unless there is a session. The hello is no longer than the knock,
- * and goes to the address that the knock came from. */
+ * and goes to the knock's source address. */
 static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
                          const struct ident *ident)
 {
@@ -299,7 +298,7 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     send_bytes(g, from, out, sizeof out);
 }
 
-/* Another node with this name: the others do not welcome that node, so this node answers with the
+/* Another node has this name: the other members do not welcome it, so this node answers with the
  * reason. */
 static void answer_namesake(struct gossip *g, const struct gossip_address *from,
                             struct gossip_hello *hello)
@@ -443,12 +442,12 @@ static struct gossip_peer *welcomed(struct gossip *g, const struct gossip_addres
     if (p == NULL)
         return NULL;
     /* Two hellos may be in transit to the peer, as a seed and as a member. The peer keeps the keys
-     * of the later hello. The keys of the earlier one are void, even if their welcome arrives
+     * of the later hello. The keys of the earlier hello are void, even if their welcome arrives
      * last. */
     if (welcome->stamp < p->welcome_stamp)
         return NULL;
     p->welcome_stamp = welcome->stamp;
-    /* The peer that answered may be another one than was dialled. */
+    /* The answering peer may be another than the dialled peer. */
     g->doors[index & (GOSSIP_DOORS - 1)].owner = p->slot;
     if (p->session.sending != 0)
         g->stats.rekeys++;

@@ -1,4 +1,4 @@
-/* The members: which news about a member wins, how many may live, and this node's own life. */
+/* The members: which news about a member wins, how many may live, and this node's life. */
 #include "base/bug.h"
 #include "base/check.h"
 #include "base/err.h"
@@ -7,18 +7,16 @@
 enum {
     RISES_FREE_US = 300000000, /* after this time without a rise of the epoch, earlier rises are
                                 * forgotten */
-    RISE_WAIT_US = 1000000,    /* wait before the second rise; each further rise waits twice as
-                                  long */
+    RISE_WAIT_US = 1000000,    /* wait before the second rise; doubles for each further rise */
     RISE_DOUBLINGS_MAX = 6,
-    RISE_LEAST = 60000, /* milliseconds added to the epoch: above all stamps of the earlier life
-                         * (stamps.h) */
+    RISE_LEAST = 60000, /* milliseconds added to the epoch, to pass all earlier stamps (stamps.h) */
     RISE_SPREAD = 4096,
     EVICT_SILENT_US = 10000000,
 };
 
 /* --- how many may live ------------------------------------------------------------------------ */
 
-/* Makes room for one more member: removes the member that has been dead for longest. */
+/* Makes room for another member: removes the longest-dead member. */
 static bool make_room(struct gossip *g)
 {
     if (g->listed < GOSSIP_MEMBERS_MAX)
@@ -88,7 +86,7 @@ static void enter_state(struct gossip *g, struct gossip_peer *p, enum gossip_sta
         p->proof_us = g->now_us;
         p->dial_wait = 0;
     } else if (state >= GOSSIP_DEAD) {
-        /* From now on dialled rarely, see gossip/watch.c. */
+        /* From now on the peer is dialled rarely, see gossip/watch.c. */
         p->dial_wait = 0;
         p->dial_us = g->now_us + g->config.dead_us;
     }
@@ -106,7 +104,7 @@ void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_st
         gossip_peer_lost(g, p, p->stream.known - p->stream.applied);
 }
 
-/* Takes the addresses of the member's current life. Only addresses that the member itself reported
+/* Takes the addresses for the member's current epoch. Only addresses reported by the member itself
  * may be passed on. Other members' hints are only tried. */
 static void take_place(struct gossip *g, struct gossip_peer *p,
                        const struct gossip_frame_member *said, bool own_word)
@@ -133,8 +131,8 @@ void gossip_member_expel(struct gossip *g, struct gossip_peer *p)
     gossip_peer_publish(g, p);
 }
 
-/* Takes the description of a member with a greater incarnation: all of it replaces the known
- * one. */
+/* Takes the description of a member with a greater incarnation, which replaces the known
+ * description. */
 static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_frame_member *said,
                   bool own_word)
 {
@@ -160,8 +158,7 @@ static void adopt(struct gossip *g, struct gossip_peer *p, const struct gossip_f
 static int join_new(struct gossip *g, struct gossip_peer *p, uint64_t node, const char *name,
                     const struct gossip_frame_member *said, bool own_word)
 {
-    /* Dead members that this node does not know are ignored: otherwise nodes would never forget
-     * them. */
+    /* Unknown dead members are ignored: otherwise nodes would never forget them. */
     if (said->state >= GOSSIP_DEAD || g->now_us < g->full_us)
         return 0;
     if (!admit(g, name, node, said->incarnation >> 16))
@@ -201,8 +198,8 @@ int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
         (!own_word && said->incarnation >> 16 == p->incarnation >> 16))
         take_place(g, p, said, own_word);
     enum gossip_state state = said->state;
-    /* Another node says that the member is dead, but this node hears it. The member only becomes
-     * suspect, and can refute that. */
+    /* Another node says that the member is dead, but this node hears it. So the member only becomes
+     * suspect, and can refute the suspicion. */
     if (state == GOSSIP_DEAD && g->now_us - p->heard_us < g->config.suspect_us)
         state = GOSSIP_SUSPECT;
     if (said->incarnation < p->incarnation || state <= p->state)
@@ -220,10 +217,10 @@ bool gossip_self_rise(struct gossip *g, uint64_t above)
     if (above >= incarnation)
         incarnation = above + 1;
     if (above >> 16 > g->epoch) {
-        /* Peers know a later life of this name: either this node's clock went back, or another node
-         * has the name. One rise solves the first case. In the second case the two nodes must not
-         * flood the cluster by outbidding each other. The size of a rise is random: two lives that
-         * learn from different peers of the same earlier life must not take the same epoch. */
+        /* Peers know a later epoch of this name: either this node's clock went back, or another
+         * node has the name. A single rise solves the first case. In the second case the two nodes
+         * must not flood the cluster by outbidding each other. The size of a rise is random:
+         * otherwise two nodes of this name could take the same epoch after the same report. */
         incarnation = ((above >> 16) + RISE_LEAST + prng_below(&g->prng, RISE_SPREAD)) << 16;
         if (g->rises > 0 && g->now_us - g->rise_us > RISES_FREE_US)
             g->rises = 0;

@@ -8,15 +8,15 @@
 
 enum {
     BURST = 16,               /* parts in a burst */
-    BURST_EVERY_US = 1000,    /* time between bursts: about 16 MB/s to one peer */
+    BURST_EVERY_US = 1000,    /* time between bursts: about 16 MB/s per peer */
     QUIET_US = 4000,          /* silence before the receiver requests missing parts */
-    QUIET_TRIPS = 8,          /* plus 1/8 of the round trip, because parts may come late */
-    UNHEARD_US = 20000,       /* silence before the sender sends its last part again, plus the round
-                               * trip */
+    QUIET_TRIPS = 8,          /* 1/8 of the round trip is added: parts may be late */
+    UNHEARD_US = 20000,       /* silence, plus the round trip, before the sender repeats the last
+                               * part */
     UNKNOWN_US = 200000,      /* assumed round trip if none was measured */
     BACK_OFF_MAX_US = 200000, /* longest wait, or twice the first wait if that is longer */
-    GIVE_UP_US = 1000000,     /* a message is given up after this time without progress */
-    GIVE_UP_TRIPS = 8,        /* plus 8 round trips */
+    GIVE_UP_US = 1000000,     /* without progress for this time, a message is given up */
+    GIVE_UP_TRIPS = 8,        /* round trips added to GIVE_UP_US */
     LIFE_US = 20000000,       /* a message is given up after this time at both ends, whatever the
                                * peer sends */
 };
@@ -28,13 +28,13 @@ struct gossip_message {
     uint64_t vector;
     uint32_t total;
     unsigned parts;
-    /* Sender: parts to be sent. Receiver: parts that have arrived. */
+    /* Sender: parts to be sent. Receiver: received parts. */
     uint64_t bits[GOSSIP_PART_WORDS];
     unsigned bits_count;
     unsigned next_part; /* sender: where the search for the next part begins */
     unsigned tries;
-    uint64_t answer_us; /* receiver: until then the requested parts may be in transit */
-    uint64_t sent_us;   /* sender: when all parts had been sent once; 0: not yet */
+    uint64_t answer_us; /* receiver: until this time the requested parts may be in transit */
+    uint64_t sent_us;   /* sender: time at which all parts were sent once; 0: not yet */
     bool again;         /* sender: some parts were sent twice, so the answer measures nothing */
     uint64_t progress_us, due_us, until_us;
     char bytes[];
@@ -62,7 +62,7 @@ void gossip_messages_init(struct gossip_messages *m, uint64_t bytes_max)
     *m = (struct gossip_messages){.bytes_max = bytes_max, .due_us = UINT64_MAX};
 }
 
-/* Removes the message at `link` from its list and frees it. */
+/* Removes the message at `link` from the list and frees it. */
 static void drop(struct gossip_messages *m, struct gossip_message **link)
 {
     struct gossip_message *gone = *link;
@@ -172,7 +172,7 @@ static bool delivered_has(const struct gossip_delivered *d, const struct gossip_
 static void delivered_add(struct gossip_delivered *d, uint64_t epoch, uint64_t id)
 {
     if (epoch != d->epoch) {
-        /* A new life of the sender: no older messages count as delivered. */
+        /* The sender restarted: no older messages count as delivered. */
         *d = (struct gossip_delivered){.epoch = epoch, .newest = id};
     } else if (id > d->newest) {
         uint64_t shift = id - d->newest;
@@ -323,8 +323,7 @@ static bool send_part(struct gossip_message *out, const struct gossip_message_io
     return io->part(io->context, out->peer, &f, out->sent_us != 0);
 }
 
-/* Sends a burst of the parts that are due; if no part is due, the last part again, to get an
- * answer. */
+/* Sends a burst of due parts; if no part is due, sends the last part again, to get an answer. */
 static void send_due(struct gossip_message *out, const struct gossip_message_io *io,
                      uint64_t now_us)
 {

@@ -1,17 +1,17 @@
-/* Selects which members watch each other. The members form a ring in the order of their ids. Each
- * member and its two neighbours on either side watch each other, with frequent keep-alives and
+/* Selects which members monitor each other. The members form a ring in the order of their ids. Each
+ * member and the two neighbours on either side monitor each other, with frequent keep-alives and
  * suspicion after a second. All others are far: a few keep-alives a second go to them in turn. The
  * ring follows from the live members, so no agreement is needed. */
 #include "gossip/gossip_internal.h"
 
 enum {
-    ALL_NEAR = 7,           /* with at most this number of live others, all watch each other */
+    ALL_NEAR = 7,           /* up to this number of live others, all monitor each other */
     SIDE = GOSSIP_NEAR / 2, /* neighbours on one side */
-    FAR_PEER_US = 2000000,  /* minimum time between keep-alives to one peer */
-    FAR_ROUNDS_SILENT = 3,  /* keep-alives that may be lost before a far peer counts as silent */
+    FAR_PEER_US = 2000000,  /* minimum time between keep-alives to a far peer */
+    FAR_ROUNDS_SILENT = 3,  /* lost keep-alives before a far peer counts as silent */
 };
 
-/* Inserts a peer among the nearest on one side; the farthest drops out. */
+/* Inserts a peer among the nearest on one side of the ring; the farthest drops out. */
 static void nearest_add(struct gossip_peer *side[SIDE], uint64_t at[SIDE], struct gossip_peer *p,
                         uint64_t distance)
 {
@@ -70,7 +70,7 @@ void gossip_near_update(struct gossip *g)
     gossip_tick_by(g, g->now_us);
 }
 
-/* The far peer whose last full keep-alive is oldest. */
+/* The far peer with the oldest full keep-alive. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us)
 {
     struct gossip_peer *next = NULL;

@@ -70,7 +70,7 @@ static void psk_mix_in(struct gossip_noise *n, const uint8_t psk[32])
 }
 
 /* The token "e". With a pre-shared key, an ephemeral public key goes into the chain too (section
- * 9.2), so that the first payload is sealed under a separate key. */
+ * 9.2), so that the first payload is sealed under a new key. */
 static void public_mix_in(struct gossip_noise *n, const uint8_t public[32])
 {
     hash_mix_in(n, public, 32);
@@ -104,7 +104,7 @@ static int payload_open(struct gossip_noise *n, struct slice sealed, uint8_t *pa
 {
     uint8_t hash[32];
     memcpy(hash, n->hash, sizeof hash);
-    hash_mix_in(n, sealed.at, sealed.len); /* now, because the payload may overwrite the sealed
+    hash_mix_in(n, sealed.at, sealed.len); /* done now, because the payload may overwrite the sealed
                                             * bytes */
     return gossip_noise_open(n->key, n->nonce++, slice_of((const char *)hash, sizeof hash), sealed,
                              payload);
@@ -113,7 +113,7 @@ static int payload_open(struct gossip_noise *n, struct slice sealed, uint8_t *pa
 void gossip_noise_begin(struct gossip_noise *n, struct slice prologue, const uint8_t psk[32])
 {
     memset(n, 0, sizeof *n);
-    /* The name is longer than a hash, so the initial value is its hash. */
+    /* The name is longer than a hash, so the initial value is the name's hash. */
     (void)crypto_hash_sha256(n->hash, (const unsigned char *)protocol_name,
                              sizeof protocol_name - 1);
     memcpy(n->chain, n->hash, sizeof n->chain);

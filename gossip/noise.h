@@ -5,13 +5,13 @@
  *     -> psk, e          hello:   32 bytes of key, the sealed payload, 16 bytes of tag
  *     <- e, ee           welcome: the same
  *
- * A receiver that opens the first message knows that its writer has the pre-shared key, before any
- * Diffie-Hellman is computed: a forged hello costs its victim a few hashes. Keys are forward
- * secret: the pre-shared key alone does not open recorded traffic.
+ * When the first message opens, the receiver knows that the writer has the pre-shared key. No
+ * Diffie-Hellman is computed before, so a forged hello costs the receiver only a few hashes. Keys
+ * are forward secret: the pre-shared key alone does not open recorded traffic.
  *
  * Invariants:
  *   1. A failed read leaves the handshake as it was.
- *   2. Every secret is wiped once it is no longer needed: the ephemeral secret after its last use,
+ *   2. Every secret is wiped once it is no longer needed: the ephemeral secret after the last use,
  *      everything else by gossip_noise_split() or gossip_noise_wipe().
  *   3. An ephemeral secret is 32 fresh random bytes from the caller and is never used twice.
  *   4. An all-zero result of Diffie-Hellman (a point of low order) is refused.
@@ -29,7 +29,7 @@
 enum {
     GOSSIP_NOISE_KEY = 32,
     GOSSIP_NOISE_TAG = 16,
-    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* of each handshake message */
+    GOSSIP_NOISE_OVERHEAD = GOSSIP_NOISE_KEY + GOSSIP_NOISE_TAG, /* per handshake message */
 };
 
 struct gossip_noise {
@@ -41,8 +41,8 @@ struct gossip_noise {
     uint64_t nonce;
 };
 
-/* Both sides call this first. The prologue keeps protocols apart: both sides must use the same
- * one. */
+/* Both sides call this first, with the same prologue. A prologue keeps protocols with the same key
+ * from accepting each other's messages. */
 void gossip_noise_begin(struct gossip_noise *n, struct slice prologue,
                         const uint8_t psk[GOSSIP_NOISE_KEY]);
 void gossip_noise_wipe(struct gossip_noise *n);
@@ -67,9 +67,9 @@ void gossip_noise_split(struct gossip_noise *n, uint8_t from_initiator[GOSSIP_NO
                         uint8_t from_responder[GOSSIP_NOISE_KEY], uint8_t *hash);
 
 /* Transport messages: the nonce is 32 zero bits and the counter, little-endian (section 12 of the
- * framework). One key never seals two messages with one counter. seal() writes plain.len +
- * GOSSIP_NOISE_TAG bytes; both work in place. open() may return ERR_SYNTAX or ERR_DENIED; the
- * contents of `out` are then undefined. */
+ * framework). A key never seals two messages with the same counter. seal() writes plain.len +
+ * GOSSIP_NOISE_TAG bytes. Both functions work in place. open() may return ERR_SYNTAX or ERR_DENIED;
+ * the contents of `out` are then undefined. */
 void gossip_noise_seal(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter, struct slice aad,
                        struct slice plain, uint8_t *out);
 MUST_USE int gossip_noise_open(const uint8_t key[GOSSIP_NOISE_KEY], uint64_t counter,

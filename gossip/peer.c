@@ -1,17 +1,17 @@
-/* The table of peers: slots, names, order, and the digests of their entries. */
+/* The table of peers: slots, names, order, and the digests of entries. */
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "gossip/gossip_internal.h"
 
-/* After this multiple of suspect_us without a packet, this node counts as not hearing the peer. */
+/* If no packet comes for this multiple of suspect_us, this node counts as not hearing the peer. */
 enum { PEER_SILENT_SUSPECTS = 2 };
 
 uint64_t gossip_node_id(const char *name)
 {
-    /* A fixed secret: all nodes must compute the same id, and only nodes with the key announce
-     * names. */
+    /* A fixed secret: all nodes must compute the same id. Attackers cannot announce names, because
+     * only nodes with the key do. */
     struct hash_secret secret;
     hash_secret_from_seed(&secret, 0x67726170);
     uint64_t node = hash64(&secret, name, strlen(name));
@@ -49,8 +49,8 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     p->slot = (uint16_t)slot;
     p->node = node;
     p->since_us = g->now_us;
-    /* Message ids must not start low: a peer that this node dropped may still remember older ids,
-     * and takes lower ones for repeats. Ids rise more slowly than milliseconds. */
+    /* Message ids must not start low: a dropped peer may still remember older ids, and takes lower
+     * ids for repeats. Ids rise more slowly than milliseconds. */
     p->message_id = (g->now_us - g->created_us) / 1000;
     gossip_stream_restart(&p->stream, 0);
     g->slots[slot] = p;
@@ -62,7 +62,7 @@ struct gossip_peer *gossip_peer_add(struct gossip *g, uint64_t node)
     return p;
 }
 
-/* The position of a name in `order`, whether it is there or not. */
+/* The position of a name in `order`, even if the name is not in it. */
 static unsigned order_place(const struct gossip *g, const char *name)
 {
     unsigned low = 0;
@@ -90,7 +90,7 @@ void gossip_peer_unlist(struct gossip *g, struct gossip_peer *p)
     gossip_peer_account(g, p);
 }
 
-/* The slot will belong to another author: clears the members' announced vectors at this slot. */
+/* The slot will belong to another author: clears all announced positions at this slot. */
 static void forget_author(struct gossip *g, const struct gossip_peer *author)
 {
     for (unsigned slot = 0; slot < g->slots_used; slot++)

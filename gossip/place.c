@@ -1,19 +1,18 @@
 /* The addresses (places) of members: which are stored, in which order they are dialled, and which
  * are passed on.
  *
- * A place comes from the member itself (its word), from the source of its packets, or from another
- * member (a hint). Hints are not passed on. */
+ * A place is announced by the member itself (its word), seen as the source of the member's packets,
+ * or announced by another member (a hint). Hints are not passed on. */
 #include "base/check.h"
 #include "gossip/gossip_internal.h"
 
 enum {
-    PLACE_SILENT_SUSPECTS = 2, /* after 2 * suspect_us without a packet, the source may be stale */
-    TRIES_STALE = 3,           /* unanswered hellos after which a place is dropped, if another place
+    PLACE_SILENT_SUSPECTS = 2, /* a source silent for 2 * suspect_us may be stale */
+    TRIES_STALE = 3,           /* unanswered hellos until a place is dropped, if another place
                                 * answered */
-    TRIES_WRONG = 16,          /* unanswered hellos that count for an address where another router
-                                * answered */
+    TRIES_WRONG = 16,          /* unanswered hellos added if another router answers there */
     LEARNED_MAX = 3,           /* addresses of this node learned from peers */
-    VOTES_MAX = 8,             /* different reported addresses that are counted */
+    VOTES_MAX = 8,             /* different reported addresses to count */
     LEARN_AGAIN_US = 1000000,
 };
 
@@ -23,7 +22,7 @@ bool gossip_address_equal(const struct gossip_address *a, const struct gossip_ad
            memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
 }
 
-/* Scope of an address: 1 loopback, 2 link-local; both mean something else on another machine. 0:
+/* Scope of an address: 1 loopback, 2 link-local; both have another meaning on another machine. 0:
  * any other address. */
 static unsigned scope_of(const struct gossip_address *a)
 {
@@ -73,8 +72,8 @@ static unsigned kind_rank(const struct gossip_place *place)
     return 5;
 }
 
-/* A place of an earlier life counts as having TRIES_STALE more unanswered tries. It is still tried:
- * if a node's clock goes back, its latest life looks like an earlier one. */
+/* A place from an earlier epoch counts as having TRIES_STALE more unanswered tries. It is still
+ * tried: if a node's clock goes back, the latest epoch looks like an earlier epoch. */
 static unsigned tries_of(const struct gossip_peer *p, const struct gossip_candidate *c)
 {
     return c->tries + (c->epoch >= p->incarnation >> 16 ? 0 : TRIES_STALE);
@@ -93,8 +92,8 @@ static bool likelier(const struct gossip_peer *p, const struct gossip_candidate 
     return a->place.answered_us > b->place.answered_us;
 }
 
-/* Decides which place to keep: places of the member's current life come before those of an earlier
- * life. */
+/* Decides which place to keep: places from the member's current epoch come before places from an
+ * earlier epoch. */
 static bool worthier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -207,7 +206,7 @@ void gossip_place_word(struct gossip_peer *p, const struct gossip_frame_member *
                                              .kind = GOSSIP_PLACE_SOURCE,
                                              .answered_us = c->place.answered_us};
         else if (c->place.own || c->epoch < epoch)
-            drop(p, c); /* no longer reported by the member, or from an earlier life */
+            drop(p, c); /* no longer reported by the member, or from an earlier epoch */
     }
 }
 
@@ -247,7 +246,7 @@ void gossip_place_wrong(struct gossip *g, struct gossip_peer *p)
     const struct gossip_candidate *next = gossip_place_best(g, p);
     if (next == NULL || next->tries >= TRIES_WRONG || p->session.sending != 0)
         return;
-    p->dial_us = g->now_us; /* the next place need not wait for an answer from this one */
+    p->dial_us = g->now_us; /* the next place need not wait for an answer from here */
     gossip_tick_by(g, g->now_us);
 }
 
@@ -262,8 +261,8 @@ bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_ad
 
 /* --- passing on ------------------------------------------------------------------------------ */
 
-/* True if several routers answer at the address. Then the address belongs to none of them, though
- * packets may seem to come from there. */
+/* True if several routers answer at the address. Then the address belongs to none of them, even if
+ * packets seem to come from there. */
 static bool is_shared(const struct gossip *g, const struct gossip_address *at)
 {
     for (unsigned i = 0; i < g->seeds_count; i++)
@@ -299,7 +298,7 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
 {
     entry->count = 0;
     if (!p->self && !gossip_place_introduced(p))
-        return; /* the peer's places may be from an earlier life */
+        return; /* the peer's places may be from an earlier epoch */
     for (unsigned i = 0; i < p->places_count; i++)
         if (p->places[i].place.own)
             add(entry, to, p->places[i].place.kind, &p->places[i].place.at);
@@ -310,7 +309,7 @@ void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
         add(entry, to, GOSSIP_PLACE_OBSERVED, &p->source);
 }
 
-/* --- this node's own ------------------------------------------------------------------------- */
+/* --- this node's addresses -------------------------------------------------------------------- */
 
 struct vote {
     struct gossip_address at;
@@ -332,14 +331,14 @@ static unsigned count_votes(const struct gossip *g, struct vote votes[VOTES_MAX]
             continue;
         if (at == count)
             votes[count++] = (struct vote){.at = p->yours};
-        /* An address with this node's own port wins: a port that NAT changed is useful to few
+        /* An address with this node's configured port wins: a port changed by NAT is useful to few
          * peers. */
         votes[at].count += p->yours.port == g->config.port ? GOSSIP_MEMBERS_MAX : 1;
     }
     return count;
 }
 
-/* Takes out the address that most peers see; port 0: none is left. */
+/* Takes out the address seen by most peers; port 0: none is left. */
 static struct gossip_address take_most(struct vote *votes, unsigned count)
 {
     struct gossip_address at = {0};

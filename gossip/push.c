@@ -1,5 +1,5 @@
-/* Deltas: pushes each new delta to all members, in a large cluster through relays, and requests and
- * repairs missing ones. */
+/* Deltas: pushes each new delta to all members (in a large cluster through relays), requests
+ * missing deltas, and repairs peers' missing deltas. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -8,21 +8,20 @@
 enum {
     FLUSH_US = 10000,
     FLUSH_LARGE_US = 20000,
-    FLUSH_LARGE_FROM = 100,  /* members */
-    FLUSH_PACKETS = 1024,    /* packets in one flush */
+    FLUSH_LARGE_FROM = 100,  /* number of members from which on the cluster is large */
+    FLUSH_PACKETS = 1024,    /* packets in a flush */
     FLUSH_DELTAS_MIN = 4,    /* least number of deltas in a flush, even beyond FLUSH_PACKETS */
     FLUSH_DELTAS_MAX = 64,   /* greatest number of deltas in a flush */
-    HELD_US = 1000,          /* time until a flush that the rate limit held back is tried again */
-    TAIL_TWICE_FROM = 32,    /* members from which on the last number is announced twice */
-    TAIL_US = 2000,          /* after the cadence and this time (or a round trip, if longer) without
-                              * a delta, the last number is announced */
+    HELD_US = 1000,          /* retry time of a flush held back by the rate limit */
+    TAIL_TWICE_FROM = 32,    /* from this many members on, the last number is sent twice */
+    TAIL_US = 2000,          /* without a delta for the cadence plus this time (or a round trip, if
+                              * longer), the last number is announced */
     FULL_ALIVE_US = 1000000, /* interval at which a full keep-alive is sent along with a delta */
     REPAIR_DELTAS = 64,      /* deltas repaired per NACK */
     RETRY_MIN_US = 5000,
     RETRY_MAX_US = 1000000,
     SETTLE_US = 300000,    /* time for deltas in transit to arrive: this, plus two round trips */
-    UNREACHED_US = 100000, /* time until a request is retried if there is no session to the
-                            * author */
+    UNREACHED_US = 100000, /* retry time of a request if there is no session to the author */
 };
 
 uint32_t gossip_push_cadence(const struct gossip *g)
@@ -39,7 +38,7 @@ static uint32_t group_of(uint64_t node, uint32_t groups)
     return (uint32_t)(hash_mix(node) % groups);
 }
 
-/* Sends a packet with one delta, and a full keep-alive if one is due and fits. */
+/* Sends a packet with a delta, and with a full keep-alive if it is due and fits. */
 static void send_delta(struct gossip *g, struct gossip_peer *p, struct gossip_packet *packet)
 {
     uint8_t *mark = packet->w.at;
@@ -65,8 +64,8 @@ static bool relay_fit(const struct gossip_peer *p)
 }
 
 /* Pushes a delta through relays. There are about sqrt(N) groups by node id, so author and relay
- * need not agree on a list of members. Each group's relay is one of its members, another one for
- * each delta. */
+ * need not agree on a list of members. Each group's relay is a member of the group, and changes
+ * with each delta. */
 static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
 {
     enum { GROUPS = 64 };
@@ -84,7 +83,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
         struct gossip_peer *p = g->order[i];
         uint32_t k = group_of(p->node, groups);
         bool relay = relay_fit(p) && skip[k]-- == 0;
-        /* If a group has no fit relay, the author sends to its members itself. */
+        /* If a group has no fit relay, the author itself sends to the group's members. */
         if (!relay && (members[k] > 0 || !gossip_peer_shares(p)))
             continue;
         struct gossip_frame_delta copy = *f;
@@ -98,7 +97,7 @@ static void push_relayed(struct gossip *g, const struct gossip_frame_delta *f)
     }
 }
 
-/* Takes the application's next delta. False: there is none. */
+/* Takes the application's next delta. False: no delta. */
 static bool produce_one(struct gossip *g)
 {
     uint8_t bytes[GOSSIP_DELTA_MAX];
@@ -108,7 +107,7 @@ static bool produce_one(struct gossip *g)
     struct slice delta = slice_of((const char *)bytes, len < sizeof bytes ? len : sizeof bytes);
     uint64_t seq = gossip_ring_put(&g->ring, delta);
     if (seq == 0)
-        return false; /* out of memory; anti-entropy repairs the loss */
+        return false; /* out of memory: anti-entropy repairs the loss */
     g->stats.deltas_produced++;
     gossip_peer_account(g, g->self);
     struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq, .bytes = delta};
@@ -161,8 +160,8 @@ static uint64_t tail_due(const struct gossip *g, const struct gossip_peer *p)
     return g->delta_us + wait_us + p->tails * (uint64_t)cadence;
 }
 
-/* No delta followed the last one: announces its number, so that a member that lost the delta soon
- * asks for it. In a large cluster some members lose the announcement too, so it is sent twice. */
+/* No delta followed the last: announces the last number, so that members without that delta soon
+ * ask for it. In a large cluster some members lose the announcement too, so it is sent twice. */
 void gossip_push_tail(struct gossip *g)
 {
     unsigned often = g->live >= TAIL_TWICE_FROM ? 2 : 1;
@@ -200,7 +199,7 @@ static void note_nack(struct gossip *g, const struct gossip_peer *author)
         g->nack_us = author->stream.nack_us;
 }
 
-/* Forwards a delta as a relay: sends it to this node's group at once. */
+/* Forwards a delta as a relay: sends the delta to this node's group at once. */
 static void hand_on(struct gossip *g, const struct gossip_peer *author,
                     const struct gossip_frame_delta *f)
 {
@@ -246,9 +245,9 @@ int gossip_push_delta(struct gossip *g, struct gossip_peer *from,
     if (BUG_RARE(RARE_DELTA))
         return 0;
     if (g->app.apply(g->app.context, &origin, f->bytes, g->now_us) < 0) {
-        /* The delta is malformed. Another request would bring the same bytes, so its number counts
-         * as received. A relay forwards only deltas that it could apply itself, so the sender is to
-         * blame, not the author in the frame. */
+        /* The delta is malformed. Another request would bring the same bytes, so the delta's number
+         * counts as received. A relay forwards only deltas that it could apply itself, so the
+         * sender is to blame, not the author in the frame. */
         return ERR_SYNTAX;
     }
     g->stats.deltas_applied++;
@@ -263,8 +262,8 @@ void gossip_push_known(struct gossip *g, struct gossip_peer *author, uint64_t se
     note_nack(g, author);
 }
 
-/* If this node has not heard the author for long, other members' vectors show what is missing. The
- * deltas may still be in transit, so a hole only counts when it is reported again. */
+/* If this node has not heard the author for long, other members' vectors show which deltas are
+ * missing. The deltas may still be in transit, so a hole only counts when it is reported again. */
 void gossip_push_vector(struct gossip *g, struct slice body)
 {
     struct wire_reader r = wire_reader_of(body.at, body.len);
@@ -282,8 +281,7 @@ void gossip_push_vector(struct gossip *g, struct slice body)
 
 /* --- holes ----------------------------------------------------------------------------------- */
 
-/* Requests the holes. A hole that was requested before is only requested again after an answer
- * should have arrived. */
+/* Requests the holes. A hole is only requested again after an answer should have arrived. */
 static void ask(struct gossip *g, struct gossip_peer *author)
 {
     struct gossip_stream *s = &author->stream;
@@ -328,21 +326,22 @@ void gossip_push_nacks(struct gossip *g)
             else
                 ask(g, p);
         }
-        /* Dead members are not asked; if one returns, its keep-alive shows the hole again. */
+        /* Dead members are not asked. If a dead member returns, its keep-alive shows the hole
+         * again. */
         if (gossip_peer_live(p))
             note_nack(g, p);
     }
 }
 
-/* Sends the part of a range that the ring still has, several deltas in a packet. False: the limit
- * for one NACK, or the rate limit, is reached. */
+/* Sends the deltas of a range still in the ring, several in a packet. False: the limit per NACK, or
+ * the rate limit, is reached. */
 static bool repair(struct gossip *g, struct gossip_peer *to, struct gossip_packet *packet,
                    const struct gossip_range *range, unsigned *left)
 {
     for (uint64_t seq = range->first; seq <= range->last && seq < g->ring.next; seq++) {
         struct gossip_frame_delta f = {.epoch = g->epoch, .seq = seq};
         if (!gossip_ring_get(&g->ring, seq, &f.bytes)) {
-            seq = g->ring.first - 1; /* GONE tells the peer that the ring no longer has them */
+            seq = g->ring.first - 1; /* skips deltas no longer in the ring: GONE announces them */
             continue;
         }
         if ((*left)-- == 0 || !gossip_link_rate_ready(g))

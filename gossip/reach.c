@@ -5,21 +5,21 @@
 
 enum {
     WAIT_FIRST_US = 100000,
-    FIRST_DIALS = 3,       /* dials that are WAIT_FIRST_US apart, in case a packet was lost; then
-                            * the wait doubles */
+    FIRST_DIALS = 3,       /* the first dials are WAIT_FIRST_US apart, in case a packet is lost;
+                            * then the wait doubles */
     WAIT_MAX_US = 1000000, /* longest wait between dials to a live member */
-    WAIT_LOST_MAX_US = 10000000, /* wait between dials to a departed member, and the longest to a
-                                  * dead one (dead_wait_us()) */
-    DEAD_SHARE_US = 500000,      /* a dead member is dialled once in this time by all live members
-                                  * together */
-    DEAD_DIALS_S = 8,            /* dials per second of one node to all dead members together */
+    WAIT_LOST_MAX_US = 10000000, /* wait between dials to a departed member; longest wait between
+                                  * dials to a dead member (dead_wait_us()) */
+    DEAD_SHARE_US = 500000,      /* all live members together dial a dead member once in this
+                                  * time */
+    DEAD_DIALS_S = 8,            /* dials per second from a node to all dead members together */
     WAIT_SEED_MAX_US = 4000000,  /* longest wait between dials to a seed, plus up to a quarter at
                                   * random */
     WAIT_LOST_FIRST_US = 1000000,
     SEED_LOOK_US = 1000000,
     SHARED_LOOK_US = 60000000, /* interval of dials to a shared address */
-    KNOCK_SEEDS_MAX = 4,       /* with at most 4 seeds, all may be one shared address, in two
-                                * families */
+    KNOCK_SEEDS_MAX = 4,       /* with at most this number of seeds, all may be the same shared
+                                * address, in two families */
     KNOCKS_FIRST = 8,
     KNOCK_FIRST_US = 100000,  /* wait between the first knocks, plus up to a half at random */
     KNOCK_EVERY_US = 5000000, /* time between later knocks, plus up to a quarter at random */
@@ -41,8 +41,8 @@ void gossip_reach_hint(struct gossip *g, struct gossip_peer *p)
 }
 
 /* The wait between two dials to a dead member. Such dials detect that a partition has healed. So a
- * node that is alone dials each second, and each of many live nodes less often. Departed members do
- * not count: they announced that they left, and restarts under new names leave many of them. */
+ * node alone dials every second, and each of many live nodes less often. Departed members do not
+ * count: they announced that they left, and restarts under new names leave many of them. */
 static uint64_t dead_wait_us(const struct gossip *g)
 {
     uint64_t dead = 0;
@@ -64,12 +64,12 @@ static uint64_t wait_max_us(const struct gossip *g, const struct gossip_peer *p)
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 {
     const struct gossip_candidate *at = gossip_place_best(g, p);
-    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all places are dialled with one
-                                                                  * key, then with the next */
+    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all places are dialled with a
+                                                                  * key, then with the next key */
     if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot, p->dials / places))
         gossip_place_dialled(p, &at->place.at);
     if (p->dials >= p->places_count && gossip_peer_live(p))
-        gossip_ask_where(g, p); /* the member has no place, or answers at none */
+        gossip_ask_where(g, p); /* the member has no place, or no place answers */
     p->dials++;
     p->dialled_us = g->now_us;
     bool lost = p->state >= GOSSIP_DEAD;
@@ -95,8 +95,8 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
             return GOSSIP_NEVER;
         if (g->now_us < silent_us)
             return silent_us;
-        break; /* alive according to others, but silent here: the peer may have restarted without
-                * these keys */
+        break; /* alive according to others, but silent here: a restarted peer has no keys for this
+                * session */
     case GOSSIP_SESSION_AWAITED:
     case GOSSIP_SESSION_NONE:
     case GOSSIP_SESSION_OLD:
@@ -117,8 +117,8 @@ static bool dial(struct gossip *g, struct gossip_seed *seed, unsigned key)
                             key);
 }
 
-/* Sends hellos until the seed answers. After that, dials only if the member that answered is lost,
- * or now and then if several routers answered there. */
+/* Sends hellos until the seed answers. After that, dials only if the answering member is lost, or
+ * now and then if several routers answered there. */
 static void dial_seed(struct gossip *g, struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
@@ -142,8 +142,8 @@ static void dial_seed(struct gossip *g, struct gossip_seed *seed)
     }
 }
 
-/* True if the address may lead to a different router each time. If the router that answered
- * advertises the address, it belongs to that router. */
+/* True if the address may lead to a different router each time. If the answering router advertises
+ * the address, the address belongs to that router. */
 static bool may_be_shared(const struct gossip *g, const struct gossip_seed *seed)
 {
     const struct gossip_peer *p = seed->node != 0 ? gossip_peer_find(g, seed->node) : NULL;
@@ -151,10 +151,10 @@ static bool may_be_shared(const struct gossip *g, const struct gossip_seed *seed
 }
 
 /* An address may be shared by all routers (a virtual IP): a load balancer sends each packet, or all
- * packets from one port, to one of them. One hello meets one router, and routers that meet in pairs
- * would never hear of the other pairs. So the node knocks at its seeds, from another port each
- * time. If there are few seeds, it knocks often at first. Later it knocks at one of them now and
- * then, for ever. */
+ * packets from the same port, to one of them. A hello meets a single router, and routers that meet
+ * in pairs would never hear of the other pairs. So the node knocks at the seeds, each time from
+ * another port. If there are few seeds, it knocks often at first. Later it knocks now and then, for
+ * ever. */
 static uint64_t knock_at_seeds(struct gossip *g)
 {
     uint64_t due = GOSSIP_NEVER;
@@ -215,7 +215,7 @@ void gossip_seeds(struct gossip *g, const struct gossip_address *at, unsigned co
         for (unsigned j = 0; j < known_count; j++) {
             if (gossip_address_equal(&known[j].at, &at[i])) {
                 *seed = known[j];
-                /* The door of a hello in transit has the seed's old number, so that dial is given
+                /* The door of a hello in transit has the seed's old number, so the dial is given
                  * up. */
                 if (j != g->seeds_count - 1)
                     gossip_dial_wipe(&seed->dial);

@@ -22,7 +22,7 @@ bool gossip_replay_fresh(const struct gossip_replay *r, uint64_t counter)
 void gossip_replay_mark(struct gossip_replay *r, uint64_t counter)
 {
     if (counter >= r->next) {
-        /* Clears the words that the window slides into: they still have bits from one ring length
+        /* Clears the words that the window slides into: they still have bits from a ring length
          * before. */
         uint64_t first = r->next == 0 ? 0 : (r->next - 1) / 64 + 1;
         uint64_t last = counter / 64;

@@ -1,8 +1,8 @@
-/* Which packet counters of a peer have been seen, as in RFC 6479: a ring of bits that slides by
- * whole words.
+/* Records which packet counters of a peer have been seen, as in RFC 6479: a ring of bits that
+ * slides by whole words.
  *
- * Invariant: a counter that was marked is never fresh again. Nor is a counter that is
- * GOSSIP_REPLAY_WINDOW or more below the greatest marked one.
+ * Invariant: a marked counter is never fresh again. Nor is a counter GOSSIP_REPLAY_WINDOW or more
+ * below the greatest marked counter.
  */
 #ifndef GOSSIP_REPLAY_H
 #define GOSSIP_REPLAY_H
@@ -14,7 +14,7 @@ enum { GOSSIP_REPLAY_WINDOW = 2048, GOSSIP_REPLAY_WORDS = GOSSIP_REPLAY_WINDOW /
 
 /* A zeroed struct has seen no counter. */
 struct gossip_replay {
-    uint64_t next; /* one more than the greatest counter seen */
+    uint64_t next; /* greatest counter seen, plus 1 */
     uint64_t seen[GOSSIP_REPLAY_WORDS];
 };
 

@@ -58,7 +58,7 @@ static void drop_oldest(struct gossip_ring *r)
     r->first++;
 }
 
-/* True if the oldest delta begins in [from, to), where the next one is to be written. */
+/* True if the oldest delta begins in [from, to), where the next delta is to be written. */
 static bool oldest_within(const struct gossip_ring *r, uint64_t from, uint64_t to)
 {
     if (r->first == r->next)

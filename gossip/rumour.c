@@ -1,14 +1,14 @@
-/* News about members. A node sends news about itself to all members at once, and so does an accuser
- * with its accusation. Other nodes do not pass them on. Keep-alives carry a digest of the members.
- * If two digests differ for a while, the whole list is sent. So a change costs N packets, not N
- * squared. */
+/* News about members. A node sends news about itself to all members at once, and an accuser does so
+ * with an accusation. Other nodes do not forward news or accusations. Keep-alives carry a digest of
+ * the members. If two digests differ for a while, the whole list is sent. So a change costs N
+ * packets, not N squared. */
 #include "base/bug.h"
 #include "base/err.h"
 #include "gossip/gossip_internal.h"
 
 enum {
     DIFFERS_US = 300000,        /* time for news in transit to arrive */
-    LIST_EVERY_US = 1000000,    /* minimum time between two lists to one peer */
+    LIST_EVERY_US = 1000000,    /* minimum time between two lists to a peer */
     LIST_COST_US = 62500,       /* budget: 16 lists a second to all peers together */
     LISTS_BURST_US = 2000000,   /* budget: at most 32 lists at once */
     REFUSED_WAIT_US = 30000000, /* time until a refused node dials its seeds again */
@@ -26,8 +26,8 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
     gossip_frame_write_member(&packet->w, &entry);
 }
 
-/* True if the cluster refuses this node, not just one member that is faulty or from another build:
- * most members with a session refuse this node, or it sees too many live members itself. */
+/* True if the cluster refuses this node, not just a faulty member or another build: most members
+ * with a session refuse this node, or it sees too many live members itself. */
 static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
 {
     uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;
@@ -42,9 +42,9 @@ static bool refused_by_all(const struct gossip *g, const struct gossip_frame_ful
     return 2 * refusing > open || g->live + 1 >= limit;
 }
 
-/* The node goes on alone, and later asks its seeds for admission again. Refused routers must not
- * stay in touch: each would introduce the others to the cluster again, which would refuse them
- * again. */
+/* The node continues alone, and later asks its seeds for admission again. Refused routers must not
+ * stay in touch with each other: each would introduce the others to the cluster again, which would
+ * refuse them again. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,
                            const struct gossip_frame_full *f)
 {
@@ -76,7 +76,7 @@ static void send_list(struct gossip *g, struct gossip_peer *to)
     struct gossip_packet packet;
     gossip_packet_begin(&packet);
     /* This node's entry comes first: if the list overtakes the greeting, the receiver does not know
-     * the sender yet, and would skip entries before the sender's own. */
+     * the sender yet, and would skip all entries before the sender's. */
     list_add(g, to, g->self, &packet);
     for (unsigned i = 0; i < g->listed; i++)
         if (!g->order[i]->self)
@@ -110,7 +110,7 @@ static void said_of_self(struct gossip *g, const struct gossip_frame_member *sai
         return;
     if (accused)
         g->stats.refuted++;
-    /* An unjustified suspicion is a sign that this node is slow. */
+    /* An unjustified suspicion suggests that this node is slow. */
     if (said->state == GOSSIP_SUSPECT && g->health < GOSSIP_HEALTH_MAX) {
         if (g->health++ == 0)
             g->health_us = g->now_us;
@@ -134,8 +134,8 @@ static void said_of_other(struct gossip *g, struct gossip_peer *from, uint64_t n
     if (own_word && (said->incarnation < p->incarnation ||
                      (said->incarnation == p->incarnation && said->state < p->state)))
         gossip_announce_again(g, from, p);
-    /* An accuser may be unable to reach the accused member. So a node that hears both tells the
-     * member of the accusation. */
+    /* An accuser may be unable to reach the accused member. So if this node hears both, it forwards
+     * the accusation to the member. */
     if (news == 1 && !own_word && p->state != GOSSIP_ALIVE && p->session.sending != 0 &&
         g->now_us - p->heard_us < g->config.suspect_us)
         gossip_announce_again(g, p, p);
@@ -151,7 +151,7 @@ void gossip_rumour_members(struct gossip *g, struct gossip_peer *from, struct sl
         uint64_t node = gossip_node_id(name);
         if (node == g->self->node)
             said_of_self(g, &said);
-        else if (from->listed || node == from->node) /* a stranger's first entry is itself */
+        else if (from->listed || node == from->node) /* a stranger's first entry is about itself */
             said_of_other(g, from, node, &said);
     }
 }

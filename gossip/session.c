@@ -46,7 +46,7 @@ unsigned gossip_packet_peek(struct slice packet, uint32_t *index)
 /* --- hello and welcome ----------------------------------------------------------------------- */
 
 /* Writes the end of a hello's or welcome's payload: the index to send to, the sender's identity and
- * its versions. */
+ * versions. */
 static void payload_end_write(struct wire_writer *w, uint32_t index,
                               const struct gossip_identity *self)
 {
@@ -157,7 +157,7 @@ int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *key
     return err;
 }
 
-/* Makes either side's keys from a finished handshake, which is wiped. */
+/* Makes the keys of either side from a finished handshake, and wipes the handshake. */
 static void keys_make(struct gossip_keys *out, struct gossip_noise *noise, bool initiator,
                       uint32_t own_index, uint32_t peer_index, struct gossip_versions speaks,
                       uint64_t now_us)
@@ -225,9 +225,9 @@ static void keys_expire(struct gossip_session *s, uint64_t now_us)
     }
 }
 
-/* Chooses the set that a new set replaces. If the new set will wait for confirmation, it replaces a
- * set that still waits. Otherwise it takes a free set, or replaces the oldest. The oldest is never
- * the sending set (see gossip_session_check()). */
+/* Chooses the key set to replace by a new set. If the new set will wait for confirmation, it
+ * replaces a set that still waits. Otherwise it takes a free set, or replaces the oldest. The
+ * oldest is never the sending set (see gossip_session_check()). */
 static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
 {
     struct gossip_keys *oldest = NULL;

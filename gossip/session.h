@@ -7,12 +7,12 @@
  *     DATA     3 | receiver 3 | counter 4 | sealed bytes | tag 16
  *
  * Hello and welcome have fixed sizes, and a welcome is shorter than a hello, so no node can be used
- * to amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is
- * the caller's identity, after its length (2). The versions of the protocol that the sender speaks
- * follow it: least 2, greatest 2 (gossip/version.h). A later version adds fields behind these; this
- * version ignores them. A build from before versions sends zeros instead of versions.
+ * to amplify traffic. The clear part only selects a key; the sealed part has the data. `ident` is a
+ * length (2) and the caller's identity. `versions` are the sender's protocol versions: least 2,
+ * greatest 2 (gossip/version.h). A later version adds fields after these; this version ignores
+ * them. A build from before versions sends zeros instead of versions.
  *
- * How it is driven.
+ * Order of calls:
  *
  *     initiator                                         responder
  *     gossip_dial_begin()           -- HELLO -->        gossip_hello_open()
@@ -27,41 +27,42 @@
  * stamp. The same bytes are never sent twice. After install() the initiator must send a packet at
  * once, even an empty one, because the responder may not send before.
  *
- * A HELLO proves that a key holder wrote it once, not that the holder is there now. Do not treat a
- * HELLO as a sign of life, and do not move a peer's address because of one. A WELCOME accepted by
- * finish() and a DATA accepted by open() do prove that the peer is there now.
+ * A HELLO proves that a key holder once wrote this packet, not that the holder is there now. Do not
+ * treat a HELLO as evidence that the peer lives, and do not change a peer's address because of a
+ * HELLO. A WELCOME accepted by finish() and a DATA accepted by open() do prove the peer's presence
+ * now.
  *
  * Indices. The receiver of packets chooses the 24-bit index in them, by which it finds the session.
- * The index is never 0, and none that gossip_session_owns() already. No table is needed: use the
- * peer's place in an array as the low bits and random other bits. open() compares the whole index.
- * The random bits are no defence (packets are sealed). They only make a late packet of an earlier
- * session miss.
+ * The index is never 0, nor an index for which gossip_session_owns() is true. No table is needed:
+ * use the peer's place in an array as the low bits and random other bits. open() compares the whole
+ * index. The random bits are no defence (packets are sealed). They only make a late packet of an
+ * earlier session miss.
  *
  * Keys and nonces.
- *   1. The pre-shared key comes from the keyring, derived for this purpose only. The prologue keeps
- *      this protocol apart from calls (call.h), which use the same pre-shared keys.
- *   2. Each handshake makes two fresh keys, one per direction, from ephemeral keys of both sides.
- *   3. The nonce is the packet's counter, which begins at 0 and never repeats under one key. It has
- *      31 bits; a key is refused after GOSSIP_SESSION_PACKETS_MAX packets, for sending and
+ *   1. The pre-shared key comes from the keyring, derived for this purpose only. The prologue
+ *      separates this protocol from calls (call.h), which use the same pre-shared keys.
+ *   2. Each handshake makes a fresh key for each direction from ephemeral keys of both sides.
+ *   3. The nonce is the packet's counter, which begins at 0 and never repeats under the same key.
+ *      It has 31 bits; a key is refused after GOSSIP_SESSION_PACKETS_MAX packets, for sending and
  *      receiving.
  *   4. The header of DATA is authenticated (it is the associated data).
  *   5. A counter is accepted once (gossip/replay.h).
  *   6. Keys are wiped when they are replaced, or 180 s after they were made (by the next call that
  *      gets the time), or by gossip_session_wipe().
  *
- * Up to GOSSIP_SESSION_KEYS key sets live at once; all of them open packets, and one seals packets.
- * A set that this side initiated seals at once. A set that the peer initiated seals after a packet
- * has come in under that set, because only this proves that the welcome arrived. At most one set
- * waits for such a packet; a newer hello replaces it.
+ * Up to GOSSIP_SESSION_KEYS key sets live at once. All of them open packets, and one set seals
+ * packets. A set initiated by this side seals at once. A set initiated by the peer seals only after
+ * a packet came in under this set, because such a packet proves that the welcome arrived. At most
+ * one set waits for such a packet; a newer hello replaces it.
  *
  * If two hellos cross, both are answered. Both sides then have both sets, and each side seals with
- * a set that the other can open. So if one handshake got through, at least one set works, in every
- * order and with every loss of packets. Nothing has to be decided by comparing node ids.
+ * a set known to the other side. So if at least one handshake succeeded, at least one set works, in
+ * every order and with every loss of packets. No tie has to be broken by comparing node ids.
  *
  * Both sides may dial: a side dials when it sees GOSSIP_SESSION_OLD or GOSSIP_SESSION_NONE. The
- * initiator of the set in use sees OLD after 108 to 120 s. The time depends on the index, so that a
- * cluster that started at once does not rekey at once. The responder sees OLD after 150 s, in case
- * the initiator fails. If a node's hellos are refused because its clock went back (stamps.h),
+ * initiator of the set in use sees OLD after 108 to 120 s. The time depends on the index, so that
+ * nodes started together do not rekey together. The responder sees OLD after 150 s, in case the
+ * initiator fails. If a node's hellos are refused because the node's clock went back (stamps.h),
  * hellos from other nodes still work. So lost members, like seeds, should be dialled from both
  * sides.
  *
@@ -112,19 +113,19 @@ enum {
  * in a WELCOME or DATA, otherwise 0. */
 unsigned gossip_packet_peek(struct slice packet, uint32_t *index);
 
-/* A key set: one key for each direction. Only the session uses it; it is public so that a session
- * can be embedded. */
+/* A key set: a key for each direction. Only the session uses the set, which is public so that a
+ * session can be embedded. */
 struct gossip_keys {
     uint8_t seal[GOSSIP_NOISE_KEY];
     uint8_t open[GOSSIP_NOISE_KEY];
     uint32_t own_index;  /* index in incoming packets; 0: the set is not in use */
     uint32_t peer_index; /* index in outgoing packets */
     uint64_t made_us;
-    uint64_t order;                /* rises with each set of this session */
+    uint64_t order;                /* number of the set: rises with each set of this session */
     uint32_t sealed;               /* packets sealed so far; also the next counter */
     bool initiator;                /* this side sent the hello */
-    bool confirmed;                /* the peer is known to have the set too */
-    struct gossip_versions speaks; /* versions that the peer speaks */
+    bool confirmed;                /* the peer is known to have the set */
+    struct gossip_versions speaks; /* the peer's protocol versions */
     struct gossip_replay replay;
 };
 
@@ -132,7 +133,7 @@ struct gossip_keys {
  * has no keys. A session may be moved as a whole; wipe the old memory. */
 struct gossip_session {
     struct gossip_keys keys[GOSSIP_SESSION_KEYS];
-    uint32_t sending; /* own_index of the set that seals; 0: cannot send */
+    uint32_t sending; /* own_index of the sealing set; 0: cannot send */
     uint64_t order;
 };
 
@@ -143,7 +144,7 @@ struct gossip_identity {
     struct slice ident; /* at most GOSSIP_IDENT_MAX bytes (CHECKed) */
 };
 
-/* A dial: a hello that was sent and waits for its welcome. A zeroed dial is not waiting. */
+/* A dial: a hello was sent and the welcome has not come yet. A zeroed dial is not waiting. */
 struct gossip_dial {
     struct gossip_noise noise;
     uint32_t index;   /* 0: not waiting */
@@ -152,7 +153,7 @@ struct gossip_dial {
     uint64_t stamp;
 };
 
-/* An authentic hello that came in. */
+/* An authentic hello, received. */
 struct gossip_hello {
     uint64_t node;
     uint64_t stamp;
@@ -160,22 +161,22 @@ struct gossip_hello {
     uint8_t ident[GOSSIP_IDENT_MAX];
     uint32_t peer_index;
     struct gossip_versions speaks;
-    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key that the hello proved */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key proved by the hello */
     struct gossip_noise noise;
 };
 
 /* An authentic welcome: the peer that answered a dial, and the new keys. */
 struct gossip_welcome {
     uint64_t node;
-    uint64_t stamp; /* stamp of the hello that it answers */
+    uint64_t stamp; /* stamp of the answered hello */
     uint16_t ident_len;
     uint8_t ident[GOSSIP_IDENT_MAX];
-    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key that both sides have */
+    uint8_t key_id[GOSSIP_KEY_ID_BYTES]; /* id of the key used by both sides */
     struct gossip_keys keys;
 };
 
 /* Writes a hello of GOSSIP_HELLO_BYTES under the first key of the ring. If the dial was waiting,
- * that hello is given up. `random`: 32 fresh bytes. `stamp`: from gossip_stamp_next(). */
+ * the earlier hello is given up. `random`: 32 fresh bytes. `stamp`: from gossip_stamp_next(). */
 void gossip_dial_begin(struct gossip_dial *d, const struct gossip_keyring *keyring,
                        const uint8_t random[32], uint32_t index, const struct gossip_identity *self,
                        uint64_t stamp, uint8_t *out);
@@ -191,8 +192,7 @@ bool gossip_hello_named(const struct gossip_keyring *keyring, struct slice packe
 /* True if the HELLO names a key of the ring, but another cluster's name
  * (gossip_keyring_cluster). */
 bool gossip_hello_of_other_cluster(const struct gossip_keyring *keyring, struct slice packet);
-/* Opens a HELLO with the key of the ring that it names. On ERR_SYNTAX and ERR_DENIED `out` is
- * wiped. */
+/* Opens a HELLO with the key named in it. On ERR_SYNTAX and ERR_DENIED `out` is wiped. */
 MUST_USE int gossip_hello_open(struct gossip_hello *out, const struct gossip_keyring *keyring,
                                struct slice packet);
 void gossip_hello_wipe(struct gossip_hello *h);
@@ -203,7 +203,7 @@ MUST_USE int gossip_session_welcome(struct gossip_session *s, struct gossip_hell
                                     const uint8_t random[32], uint32_t index,
                                     const struct gossip_identity *self, uint64_t now_us,
                                     uint8_t *out);
-/* Moves the keys of a welcome into the session, which seals with them from now on. */
+/* Moves the keys of a welcome into the session, which from now on seals with these keys. */
 void gossip_session_install(struct gossip_session *s, struct gossip_welcome *welcome);
 
 /* Writes plain.len + GOSSIP_DATA_OVERHEAD bytes; `plain` may be at out + GOSSIP_DATA_HEADER.
@@ -211,21 +211,20 @@ void gossip_session_install(struct gossip_session *s, struct gossip_welcome *wel
 MUST_USE int gossip_session_seal(struct gossip_session *s, struct slice plain, uint64_t now_us,
                                  uint8_t *out);
 /* Opens a DATA packet; writes packet.len - GOSSIP_DATA_OVERHEAD bytes. ERR_SYNTAX; ERR_NOT_FOUND:
- * no key set has this index, or no longer; ERR_STALE: counter seen before, too old, or beyond the
+ * no key set has this index (any more); ERR_STALE: counter seen before, too old, or beyond the
  * limit; ERR_DENIED: not authentic. Only an authentic packet changes anything. */
 MUST_USE int gossip_session_open(struct gossip_session *s, struct slice packet, uint64_t now_us,
                                  uint8_t *out, size_t *out_len);
 
 enum gossip_session_age {
     GOSSIP_SESSION_NONE,    /* cannot send: time to dial */
-    GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer that sent the hello has to send first */
+    GOSSIP_SESSION_AWAITED, /* cannot send yet: the peer, as initiator, has to send first */
     GOSSIP_SESSION_FRESH,
     GOSSIP_SESSION_OLD, /* can send, but it is time to dial */
 };
-/* Wipes keys that are too old, and returns the session's age. Call it now and then for every
- * peer. */
+/* Wipes keys that are too old, and returns the session's age. Call it regularly for every peer. */
 enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
-/* The versions that the peer announced with the sealing keys; zeros if there are none. */
+/* The versions announced by the peer with the sealing keys; zeros: no keys. */
 struct gossip_versions gossip_session_speaks(const struct gossip_session *s);
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
 void gossip_session_wipe(struct gossip_session *s);

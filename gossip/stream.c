@@ -14,7 +14,7 @@ static void remove_range(struct gossip_stream *s, unsigned i)
     memmove(&s->ranges[i], &s->ranges[i + 1], (s->count - i) * sizeof s->ranges[0]);
 }
 
-/* Raises `applied` over ranges that begin right behind it. */
+/* Raises `applied` over the ranges right after it. */
 static void join_front(struct gossip_stream *s)
 {
     while (s->count > 0 && s->ranges[0].first <= s->applied + 1) {
@@ -83,7 +83,7 @@ enum gossip_stream_take gossip_stream_take(struct gossip_stream *s, uint64_t seq
     if (seq == s->applied + 1) {
         take = s->known > s->applied ? GOSSIP_STREAM_FILLS : GOSSIP_STREAM_NEW;
         s->applied = seq;
-        s->gap_us = 0; /* if there is a gap, it begins at another number now */
+        s->gap_us = 0; /* if there is still a gap, it begins at another number now */
         join_front(s);
     } else {
         take = take_beyond(s, seq);

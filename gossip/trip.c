@@ -1,11 +1,11 @@
 #include "gossip/trip.h"
 
 enum {
-    SMOOTH = 8, /* a measurement counts 1/8 in the smoothed round trip */
+    SMOOTH = 8, /* a measurement has a weight of 1/8 in the smoothed round trip */
     DEVIATE = 4,
     DEVIATE_FIRST = 2,
     DEVIATIONS = 4,
-    JITTER_PART = 8,        /* jitter counts up to 1/8 of the round trip */
+    JITTER_PART = 8,        /* jitter is at most 1/8 of the round trip */
     GUESS_MAX_US = 1000000, /* a longer handshake is ignored: a node slept, or packets were lost */
 };
 

@@ -1,7 +1,7 @@
-/* The round trip to one peer, measured, and how long an answer may take (RFC 6298).
+/* The measured round trip to a peer, and how long an answer may take (RFC 6298).
  *
- * Every wait for a peer's answer follows from it: a request repeated before its answer can arrive
- * is sent twice for nothing. The first measurement is the handshake.
+ * Every wait for a peer's answer follows from the round trip: a request repeated before the answer
+ * can arrive is sent twice for nothing. The first measurement is the handshake.
  */
 #ifndef GOSSIP_TRIP_H
 #define GOSSIP_TRIP_H
@@ -16,18 +16,18 @@ struct gossip_trip {
     bool rough;         /* measured by a handshake only */
 };
 
-/* A handshake's duration. It only counts until the first real measurement, because a packet may
- * have been lost.
+/* A handshake's duration. It only counts until the first real measurement, because the handshake
+ * may include a lost packet.
  */
 void gossip_trip_guess(struct gossip_trip *t, uint64_t us);
 
-/* One more measurement. */
+/* Takes another measurement. */
 void gossip_trip_take(struct gossip_trip *t, uint64_t us);
-/* The time within which an answer should arrive: the round trip and four times its deviation, or
+/* The time within which an answer should arrive: the round trip and four times the deviation, or
  * `unknown_us` if nothing was measured. */
 uint64_t gossip_trip_wait_us(const struct gossip_trip *t, uint64_t unknown_us);
-/* How much later a packet may arrive than one that was sent after it: the deviation, but at most
- * 1/8 of the round trip. On a short path the deviation comes from the machines, not from the
+/* How much later a packet may arrive than a packet sent afterwards: the deviation, but at most 1/8
+ * of the round trip. On a short path the deviation comes from the machines, not from the
  * network. */
 uint64_t gossip_trip_jitter_us(const struct gossip_trip *t);
 

@@ -61,7 +61,7 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
         if (author == NULL || author->slot >= from->announced_len)
             continue;
         struct gossip_position *announced = &from->announced[author->slot];
-        /* Only takes greater positions, because packets may overtake each other. */
+        /* Only greater positions count, because packets may overtake each other. */
         if (e.epoch > announced->epoch || (e.epoch == announced->epoch && e.seq > announced->seq))
             *announced = (struct gossip_position){.epoch = e.epoch, .seq = e.seq};
     }
@@ -94,8 +94,7 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        /* vector_new: an announcement from before the last vector was sent says nothing about the
-         * present. */
+        /* vector_new: a digest announced before this node last sent its vector is out of date. */
         if (!gossip_peer_shares(p) || p->vector == g->vector_digest || !p->vector_new ||
             g->now_us - p->vector_us < (p->near ? TELL_EVERY_US : TELL_FAR_US))
             continue;
@@ -162,7 +161,7 @@ int gossip_vector_adopt(struct gossip *g, struct slice vector, uint64_t now_us)
         free(entries);
         return ERR_SYNTAX;
     }
-    /* Keeps all entries, because some authors may only become known later. */
+    /* Keeps all entries, because some authors may become known only later. */
     free(g->adopted);
     g->adopted = entries;
     g->adopted_count = count;

@@ -1,26 +1,25 @@
-/* Decides which members live: keep-alives, round trips, probes, suspicion, and this node's own
- * health.
+/* Decides which members live: keep-alives, round trips, probes, suspicion, and this node's health.
  *
- * Every authenticated packet is a sign of life. Near peers (near.c) and suspects are judged by
- * their silence. If half of the near peers are silent, all peers are judged: this node may be cut
- * off, or many members died at once, perhaps with all their watchers. Each observer has a random
- * patience, so that one of them accuses first. The others hear the accusation and need not repeat
- * it. */
+ * Every authenticated packet proves that the peer lives. Near peers (near.c) and suspects are
+ * judged by their silence. If half of the near peers are silent, all peers are judged: this node
+ * may be cut off, or many members died at once, perhaps with all nodes that monitor them. Each
+ * observer has a random patience, so that a single observer accuses first. The others hear the
+ * accusation and need not repeat it. */
 #include "base/bug.h"
 #include "gossip/gossip_internal.h"
 
 enum {
     FULL_ALIVE_US = 1000000,
-    SLACK_US = 10000, /* timers closer together than this are merged */
+    SLACK_US = 10000, /* timers less than this apart are merged */
     STRANGER_US = 5000000,
-    LATE_US = 100000, /* lateness of the event loop that adds one point to `health` (0: good) */
+    LATE_US = 100000, /* lateness of the event loop that adds a point to `health` (0: good) */
     HEALTH_FALL_US = 1000000,
     MALFORMED_MAX = 16,
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
-    PROBE_TENTHS = 6,      /* tenths of suspect_us after which a silent peer is probed */
-    HELD_MAX_US = 2000000, /* an echo that the peer held for longer would also measure the clocks'
+    PROBE_TENTHS = 6,      /* a silent peer is probed after this number of tenths of suspect_us */
+    HELD_MAX_US = 2000000, /* an echo held longer by the peer would also measure the clocks'
                             * drift */
     TWO_LIVES_US = 1000000,
 };
@@ -36,8 +35,8 @@ static void take_round_trip(struct gossip *g, struct gossip_peer *p,
         return;
     uint32_t rtt = (uint32_t)g->now_us - f->echo - f->held;
     if (rtt > RTT_MAX_US)
-        return; /* an echo from another life, or a result of the rounding of `sent` */
-    /* If a node slept, packets waited for it: the time measures the sleep, not the network. */
+        return; /* an echo from another epoch, or a result of the rounding of `sent` */
+    /* If a node slept, packets waited for it. Then the time measures the sleep, not the network. */
     bool late = g->health > 0 || f->health > 0;
     if (late && rtt > (p->trip.smooth_us != 0 ? p->trip.smooth_us : LATE_US))
         return;
@@ -51,15 +50,15 @@ bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
         gossip_ask_who(g, from);
         return false;
     }
-    /* Sends the peer news about itself: a later life, a suspicion. The peer answers with a greater
-     * incarnation. */
+    /* Sends the peer news about itself: a later epoch or a suspicion. The peer answers with a
+     * greater incarnation. */
     if (f->incarnation < from->incarnation || from->state != GOSSIP_ALIVE)
         gossip_announce_again(g, from, from);
     if (f->incarnation == from->incarnation)
         from->spoke_us = g->now_us;
     else if (f->incarnation >> 16 < from->incarnation >> 16 && from->spoke_us != 0 &&
              g->now_us - from->spoke_us < TWO_LIVES_US && g->now_us - from->since_us > TWO_LIVES_US)
-        /* An earlier and a later life of one name send at the same time. */
+        /* Nodes with the same name and different epochs send at the same time. */
         gossip_peer_conflict(g, from->node, &from->source);
     if (f->incarnation >> 16 != from->stream.epoch)
         return false;
@@ -95,7 +94,7 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
     struct gossip_peer *target = gossip_peer_find(g, f->target);
     if (!from->listed || target == NULL || target == from || !gossip_peer_open(target))
         return;
-    /* Question and answer both carry their origin, so this node keeps no state. */
+    /* Question and answer both carry the asking node, so this node keeps no state. */
     if (f->who && gossip_announce_entry(g, from, target).count > 0)
         gossip_announce_again(g, from, target);
     else if (!f->who)
@@ -117,7 +116,7 @@ void gossip_watch_ack(struct gossip *g, struct gossip_peer *from, const struct g
     }
 }
 
-/* --- the clock of one peer ------------------------------------------------------------------- */
+/* --- timers of a peer ------------------------------------------------------------------------- */
 
 static void accuse(struct gossip *g, struct gossip_peer *p, enum gossip_state state)
 {
@@ -142,7 +141,7 @@ static uint64_t silence_us(const struct gossip *g, const struct gossip_peer *p)
            (quickly ? 0 : g->quiet_us);
 }
 
-/* The time at which a silent peer is suspected. A probe through a helper has time to be
+/* The time at which a silent peer is suspected. Until then a probe through a helper can be
  * answered. */
 static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p)
 {
@@ -171,8 +170,8 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
         next_us = p->since_us + (uint64_t)g->config.dead_us * (1 + g->health);
         if (!p->accused_here)
             next_us += g->config.dead_us / 4 + p->patience_us;
-        /* A member that this node hears is not declared dead, whatever others say: the member will
-         * refute it. */
+        /* While this node hears a member, it does not declare the member dead, whatever others say:
+         * the member will refute the suspicion. */
         if (next_us < p->proof_us + suspect_us)
             next_us = p->proof_us + suspect_us;
         if (g->now_us >= next_us && g->now_us >= g->grace_us) {
@@ -218,7 +217,7 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     if (p->state >= GOSSIP_DEAD)
         return call_lost(g, p);
     uint64_t due = judge(g, p);
-    /* While a peer's list of members differs, the peer gets keep-alives like a near one. So a
+    /* While a peer's list of members differs, the peer gets keep-alives like a near peer. So a
      * cluster forms and heals as fast as if all peers were near. */
     if (!gossip_peer_open(p) || (!p->near && p->differs_us == 0))
         return due;
@@ -285,7 +284,7 @@ void gossip_watch_late(struct gossip *g, uint64_t late_us)
     uint64_t health = g->health + late_us / LATE_US;
     g->health = health < GOSSIP_HEALTH_MAX ? (unsigned)health : GOSSIP_HEALTH_MAX;
     g->health_us = g->now_us;
-    /* While this node slept it could hear no peer, so peers' silence does not count. */
+    /* While this node slept, it could hear no peer. So peers' silence does not count. */
     if (late_us >= g->config.suspect_us / 4)
         g->grace_us = g->now_us + g->config.suspect_us;
 }

@@ -1,13 +1,13 @@
-/* Messages between routers outside the shared state: numbers that may get lost, and of which only
- * the latest count. They are not part of digests, snapshots and anti-entropy. While there is news,
- * a message of a separate kind goes to each member with which messages can be exchanged, a few
- * times a second. Routers without support skip it. */
+/* Messages between routers outside the shared state: numbers that may get lost, because only the
+ * latest numbers count. They are not part of digests, snapshots and anti-entropy. While there is
+ * news, a message of a separate kind goes to each member with a common version, a few times a
+ * second. Routers without support skip the message. */
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
 
 enum {
     ASIDE_US = 250000,
-    ASIDE_MEMBER_US = 10000, /* a router sends at most a hundred such messages a second */
+    ASIDE_MEMBER_US = 10000, /* in all, at most a hundred such messages a second */
 };
 
 static int64_t ahead_ms(const struct node_replication *n, uint64_t now_us)
@@ -41,8 +41,7 @@ void node_aside_run(struct node_replication *n, uint64_t now_us)
         n->message.len == NODE_MESSAGE_HEAD)
         return;
     for (unsigned i = 0; i < n->peer_count; i++) {
-        /* A member that cannot take the message now gets the current numbers with a later
-         * message. */
+        /* A member that cannot take a message now gets the current numbers with a later message. */
         if (node_peer_counts(&n->peers[i]))
             DISCARD(gossip_message(n->gossip, n->peers[i].node, buf_slice(&n->message), now_us));
     }

@@ -1,12 +1,12 @@
-/* Calls: a question to one member, or the same question to all (serve.c answers). */
+/* Calls: a question to a single member, or to all (serve.c answers). */
 #include "base/err.h"
 #include "base/json_write.h"
 #include "node/cluster/replication_internal.h"
 
 #include <stdlib.h>
 
-/* The likeliest address of a member, or after each failed call its next one: connections may work
- * at another address than datagrams. */
+/* The likeliest address of a member; after each failed call, the member's next address. Connections
+ * may work at another address than datagrams. */
 static bool place_of(const struct node_replication *n, uint64_t peer, struct gossip_address *out)
 {
     struct gossip_place places[GOSSIP_PLACES_MAX];
@@ -97,7 +97,7 @@ static bool has_room(const struct node_replication *n)
     return false;
 }
 
-/* True if a member can be expected to answer: it has not died or left, and a protocol version is
+/* True if a member can be expected to answer: alive or suspected, and a protocol version is
  * common. */
 static bool is_there(const struct node_replication *n, uint64_t node, uint64_t now_us)
 {
@@ -117,7 +117,7 @@ static void give_up(struct node_replication *n, unsigned number, unsigned asked)
     n->asks[number].asked[asked].err = ERR_UNREACHABLE;
 }
 
-/* Opens as many calls of a question as there is room for. The others wait until some end. */
+/* Opens as many calls of a question as there is room for. The other calls wait until some end. */
 static void ask_run(struct node_replication *n, unsigned number, uint64_t now_us)
 {
     struct node_ask *a = &n->asks[number];
@@ -200,7 +200,7 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
 
 /* --- whether TCP gets through ---------------------------------------------------------------- */
 
-/* The member with the latest failed call, otherwise the next in turn. */
+/* The member with the latest failed call; if no call failed, the next member in turn. */
 static struct node_peer *to_try(struct node_replication *n)
 {
     struct node_peer *next = NULL;

@@ -1,13 +1,14 @@
 /* Cluster time: makes routers with different wall clocks count the same generations.
  *
  * Each router announces its cluster time with every anti-entropy message. A node stores a peer's
- * time as an offset to its own monotonic clock, which stays correct until the peer moves its time.
- * A node follows the median of all offsets, its own (0) included, so the majority wins. If the two
- * in the middle disagree, the router that has been ready longer wins, because it would lose more.
- * If both have been ready equally long, the later time wins, because going back costs an index.
+ * time as an offset to the node's monotonic clock, which stays correct until the peer changes the
+ * time. A node follows the median of all offsets, with 0 for the node itself, so the majority wins.
+ * If the two in the middle disagree, the router that has been ready longer wins, because it would
+ * lose more. If both have been ready equally long, the later time wins, because going back costs an
+ * index.
  *
- * A jump needs proof (proven()). The first few announcements are no majority. And a message that
- * waited, for example in the socket of a stopped router, announces a time that has passed.
+ * A jump needs proof (proven()). The first few announcements are no majority. And a delayed
+ * message, for example in the socket of a stopped router, announces a time already past.
  */
 #include <stdlib.h>
 
@@ -17,12 +18,12 @@
 
 enum {
     FRESH_US = 60000000,  /* an announcement older than this does not count */
-    SLEW_MS = 500,        /* the most that cluster time moves in a check, which is once a second */
+    SLEW_MS = 500,        /* the most by which cluster time moves in a check, once a second */
     GRAIN_MS = 100,       /* smaller differences may be network delay and are ignored */
-    SLEW_GENERATIONS = 8, /* a clock ahead by no more than this is slowed down, not set back */
+    SLEW_GENERATIONS = 8, /* a clock ahead by at most this is slowed down, not set back */
     AGE_S = 5,            /* smaller differences of age count as equal */
-    PROOF_US = 1500000,   /* a jump must have been due for this long */
-    DRAIN_US = 500000,    /* time to read the messages that waited in the socket */
+    PROOF_US = 1500000,   /* a jump must have been due for this time */
+    DRAIN_US = 500000,    /* time to read the messages queued in the socket */
 };
 
 void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
@@ -73,9 +74,9 @@ static int64_t median(struct vote *votes, unsigned count)
     return lower->age_s > upper->age_s + AGE_S ? lower->off_ms : upper->off_ms;
 }
 
-/* The milliseconds that this node is behind the median of announcements since `since_us`. `heard`:
- * the number of other routers among them. Other routers without an announcement, up to `voters` in
- * all, count as agreeing with this node. */
+/* How many milliseconds this node is behind the median of announcements since `since_us`. `heard`:
+ * the number of announcing routers. Routers without an announcement, up to `voters` in all, count
+ * as agreeing with this node. */
 static int64_t behind(const struct node_replication *n, uint64_t since_us, unsigned voters,
                       uint64_t now_us, unsigned *heard)
 {
@@ -133,7 +134,7 @@ static void back(struct node_replication *n, uint64_t node, int64_t by_ms, uint6
     node_replication_event(n, NODE_REPLICATION_CLOCK_BACK, node, by_ms);
 }
 
-/* The peer's time was read at some moment between request and answer. Every offset between the two
+/* The peer read the clock at some moment between request and answer. Every offset between the two
  * bounds is equally good (Cristian, Probabilistic clock synchronization, 1989). */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t asked_us, uint64_t now_us)
@@ -165,8 +166,8 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
 }
 
 /* Called while a jump seems to be due: asks live members for their time. Returns the jump's size by
- * their announcements, once it has been due for PROOF_US in which this router was not stopped. 0:
- * not proven yet. */
+ * their announcements, once a jump has been due for PROOF_US during which this router was not
+ * stopped. 0: not proven yet. */
 static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)
@@ -204,7 +205,7 @@ bool node_clock_check(struct node_replication *n, uint64_t now_us)
         return true;
     }
     forward(n, 0, by, now_us);
-    /* Fetches a snapshot, because data from a time that was the future here was refused. */
+    /* Fetches a snapshot, because this router refused data as from the future. */
     n->snapshot_of = gossip_peer_random(n->gossip, 0);
     return false;
 }

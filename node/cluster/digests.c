@@ -23,7 +23,7 @@ static const char *class_text(enum node_digest_class class)
     return texts[class];
 }
 
-/* One router's digests: hashes of their texts, so that they have a fixed size. */
+/* A router's digests: hashes of their texts, so that they have a fixed size. */
 struct digests {
     uint64_t classes[NODE_DIGEST_CLASSES]; /* hash per class; of the index: sum over generations
                                             * from `from` on */
@@ -43,7 +43,7 @@ static enum http_json_token next(struct reader *r)
     return http_json_next(&r->json, &r->in);
 }
 
-/* The text of a key or string; longer texts are cut, and then equal no expected text. */
+/* The text of a key or string; longer texts are cut, and so equal no expected text. */
 static struct slice text(struct reader *r)
 {
     size_t len = 0;
@@ -146,8 +146,8 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
 {
     *out = (struct digests){.now = UINT32_MAX};
     out->classes[NODE_DIGEST_POISON] = text_hash(SLICE("0000000000000000"));
-    out->bits = 1u << NODE_DIGEST_POISON; /* a missing class counts as empty: an earlier version
-                                           * does not have it */
+    out->bits = 1u << NODE_DIGEST_POISON; /* a missing class counts as empty, because earlier
+                                           * versions do not have it */
     if (first != HTTP_JSON_OBJECT_BEGIN) {
         skip(r, first);
         return;
@@ -260,7 +260,7 @@ static void copy_object(struct reader *r, enum http_json_token token, struct jso
     json_object_end(w);
 }
 
-/* Copies one member's digests. True: the member has an error. */
+/* Copies a member's digests. True: the member has an error. */
 static bool copy_node(struct reader *r, enum http_json_token token, bool with_hears,
                       struct json_writer *w)
 {

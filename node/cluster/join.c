@@ -1,8 +1,8 @@
 /* Becoming ready: a snapshot from a ready peer.
  *
- * The answer of a snapshot call is a head (whether the peer is ready, and its cluster time), the
+ * The answer of a snapshot call is a head (if the peer is ready, and the peer's cluster time), the
  * state in chunks, and at the end the vector. The vector is from the snapshot's *start*: everything
- * that it counts as applied was in the peer's state before the first chunk was made. */
+ * applied according to the vector was in the peer's state before the first chunk was made. */
 #include <stdio.h>
 
 #include "base/bug.h"
@@ -15,7 +15,7 @@ enum {
     RETRY_US = 200000,
     AGAIN_US = 20000, /* retry wait after a head with unknown routers, which appear soon */
     /* If no call to join succeeded for this time, TCP counts as filtered, and the state must come
-     * in datagrams. A router that starts at the same time listens earlier than that. */
+     * in datagrams. A router started at the same time listens before then. */
     UNREACHED_US = 10000000,
     WAITS_MAX = 50,
 };
@@ -28,7 +28,7 @@ static unsigned calls_of(const struct node_replication *n, enum node_call_use us
     return count;
 }
 
-/* A random ready member, if possible not the one whose snapshot failed last. 0: none. */
+/* A random ready member, if possible not the member of the last failed snapshot. 0: none. */
 static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
 {
     uint64_t drawn = 0, failed = 0;
@@ -47,8 +47,8 @@ static uint64_t draw_ready(struct node_replication *n, uint64_t now_us)
     return drawn != 0 ? drawn : failed;
 }
 
-/* True if no other member is ready, and this node has the smallest id: then it may become ready
- * sooner than alone. */
+/* True if no other member is ready, and this node has the smallest id: then it becomes ready after
+ * a third of `alone_us`. */
 static bool is_first(const struct node_replication *n)
 {
     unsigned others = 0;
@@ -63,7 +63,7 @@ static bool is_first(const struct node_replication *n)
     return others > 0;
 }
 
-/* Gives the reason why no live member could be asked for a snapshot. */
+/* Gives the reason why this node could request a snapshot from no live member. */
 static void why_alone(const struct node_replication *n, char out[NODE_DETAIL_MAX])
 {
     unsigned others = 0, foreign = 0;
@@ -131,10 +131,10 @@ static void ask(struct node_replication *n, uint64_t peer, uint64_t now_us)
     tell_failed(n, node_replication_peer(n, peer), ERR_UNREACHABLE, now_us);
 }
 
-/* --- deltas that come meanwhile ------------------------------------------------------------- */
+/* --- deltas received meanwhile ---------------------------------------------------------------- */
 
-/* Joining skips entries about replicas that this node has not heard of, although they may be newer
- * than the snapshot. So these deltas are joined again when the snapshot is complete. */
+/* While joining, the state skips entries about replicas unknown to this node, although they may be
+ * newer than the snapshot. So these deltas are joined again when the snapshot is complete. */
 void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
                     struct slice delta)
 {
@@ -236,8 +236,8 @@ void node_join_again(struct node_replication *n, uint64_t now_us)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-/* True if membership has announced all routers that the head lists. Otherwise their reports would
- * be skipped, but the vector would count them as applied. Membership announces them within a few
+/* True if membership has announced all routers in the head. Otherwise their reports would be
+ * skipped, but the vector would count them as applied. Membership announces them within a few
  * milliseconds. */
 static bool knows_routers(const struct node_replication *n, struct wire_reader *r)
 {
@@ -260,7 +260,7 @@ static int take_head(struct node_replication *n, struct node_call *call, struct 
     if (r->bad)
         return ERR_SYNTAX;
     if (!ready && !n->ready)
-        return ERR_AGAIN; /* the peer is no more ready than this node */
+        return ERR_AGAIN; /* the peer is not ready either */
     bool known = knows_routers(n, r);
     if (r->bad)
         return ERR_SYNTAX;

@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "node/cluster/replication_internal.h"
 
-/* With more members the vectors (a square of numbers) are left out. */
+/* With more members, the vectors are left out: their size grows with the square of the members. */
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 
@@ -32,8 +32,8 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* The numbers up to which a member has applied each author's deltas, as it last announced. For this
- * node, its own. */
+/* The numbers up to which a member has applied each author's deltas, as last announced. For this
+ * node, the current numbers. */
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -54,8 +54,7 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
     json_object_end(w);
 }
 
-/* The member's deltas that this node has not applied, and this node's deltas that the member has
- * not applied. */
+/* How many of the member's deltas this node has not applied, and vice versa. */
 static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                     const struct gossip_member *self)
 {
@@ -286,7 +285,7 @@ int node_replication_digests_json(const struct node_replication *n, uint64_t now
     json_put_u64(&w, "floor", floor);
     json_put_u64(&w, "now", now);
     put_hex(&w, "registry", digest.registry);
-    put_hex(&w, "log", 0); /* for routers from before ADR 0067: they send 0, and count a missing
+    put_hex(&w, "log", 0); /* for routers from before ADR 0067, which send 0 and count a missing
                             * digest as a difference */
     put_hex(&w, "poison", digest.poison);
     put_hex(&w, "reports", digest.reports);

@@ -28,8 +28,8 @@ enum { MAGIC_BYTES = sizeof magic - 1 };
 static uint64_t check_next(uint64_t before, const char *frame, size_t len)
 {
     struct hash_secret secret;
-    hash_secret_from_seed(&secret, 0x67726170); /* any constant, because the check only detects
-                                                 * accidents */
+    hash_secret_from_seed(&secret, 0x67726170); /* any constant will do, because the check only
+                                                 * detects accidents */
     return hash_mix(before ^ hash64(&secret, frame, len));
 }
 
@@ -79,7 +79,7 @@ static int head_put(const struct node_keep *k, struct buf *out)
     wire_write_u64(&w, a.hash);
     wire_write_u32(&w, a.id_ranges);
     wire_write_u8(&w, !config->replicated);
-    if (!config->replicated) /* routers of a cluster derive it from the cluster's key */
+    if (!config->replicated) /* routers of a cluster derive the secret from the cluster's key */
         wire_write_bytes(&w, config->secret.bytes, HASH_SECRET_BYTES);
     CHECK(!w.bad);
     return buf_append(out, bytes, wire_written(&w));
@@ -292,8 +292,8 @@ static int fits(const struct node_kept *k, const struct node_state *s, uint64_t 
     return k->cluster_ms + own.ttl_ms < now ? ERR_STALE : ERR_OK;
 }
 
-/* A point's parent may be in a later piece, so pieces are read again until no point finds a
- * parent. */
+/* A point's parent may be in a later piece, so pieces are read again until a pass places no further
+ * point. */
 static void paths_recall(const struct node_kept *k, struct kv_readers *readers)
 {
     bool any = readers != NULL;
@@ -309,7 +309,7 @@ static void paths_recall(const struct node_kept *k, struct kv_readers *readers)
     }
 }
 
-/* A malformed chunk would be skipped, but with a correct check there is none. */
+/* A malformed chunk would be skipped, but no chunk with a correct check is malformed. */
 int node_kept_join(const struct node_kept *k, struct node_state *s, struct kv_readers *readers,
                    uint64_t now_ms, const char **why)
 {

@@ -1,5 +1,5 @@
-/* A member that lies: for the fault `member-lies` of jepsen-lite. Only routers with bugs compiled
- * in have this code. */
+/* A lying member: for the fault `member-lies` of jepsen-lite. Only routers with bugs compiled in
+ * have this code. */
 #include <stdio.h>
 
 #include "base/bug.h"
@@ -13,14 +13,14 @@ void node_lie(struct node_replication *n, uint64_t now_us)
 }
 #else
 
-/* How long before their end of life the invented names seem to be: other routers repeat names that
- * arrive in the last sixteenth of that life. */
+/* Remaining time to live of the invented names: other routers repeat names that arrive in the last
+ * sixteenth of their time to live. */
 enum { NAMES_AGO_S = 75 };
 
 enum {
     NAMES = 80,        /* more than CRDT_TOLD_MAX */
-    TELL_US = 50000,   /* time between two names */
-    TURN_US = 3000000, /* time after which other engines are reported full */
+    TELL_US = 50000,   /* time between two invented names */
+    TURN_US = 3000000, /* time after which other engines are reported as full */
     REQUESTS = 100000,
     TOKENS = 100000000,
 };
@@ -34,7 +34,7 @@ static void tell_name(struct crdt_state *s, unsigned i)
     crdt_state_lie(s, told, CRDT_NAMES_TTL_S - NAMES_AGO_S);
 }
 
-/* Reports two thirds of the replicas as full, in turn, and every fourth time all. */
+/* Reports two thirds of the replicas as full, in turn, and all replicas every fourth time. */
 static void tell_loads(struct crdt_state *s, uint64_t turn)
 {
     const struct crdt_registry *r = crdt_state_registry(s);
@@ -49,7 +49,7 @@ static void tell_loads(struct crdt_state *s, uint64_t turn)
 void node_lie(struct node_replication *n, uint64_t now_us)
 {
     static unsigned told;
-    static uint64_t due_us; /* static, because lab builds run one router in a process */
+    static uint64_t due_us; /* static, because lab builds run a single router per process */
     struct crdt_state *s = node_state_crdt(n->state);
     if (told < NAMES && now_us >= due_us) {
         tell_name(s, told++);

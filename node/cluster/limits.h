@@ -1,5 +1,5 @@
 /* The limits of this folder, and assertions that limits of crdt/ and gossip/ fit each other.
- * docs/limits.md says what happens at each. */
+ * docs/limits.md says what happens at each limit. */
 #ifndef NODE_CLUSTER_LIMITS_H
 #define NODE_CLUSTER_LIMITS_H
 
@@ -13,13 +13,13 @@ enum {
     NODE_CALLS_MAX = 64,                    /* calls to other routers, in flight */
     NODE_CALLS_SERVED_MAX = 64,             /* calls of other routers, in flight */
     NODE_ASKS_MAX = 4,                      /* questions to all routers, in flight */
-    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* bytes of one router's answer to a question to all */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* bytes of a router's answer to a question to all */
     NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* bytes of all answers to a question together */
     NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* bytes of deltas kept while a snapshot arrives */
-    NODE_STRANGERS_MAX = 16,                /* addresses of other clusters that were logged */
+    NODE_STRANGERS_MAX = 16,                /* logged addresses of other clusters */
     NODE_CLOCKS_MAX = 16,                   /* routers whose clocks are compared */
     NODE_REQUEST_TEXT_MAX = 4096,           /* bytes of a text in a packed request */
-    NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes of one checkpoint in a packed request */
+    NODE_REQUEST_POINT_MAX = 8 + 5 + 1 + 3, /* bytes per checkpoint in a packed request */
     NODE_ADMIN_MAX = 96,                    /* bytes of a router's admin address */
     NODE_VERSION_MAX = 32,
     NODE_POLICY_MAX = 24,

@@ -1,12 +1,12 @@
-/* Decides which members operators see, and describes each in short for the list of what needs
- * attention (node/admin/attention.h). */
+/* Decides which members operators see, and describes each in short for the list of problems
+ * (node/admin/attention.h). */
 #include <string.h>
 
 #include "node/cluster/replication_internal.h"
 
 enum {
-    LEFT_SHOWN_US = 60000000,  /* how long a departed router is shown, so that a rollout shows that
-                                * it left in order */
+    LEFT_SHOWN_US = 60000000,  /* how long a departed router is shown, as proof that it left in
+                                * order during a rollout */
     DEAD_SHOWN_US = 600000000, /* how long a dead router is shown: enough for a paged operator to
                                 * look */
 };

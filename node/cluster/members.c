@@ -10,13 +10,13 @@
 
 enum {
     ALONE_SAID_US = 3000000,
-    REFUSED_SAID_US = 60000000, /* the refused router asks again twice a minute */
-    /* TCP to a member counts as filtered if datagrams work and this number of calls in a row
-     * failed, for longer than a busy or starting router needs. */
+    REFUSED_SAID_US = 60000000, /* a refusal counts for so long: refused routers retry sooner */
+    /* TCP to a member counts as filtered if datagrams work, and at least FILTERED_CALLS calls in a
+     * row failed over FILTERED_US, longer than a busy or starting router needs. */
     FILTERED_CALLS = 3,
     FILTERED_US = NODE_TRY_AGAIN_US,
-    SELF_SAID_US = 10000000, /* wait before reporting that this node reaches itself: another router
-                              * of its name may be starting */
+    SELF_SAID_US = 10000000, /* wait before reporting that all seeds are this node itself: others
+                              * may be starting */
 };
 
 const char *node_replication_event_text(enum node_replication_event event)
@@ -397,8 +397,8 @@ void node_replication_meta(struct node_replication *n, uint64_t now_us)
 
 /* --- the user and the state ------------------------------------------------------------------ */
 
-/* The state only counts reports of live members with which messages are exchanged. The gauges of
- * any other member would never change. */
+/* The state only counts reports of live members with which messages are exchanged, because the
+ * gauges of other members would never change. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p)
 {
     struct crdt_state *state = node_state_crdt(n->state);

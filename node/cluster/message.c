@@ -1,4 +1,4 @@
-/* Anti-entropy messages: each carries its sender's cluster time. */
+/* Anti-entropy messages: each carries the sender's cluster time. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/cluster/replication_internal.h"
@@ -20,7 +20,7 @@ int node_message_begin(struct node_replication *n, enum node_message kind, uint8
 bool node_message_send(struct node_replication *n, uint64_t peer, uint64_t now_us)
 {
     struct node_reconcile *a = &n->reconcile;
-    /* A peer that cannot take the message now gets one in a later round. */
+    /* A peer that cannot take the message now gets a message in a later round. */
     if (gossip_message(n->gossip, peer, buf_slice(&n->message), now_us) != ERR_OK)
         return false;
     a->bytes_out += n->message.len;

@@ -9,8 +9,8 @@ enum {
     LOST_US = 50000,        /* wait after a loss, because more losses are likely to follow */
     SNAPSHOT_US = 30000000, /* minimum time between snapshots for repair */
     CUT_US = 1000000,       /* minimum time between walks for a cut */
-    CUT_MAX_US = 64000000,  /* the time between walks doubles up to this while cuts are too
-                             * different to decode */
+    CUT_MAX_US = 64000000,  /* while cuts are too different to decode, the time between walks
+                             * doubles up to this */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static void round_end(struct node_replication *n)
     if (!r->open)
         return;
     r->open = false;
-    /* Either peer may have decoded cells: both have then worked on the round. */
+    /* Either peer may have decoded cells. Then the round counts as worked for both. */
     r->worked = r->bytes_in > 0 && !r->equal && !r->differs && !r->incomparable;
     a->rounds_equal += r->equal;
     a->rounds_incomparable += r->incomparable;
@@ -83,7 +83,7 @@ bool node_reconcile_run(struct node_replication *n, uint64_t now_us)
     struct node_reconcile *a = &n->reconcile;
     if (now_us < a->due_us)
         return false;
-    /* A random spread, so that nodes do not all compare at the same time. */
+    /* A random spread, so that not all nodes compare at the same time. */
     a->due_us = now_us + n->config.reconcile_us * 3 / 4 +
                 prng_below(&n->prng, n->config.reconcile_us / 2 + 1);
     if (node_clock_check(n, now_us))
@@ -93,7 +93,7 @@ bool node_reconcile_run(struct node_replication *n, uint64_t now_us)
     return false;
 }
 
-/* --- what comes in -------------------------------------------------------------------------- */
+/* --- received messages ------------------------------------------------------------------------ */
 
 static void take_snapshot(struct node_replication *n, uint64_t peer, uint64_t now_us)
 {
@@ -115,7 +115,7 @@ static void cut_account(struct node_reconcile *a, const struct crdt_reconciled *
         a->cut_due_us = now_us + a->cut_wait_us;
 }
 
-/* Handles a message of the state's own protocol (crdt/state.h). */
+/* Handles a message of the state's protocol (crdt/state.h). */
 static void take_state(struct node_replication *n, uint64_t peer, enum node_message kind,
                        uint8_t flags, struct slice rest, bool settled, uint64_t now_us)
 {
@@ -144,8 +144,8 @@ static void take_state(struct node_replication *n, uint64_t peer, enum node_mess
         round->differences += done.differences;
         round->joined += done.joined;
     }
-    /* A difference while deltas are still in transit to either node will most likely settle by
-     * itself. */
+    /* While deltas are in transit to either node, a difference will most likely settle without
+     * repair. */
     bool wait = kind == NODE_MESSAGE_SUMMARY && !settled && !force && !done.equal;
     if (n->message.len > NODE_MESSAGE_HEAD && !wait)
         (void)node_message_send(n, peer, now_us);

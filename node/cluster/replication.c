@@ -1,4 +1,4 @@
-/* The life of the replication, and the callbacks of the gossip. */
+/* The start and end of the replication, and the callbacks of the gossip. */
 #include "node/cluster/replication_internal.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum {
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* Returns a new row, or the row of a member that is not alive. NULL: none. */
+/* Returns a new row, or reuses the row of a member that is not alive. NULL: no row. */
 static struct node_peer *peer_make(struct node_replication *n)
 {
     if (n->peer_count < GOSSIP_MEMBERS_MAX)
@@ -64,7 +64,8 @@ static void on_member(void *context, const struct gossip_member *m, uint64_t now
     node_peer_differs(n, p, differs);
     bool mismatch = node_peer_lives(p) && differs[0] != '\0';
     if (node_peer_counts(p) && !counted && known)
-        node_reconcile_lost(n, m->node, now_us); /* either side may lack deltas sent meanwhile */
+        node_reconcile_lost(n, m->node, now_us); /* deltas sent meanwhile may be missing on either
+                                                  * side */
     if (node_peer_lives(p) && !lived)
         node_replication_event(n, NODE_REPLICATION_MEMBER_ALIVE, m->node, 0);
     else if (lived && m->state == GOSSIP_DEAD)
@@ -134,7 +135,7 @@ static void on_message(void *context, uint64_t peer, struct slice bytes, bool se
     node_replication_joined(n);
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static int open_gossip(struct node_replication *n, const struct gossip_keyring *keyring,
                        uint64_t now_us)
@@ -201,8 +202,7 @@ int node_replication_create(struct node_replication **out,
     crdt_state_epoch(node_state_crdt(state), gossip_epoch(n->gossip));
     n->joining_announced = !n->ready;
     gossip_joining(n->gossip, n->joining_announced);
-    /* A random phase, so that nodes that start at the same time do not all reconcile at the same
-     * time. */
+    /* A random phase, so that nodes started at the same time do not reconcile at the same time. */
     n->reconcile.due_us = now_us + prng_below(&n->prng, n->config.reconcile_us) + 1;
     *out = n;
     return ERR_OK;
@@ -276,8 +276,8 @@ void node_replication_datagram(struct node_replication *n, const struct gossip_a
                                const uint8_t *bytes, size_t len, uint64_t now_us)
 {
     n->now_us = now_us;
-    /* After a pause, waiting datagrams are read first. Without the current time their data would
-     * seem to be from the future. */
+    /* After a pause, waiting datagrams are read first. If the clock were not set before, their data
+     * would seem to be from the future. */
     node_state_clock(n->state, node_replication_ms(now_us));
     gossip_datagram(n->gossip, from, bytes, len, now_us);
 }
@@ -298,7 +298,7 @@ static void name_refused_announce(struct node_replication *n, uint64_t now_us)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));
     const struct crdt_registry_stats *stats = crdt_registry_stats(registry);
-    if (stats->no_names < n->name_refused.count) /* the state was replaced, so its count began
+    if (stats->no_names < n->name_refused.count) /* the state was replaced, so the count began
                                                   * again */
         n->name_refused.count = 0;
     if (stats->no_names == n->name_refused.count || now_us < n->name_refused.again_us)
@@ -312,8 +312,8 @@ static void name_refused_announce(struct node_replication *n, uint64_t now_us)
     n->name_refused.again_us = now_us + LOGGED_US;
 }
 
-/* Reports a router of another cluster. Routers on one machine are reported once, because they knock
- * from different ports. */
+/* Reports a router of another cluster. Routers on the same machine are reported once, because they
+ * knock from different ports. */
 static void other_cluster_announce(struct node_replication *n, const struct gossip_stats *g,
                                    uint64_t now_us)
 {
@@ -334,7 +334,7 @@ static void other_cluster_announce(struct node_replication *n, const struct goss
     n->other_cluster_at[n->other_clusters++ % NODE_STRANGERS_MAX] = *from;
 }
 
-/* Reports problems that only an operator can repair. */
+/* Reports problems for operators to repair. */
 static void watch(struct node_replication *n, uint64_t now_us)
 {
     if (now_us < n->watch_due_us)
@@ -387,7 +387,7 @@ void node_replication_run(struct node_replication *n, uint64_t now_us)
         n->user.collect(n->user.context, node_replication_ms(now_us));
     if (BUG(LIES) && n->ready)
         node_lie(n, now_us);
-    if (n->ready) /* before, this node's clock may be wrong */
+    if (n->ready) /* while it is not ready, this node's clock may be wrong */
         crdt_state_observe_again(node_state_crdt(n->state));
     if (crdt_state_has_news(node_state_crdt(n->state)))
         gossip_wake(n->gossip, now_us);

@@ -1,25 +1,26 @@
 /* Connects crdt and gossip: turns changes of the state into deltas for the other routers, and joins
- * their deltas into the state.
+ * the other routers' deltas into the state.
  *
  * The replication owns the gossip. It borrows the state (node/cluster/state.h), and drives the
- * state's deltas, anti-entropy and snapshots. The routing code, which decides by that state, is the
+ * state's deltas, anti-entropy and snapshots. The routing code, which decides by the state, is the
  * replication's *user*: a table of callbacks. Pure: the shell (node/io/gossip.c) and the simulator
- * (tests/sim) drive it with the same calls. node/cluster/README.md follows a delta on its way.
+ * (tests/sim) drive it with the same calls. node/cluster/README.md follows a delta from router to
+ * router.
  *
  * How a node joins: the gossip reaches a seed, and the node requests a snapshot from a live peer (a
  * *call*, over TCP). Meanwhile the node joins deltas as they arrive. With the last chunk it adopts
  * the vector of the snapshot's start, and is then ready. If no member is ready, the node is ready
- * after `alone_us`, because one must be the first.
+ * after `alone_us`, because some node must be the first.
  *
- * Anti-entropy: every `reconcile_us` a summary goes to one random peer. Equal states cost two
- * packets. A difference may just be data in transit. So two nodes only repair a difference if both
- * had equal vectors, or if the difference has lasted for 3 s.
+ * Anti-entropy: every `reconcile_us` a summary goes to a random peer. Equal states cost two
+ * packets. A difference may just be data in transit. So two nodes only repair a difference if their
+ * vectors were equal, or if the difference has lasted for 3 s.
  *
- * Cluster time (node/cluster/state.h): each anti-entropy message carries its sender's cluster time.
- * A joining node takes the time of the member that it joins. Later each node follows the median of
- * all nodes: slowly if the difference is small, otherwise by a jump. The majority refuses the
- * observations of a node that is far ahead. Such a node forgets its observations, goes back and
- * joins anew. An event reports each jump.
+ * Cluster time (node/cluster/state.h): each anti-entropy message carries the sender's cluster time.
+ * A joining node takes the time of the member that sends the snapshot. Later each node follows the
+ * median of all nodes: slowly if the difference is small, otherwise by a jump. The majority refuses
+ * the observations of a node far ahead. Such a node forgets these observations, sets the time back
+ * and joins anew. An event reports each jump.
  *
  * Times: `now_us` is monotonic, the same clock as the state's now_ms.
  */
@@ -44,39 +45,37 @@ enum node_call_kind {
     NODE_CALL_FORGET,       /* request: a member's name; answer: {"forgotten": BOOL} */
 };
 
-/* Events for operators. [x] says what the event's value is, words after a colon what the detail
- * is. */
+/* Events for operators. [x] describes the event's value, words after a colon describe the
+ * detail. */
 enum node_replication_event {
-    NODE_REPLICATION_MEMBER_ALIVE, /* a new member, or a member that came back */
+    NODE_REPLICATION_MEMBER_ALIVE, /* a new or returned member */
     NODE_REPLICATION_MEMBER_DEAD,  /* a member died; its load no longer counts */
     NODE_REPLICATION_MEMBER_LEFT,
-    NODE_REPLICATION_READY,           /* this node joined [ms since the start]. Without a member: it
+    NODE_REPLICATION_READY,           /* this node joined [ms since the start]. No `member`: it
                                        * started alone although members live: the reason */
     NODE_REPLICATION_SNAPSHOT_FAILED, /* a snapshot failed [the error]; the node asks another peer.
                                        * Once a minute */
-    NODE_REPLICATION_TCP_FILTERED,    /* a live member accepts no TCP call: its address; at most
-                                       * once a minute */
+    NODE_REPLICATION_TCP_FILTERED,    /* a live member accepts no TCP call: the member's address; at
+                                       * most once a minute */
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs this */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* this node was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* settings that all must share differ at a member: which */
-    NODE_REPLICATION_NAME_TAKEN,      /* two live nodes have the member's name, or this node's if
-                                       * there is no member [signs]: the other node's address */
-    NODE_REPLICATION_REFUSED_KEY,     /* a router without the key asks to join [times]: its
-                                         address */
-    NODE_REPLICATION_OTHER_CLUSTER,   /* a router of another cluster-name asks to join [times]: its
-                                         address; once for each address in turn */
-    NODE_REPLICATION_REPLICAS_FULL,   /* replicas-max names are in use [names]: the name of
-                                       * one that waits */
+    NODE_REPLICATION_MISMATCH,        /* settings that must be equal differ at a member: which */
+    NODE_REPLICATION_NAME_TAKEN,      /* two live nodes have the member's name (no member: this
+                                       * node's) [times seen]: the other node's address */
+    NODE_REPLICATION_REFUSED_KEY,     /* a router without the key asks to join [times]: that
+                                       * router's address */
+    NODE_REPLICATION_OTHER_CLUSTER,   /* a router with another cluster-name asks to join [times]:
+                                       * that router's address; once per address */
+    NODE_REPLICATION_REPLICAS_FULL,   /* replicas-max names are in use [names]: a waiting name */
     NODE_REPLICATION_ROUTERS_FULL,   /* too many routers live [limit]: the name of a refused router,
-                                      * possibly this one; at most once a minute */
-    NODE_REPLICATION_NOT_UNDERSTOOD, /* a member has no version of the protocol in common: which */
-    NODE_REPLICATION_DIFFERS,        /* a member has other values of settings that need not be
-                                      * equal: which settings */
-    NODE_REPLICATION_NAME_REFUSED, /* a member sent invalid replica names [count]: the last one; at
+                                      * perhaps of this router; at most once a minute */
+    NODE_REPLICATION_NOT_UNDERSTOOD, /* a member has no common protocol version: the versions */
+    NODE_REPLICATION_DIFFERS,        /* settings that need not be equal differ at a member: which
+                                      * settings */
+    NODE_REPLICATION_NAME_REFUSED, /* a member sent invalid replica names [count]: the last name; at
                                     * most once a minute */
-    NODE_REPLICATION_ALONE,        /* this node reaches no other router, though it has seeds: the
-                                      reason */
+    NODE_REPLICATION_ALONE,        /* this node has seeds but reaches no other router: the reason */
     NODE_REPLICATION_EVENTS,
 };
 const char *node_replication_event_text(enum node_replication_event event);
@@ -87,24 +86,24 @@ struct node_replication_io {
     /* Sends from a separate port (struct gossip_io); may be NULL. */
     void (*knock)(void *context, const struct gossip_address *to, const uint8_t *bytes, size_t len);
     void (*random)(void *context, void *out, size_t len);
-    /* Opens a call to a peer. Its answer comes through node_replication_answer() and _answered().
-     * Negative error: no call was opened. */
+    /* Opens a call to a peer. The answer comes through node_replication_answer() and _answered(). A
+     * negative error: no call was opened. */
     int (*call)(void *context, uint32_t id, const struct gossip_address *to, uint8_t kind,
                 struct slice request);
-    /* An event for the log, see the enum. `member` is the member's name; `member` and `detail` may
-     * be empty. May be NULL. */
+    /* An event for the log, see the enum above. `member` is the member's name; `member` and
+     * `detail` may be empty. May be NULL. */
     void (*event)(void *context, enum node_replication_event event, struct slice member,
                   int64_t value, struct slice detail);
 };
 
-/* The callbacks of the module that decides by the state. Any may be NULL. */
+/* The callbacks of the module that decides by the state. Any callback may be NULL. */
 struct node_replication_user {
     void *context;
     /* Puts local changes into the state. Called often, before each check for news, so it must be
      * cheap if nothing changed. */
     void (*collect)(void *context, uint64_t now_ms);
-    /* Data was joined: replicas may have come or gone, and caches may have been lost. Called often,
-     * and once when node_replication_ready() has become true. */
+    /* Data was joined: replicas may have been added or removed, and caches lost. Called often, and
+     * once when node_replication_ready() has become true. */
     void (*joined)(void *context);
     /* Other routers' reports may have changed. Called every 100 ms, not for each delta. */
     void (*reports)(void *context, uint64_t now_ms);
@@ -116,11 +115,10 @@ struct node_replication_user {
 
 struct node_replication_config {
     struct gossip_config gossip;
-    bool has_seeds;        /* other members are expected, so this node is not ready before a
-                            * snapshot */
-    uint32_t alone_us;     /* time after which a node without a ready member is ready; 0:
-                            * 3,000,000 */
-    uint32_t reconcile_us; /* interval of anti-entropy with one random peer; 0: 1,000,000 */
+    bool has_seeds;        /* other members should exist, so this node needs a snapshot to be
+                            * ready */
+    uint32_t alone_us;     /* time until a node is ready without any ready member; 0: 3,000,000 */
+    uint32_t reconcile_us; /* interval of anti-entropy with a random peer; 0: 1,000,000 */
     const char *policy;    /* this node's policy, for operators; NULL: none */
     const char *admin;     /* address of this node's admin port, for peers; NULL: unknown so far */
 };
@@ -131,8 +129,8 @@ struct node_replication_aside {
     void *context;
     /* Appends news, at most a few KiB, or nothing if there is none. */
     int (*write)(void *context, int64_t ahead_ms, uint64_t now_ms, struct buf *out);
-    /* Reads another router's bytes, which may come in any order or get lost. An error means that
-     * they are malformed. */
+    /* Reads another router's bytes, which may arrive in any order or get lost. An error means
+     * malformed bytes. */
     int (*read)(void *context, uint64_t router, struct slice bytes, int64_t ahead_ms,
                 uint64_t now_ms);
 };
@@ -149,22 +147,22 @@ void node_replication_destroy(struct node_replication *n);
 /* Makes the replication exchange messages outside the state; the context of `aside` is borrowed
  * until node_replication_destroy(). */
 void node_replication_aside(struct node_replication *n, const struct node_replication_aside *aside);
-/* Sets the answer to NODE_CALL_EVENTS: `write` appends a JSON object. Without it the call is not
- * supported. The context is borrowed until node_replication_destroy(). */
+/* Sets the answer to NODE_CALL_EVENTS: `write` appends a JSON object. If this is not set, the call
+ * is not supported. The context is borrowed until node_replication_destroy(). */
 typedef int node_replication_events_write(void *context, struct slice request, struct buf *out);
 void node_replication_events(struct node_replication *n, node_replication_events_write *write,
                              void *context);
-/* Sets the answer to NODE_CALL_FIGURES, as node_replication_events() does for its call. */
+/* Sets the answer to NODE_CALL_FIGURES, as node_replication_events() does for NODE_CALL_EVENTS. */
 void node_replication_figures(struct node_replication *n, node_replication_events_write *write,
                               void *context);
 void node_replication_check(const struct node_replication *n);
 
 struct gossip *node_replication_gossip(struct node_replication *n);
 bool node_replication_ready(const struct node_replication *n);
-/* Why this node reaches no other live router though it has seeds. NULL: it reaches one, has no
- * seeds, or has just started. The node serves clients nevertheless. */
+/* Why this node reaches no other live router though it has seeds. NULL: the node reaches another
+ * router, has no seeds, or has just started. The node serves clients in any case. */
 const char *node_replication_alone(const struct node_replication *n, uint64_t now_us);
-/* The number of members that datagrams reach but TCP does not. */
+/* The number of members reached by datagrams but not by TCP. */
 unsigned node_replication_filtered(const struct node_replication *n, uint64_t now_us);
 /* True if a router with this cluster's key and another cluster-name asked to join within the last
  * minute. */
@@ -176,32 +174,33 @@ const char *node_replication_admin_is(const struct node_replication *n);
 /* Announces that this node takes no new requests and will leave, so that other routers can show
  * it. */
 void node_replication_draining(struct node_replication *n, uint64_t now_us);
-/* Sets this node's new policy; a literal. */
+/* Sets this node's new policy; `policy` must be a literal. */
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us);
 /* A member's name by its id, or NULL. Valid until the next call. */
 const char *node_replication_name(const struct node_replication *n, uint64_t member);
-/* How long a message travels from another router to this one, in ms: half the mean round trip to
- * live routers, each counted as two seconds at most. 0: not measured. */
+/* How long a message takes from another router to this router, in ms: half the mean round trip to
+ * live routers, with each round trip capped at two seconds. 0: not measured. */
 double node_replication_travel_ms(const struct node_replication *n);
 
 void node_replication_datagram(struct node_replication *n, const struct gossip_address *from,
                                const uint8_t *bytes, size_t len, uint64_t now_us);
-/* Collects news and flushes. Call it after each change at the user, and when due. Cheap if there is
- * no news. */
+/* Collects news and flushes. Call this after each change by the user, and when due. Cheap if there
+ * is no news. */
 void node_replication_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_replication_due_us(const struct node_replication *n);
-/* True if a member is on another machine: it answered from an address other than loopback. */
+/* True if a member is on another machine: the member answered from an address other than
+ * loopback. */
 bool node_replication_apart(const struct node_replication *n);
-/* A short description of a member, for the list of what needs attention. */
+/* A short description of a member, for the list of problems. */
 struct node_member_look {
-    bool shown; /* operators see the member */
+    bool shown; /* true: operators see the member */
     char name[GOSSIP_NAME_MAX + 1];
     enum gossip_state state;
     bool self, draining;
     uint64_t up_ms;                  /* cluster time since the member started; 0: unknown */
     bool old;                        /* the member is dead, and another router has started since */
-    char differs[NODE_DETAIL_MAX];   /* settings that all must share but that differ; empty: none */
-    char filtered[NODE_ADDRESS_MAX]; /* address where the member accepts no TCP; empty: TCP works */
+    char differs[NODE_DETAIL_MAX];   /* settings that must be equal but differ; empty: none */
+    char filtered[NODE_ADDRESS_MAX]; /* where the member accepts no TCP; empty: TCP works */
 };
 unsigned node_replication_look_count(const struct node_replication *n);
 void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,
@@ -209,15 +208,14 @@ void node_replication_look(const struct node_replication *n, unsigned index, uin
 /* Hides a dead or departed member until it comes back. False: no dead or departed member has this
  * name. */
 bool node_replication_forget(struct node_replication *n, struct slice name);
-/* The latest `now_us` that any function was called with. */
+/* The latest `now_us` passed to any function. */
 uint64_t node_replication_now_us(const struct node_replication *n);
 
-/* The keys for a call that io.call() is to open: a key that the member is known to have comes
- * first. */
+/* The keys for a call to be opened by io.call(). A key known to the member comes first. */
 void node_replication_call_keys(struct node_replication *n, uint32_t id,
                                 struct gossip_keyring *out);
-/* Client side of a call. ERR_CLOSED: close the connection, because the rest of the answer is not
- * needed (it may be gigabytes of a snapshot). */
+/* Client side of a call. ERR_CLOSED: close the connection, because the rest of the answer, perhaps
+ * gigabytes of a snapshot, is not needed. */
 MUST_USE int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
                                      uint64_t now_us);
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
@@ -232,14 +230,14 @@ MUST_USE int node_replication_serve_next(struct node_replication *n, struct node
                                          struct buf *out);
 void node_replication_serve_end(struct node_serve *s);
 
-/* Asks all live members the same question. `done` gets one JSON object, member name -> answer (or
- * {"error": ...}), once all have answered, died or left, or after `timeout_us`. It gets an empty
- * slice if there is no memory. ERR_FULL, ERR_NOMEM. */
+/* Asks all live members the same question. `done` gets a JSON object, member name -> answer (or
+ * {"error": ...}), once all have answered, died or left, or after `timeout_us`. If there is no
+ * memory, `done` gets an empty slice. ERR_FULL, ERR_NOMEM. */
 MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice request,
                                   uint64_t timeout_us, uint64_t now_us,
                                   void (*done)(void *context, struct slice json), void *context);
 
-/* JSON for the admin port: members with vectors and lag; members that node_replication_ask() skips
+/* JSON for the admin port: members with vectors and lag; members skipped by node_replication_ask()
  * (name -> state); this node's digests; counters. */
 MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);

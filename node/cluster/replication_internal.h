@@ -1,4 +1,4 @@
-/* Shared by the files of the replication. Each file calls only the files above it:
+/* Shared by the files of the replication. Each file calls only files above it in this list:
  *
  *   members.c      members and their metadata, events, the callbacks of the user
  *   message.c      messages of anti-entropy
@@ -10,7 +10,7 @@
  *   clock.c        agreeing on cluster time
  *   reconcile.c    anti-entropy
  *   join.c         becoming ready
- *   replication.c  life, and callbacks of the gossip */
+ *   replication.c  start and end, callbacks of the gossip */
 #ifndef NODE_CLUSTER_REPLICATION_INTERNAL_H
 #define NODE_CLUSTER_REPLICATION_INTERNAL_H
 
@@ -21,7 +21,7 @@
 #include "gossip/gossip.h"
 #include "node/cluster/replication.h"
 
-/* A member, with the content of its metadata. */
+/* A member, with the contents of the member's metadata. */
 struct node_peer {
     uint64_t node;
     uint64_t epoch;
@@ -30,15 +30,15 @@ struct node_peer {
     bool mismatch;
     bool understood; /* as in struct gossip_member */
     bool quarantined;
-    bool foreign_said; /* the event for a member that is not understood was sent */
-    bool refuses;      /* the member answered that it cannot give a snapshot */
-    bool forgotten;    /* hidden by an operator since it died or left */
+    bool foreign_said; /* the event for a member without a common version was sent */
+    bool refuses;      /* the member answered that it has no snapshot to give */
+    bool forgotten;    /* hidden by an operator after it died or left */
     struct gossip_versions speaks;
-    struct node_agreement agreement; /* the settings that must agree; all 0: unknown so far */
+    struct node_agreement agreement; /* settings that must agree; all 0: unknown so far */
     uint64_t started_ms;             /* cluster time when the member started */
-    unsigned calls_failed;           /* failed calls in a row; the next call uses another of the
-                                      * member's addresses */
-    uint64_t calls_failed_us;        /* when the first call of that row began; 0: the last call
+    unsigned calls_failed;           /* failed calls in a row; the next call uses another address of
+                                      * the member */
+    uint64_t calls_failed_us;        /* when the first of these failed calls began; 0: the last call
                                       * succeeded */
     uint64_t told_us;                /* earliest time of the next event about a failed snapshot or
                                       * TCP */
@@ -50,7 +50,7 @@ struct node_peer {
     bool hinted;                      /* the event for another policy was sent */
 };
 
-/* Cluster time as a peer announced it. */
+/* Cluster time as announced by a peer. */
 struct node_clock {
     uint64_t node;
     int64_t off_ms; /* the peer's cluster time minus this node's monotonic clock */
@@ -58,33 +58,33 @@ struct node_clock {
     uint64_t age_s; /* how long the peer had been ready at heard_us */
 };
 
-/* Anti-entropy messages begin with kind, flags, the sender's cluster time, and for how many seconds
- * the sender has been ready. */
+/* Anti-entropy messages begin with kind, flags, the sender's cluster time, and the seconds for
+ * which the sender has been ready. */
 enum node_message {
     NODE_MESSAGE_SUMMARY = 1, /* a summary (crdt/state.h), which begins a round */
-    NODE_MESSAGE_STEP,        /* a later step of that protocol */
+    NODE_MESSAGE_STEP,        /* a later step of a round */
     NODE_MESSAGE_EQUAL,       /* answer: the states are equal */
     NODE_MESSAGE_DIFFERS,     /* answer: the states differ, perhaps only by data in transit */
     NODE_MESSAGE_CLOCK_ASK,
     NODE_MESSAGE_CLOCK,
-    NODE_MESSAGE_INCOMPARABLE, /* answer: the indexes have no generation in common */
+    NODE_MESSAGE_INCOMPARABLE, /* answer: the indexes have no common generation */
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
 enum { NODE_MESSAGE_FORCE = 1 };
 
-/* True if operators see the router. A departed router is shown for a minute. A dead one is shown
- * for ten minutes, or until an operator hides it or another router has its address. Gossip
+/* True if operators see the router. A departed router is shown for a minute. A dead router is shown
+ * for ten minutes, or until an operator hides it, or another router has the address. Gossip
  * remembers a dead router for longer and dials it now and then, which heals a partition
  * (gossip/watch.c). */
 bool node_member_shown(const struct node_replication *n, const struct gossip_member *m,
                        uint64_t now_us);
 
-/* One round of anti-entropy that this node began. */
+/* A round of anti-entropy begun by this node. */
 struct node_round {
-    uint64_t peer; /* 0: none yet */
+    uint64_t peer; /* the other node of the round; 0: none yet */
     bool open;
     bool force;
-    uint64_t began_us, ended_us; /* ended_us: time of the last message, in either direction */
+    uint64_t began_us, ended_us; /* ended_us: last message in either direction */
     uint64_t bytes_out, bytes_in;
     bool equal, differs, incomparable, worked, too_many;
     uint64_t differences, joined;
@@ -96,7 +96,7 @@ struct node_reconcile {
     bool differed;                    /* the last round found a difference, perhaps only by data in
                                        * transit */
     uint64_t cut_due_us, cut_wait_us; /* earliest time of the next walk for a cut; the wait after
-                                         it */
+                                       * that walk */
     uint64_t lost;                    /* the author of lost deltas; 0: none */
     struct node_round round;          /* the current or last round */
     struct node_round repair;         /* the last round that found differences */
@@ -105,14 +105,14 @@ struct node_reconcile {
     uint64_t differences, joined, bytes_out, bytes_in;
 };
 
-enum { NODE_CALL_PROGRESS_US = 10000000 }; /* an answer without progress for this time has failed */
+enum { NODE_CALL_PROGRESS_US = 10000000 }; /* a call without progress for this time has failed */
 enum { NODE_AGAIN_US = 60000000 };         /* retry and report interval of lasting conditions */
-enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this time */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
     NODE_CALL_ASK,
-    NODE_CALL_TRY, /* tests if TCP works; the answer is not used */
+    NODE_CALL_TRY, /* tests if TCP works; the answer is ignored */
 };
 struct node_call {
     enum node_call_use use;
@@ -120,7 +120,7 @@ struct node_call {
     uint64_t peer;
     uint64_t began_us;
     uint64_t until_us; /* deadline for progress */
-    bool answered;     /* at least in part */
+    bool answered;     /* at least a part of the answer has come */
     unsigned ask, asked;
     /* For snapshots. */
     bool has_head, has_vector;
@@ -155,22 +155,22 @@ struct node_replication {
     struct node_state *state; /* borrowed */
     struct gossip *gossip;
     struct prng prng;
-    uint64_t now_us; /* the latest `now_us` of any call */
+    uint64_t now_us; /* the latest `now_us` passed to any function */
 
     bool ready;
     bool draining;
     uint64_t started_us, ready_us;
     uint64_t started_ms;    /* cluster time at the start */
     uint64_t join_due_us;   /* time of the next try to join */
-    uint64_t snapshot_of;   /* a peer to fetch a snapshot from although ready; 0: none */
-    uint64_t unreached_us;  /* since when no call to join succeeded; 0: one succeeded, or there was
-                               none */
+    uint64_t snapshot_of;   /* peer from which to fetch a snapshot although ready; 0: none */
+    uint64_t unreached_us;  /* since when all calls to join have failed; 0: no failure, or no
+                             * call */
     bool lacks_snapshot;    /* ready without a snapshot, because no call succeeded */
     bool joining_announced; /* the latest argument of gossip_joining() */
     struct buf kept;        /* deltas that arrived while joining */
     bool kept_all;
-    unsigned join_waits; /* heads of snapshots with members that are unknown here */
-    uint64_t not_from;   /* the peer whose snapshot failed last */
+    unsigned join_waits; /* heads of snapshots with members unknown here */
+    uint64_t not_from;   /* the peer of the last failed snapshot */
     uint64_t repair_us;  /* no further snapshot for repair before this time */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
 
@@ -179,27 +179,27 @@ struct node_replication {
 
     struct node_clock clocks[NODE_CLOCKS_MAX];
     uint64_t clock_checked_us;
-    uint64_t jump_due_us; /* since when cluster time seems to be far off; 0: not */
+    uint64_t jump_due_us; /* since when cluster time seems to be far off; 0: it does not */
     uint64_t clock_forward, clock_back, clock_slewed_ms;
 
     struct node_reconcile reconcile;
-    struct buf message; /* scratch */
+    struct buf message; /* the message being built */
     uint64_t reports_due_us;
     uint64_t watch_due_us;
     uint64_t born_us;
-    const char *alone; /* the reason that was logged last */
+    const char *alone; /* the last logged reason */
     struct {
         uint64_t again_us; /* no further event before this time */
-        uint64_t count;    /* count when the last event was sent */
+        uint64_t count;    /* the count in the last event */
     } name_taken, refused_key, replicas_full, routers_full, name_refused, other_cluster;
-    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* already logged; the oldest are
-                                                                   overwritten */
+    struct gossip_address other_cluster_at[NODE_STRANGERS_MAX]; /* logged addresses; the oldest are
+                                                                 * overwritten */
     unsigned other_clusters;                                    /* number of logged addresses */
 
     uint32_t call_id;
     struct node_call calls[NODE_CALLS_MAX];
     struct node_ask asks[NODE_ASKS_MAX];
-    uint64_t try_due_us; /* time of the next NODE_CALL_TRY; 0: none so far */
+    uint64_t try_due_us; /* time of the next NODE_CALL_TRY; 0: no call so far */
     unsigned tried;      /* index of the peer of the last NODE_CALL_TRY */
     uint64_t serving, served;
 
@@ -222,19 +222,20 @@ void node_replication_event(struct node_replication *n, enum node_replication_ev
                             uint64_t node, int64_t value);
 void node_replication_event_detail(struct node_replication *n, enum node_replication_event event,
                                    uint64_t node, int64_t value, const char *detail);
-/* The settings that must agree but differ at the member; empty: none. */
+/* The member's settings that must agree with this node's but do not; empty: all agree. */
 void node_peer_differs(const struct node_replication *n, const struct node_peer *p,
                        char out[NODE_DETAIL_MAX]);
-/* True if a live member takes no call because TCP is filtered on the way; `out`: its address. */
+/* True if a live member takes no call because TCP is filtered on the way; `out`: the member's
+ * address. */
 bool node_peer_filtered(const struct node_replication *n, const struct node_peer *p,
                         uint64_t now_us, char out[NODE_ADDRESS_MAX]);
 /* Sends the event NODE_REPLICATION_TCP_FILTERED if TCP to the member is filtered. */
 void node_peer_tell_filtered(struct node_replication *n, struct node_peer *p, uint64_t now_us);
-/* True if calls to the member have failed, but too few to call it filtered. */
+/* True if calls to the member have failed, but too few to count as filtered. */
 bool node_peer_doubted(const struct node_peer *p);
 /* Records whether a call to the member succeeded. */
 void node_peer_called(struct node_replication *n, uint64_t node, bool through, uint64_t began_us);
-/* The settings that may differ between routers and differ at the member; empty: none. */
+/* The member's settings that may differ from this node's and do; empty: none. */
 void node_peer_hints(const struct node_replication *n, const struct node_peer *p,
                      char out[NODE_DETAIL_MAX]);
 /* HOST:PORT; empty: unknown. */
@@ -243,8 +244,8 @@ void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
 /* True if the member is alive or suspected. */
 bool node_peer_lives(const struct node_peer *p);
-/* True if the member lives, is understood and not in quarantine: its reports count, and calls to it
- * make sense. */
+/* True if the member lives, is understood and not in quarantine. Then its reports count, and calls
+ * can succeed. */
 bool node_peer_counts(const struct node_peer *p);
 /* Describes which protocol versions the member and this node use, and the remedy. */
 void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
@@ -253,14 +254,14 @@ void node_peer_speaks(const struct node_replication *n, const struct node_peer *
 void node_replication_meta(struct node_replication *n, uint64_t now_us);
 struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSIP_META_MAX]);
 MUST_USE int node_meta_read(struct node_peer *p, struct slice meta);
-/* The crdt_state was replaced: passes it the live routers, and informs the user. */
+/* The crdt_state was replaced: passes the live routers to the new state, and informs the user. */
 void node_replication_rewound(struct node_replication *n);
 /* Calls the user's joined(). */
 void node_replication_joined(struct node_replication *n);
 /* Calls the user's reports(). */
 void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
-/* Tells the state whether the member's reports count. */
+/* Informs the state whether the member's reports count. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
 /* The seconds for which this node has been ready, as in messages. The number has two bytes: from 18
  * h on all nodes count as equally old. */
@@ -273,7 +274,7 @@ static inline uint16_t node_clock_age_cut(uint64_t age_s)
 /* message.c */
 MUST_USE int node_message_begin(struct node_replication *n, enum node_message kind, uint8_t flags,
                                 uint64_t now_us);
-/* Sends n->message. False: the peer cannot take it now. */
+/* Sends n->message. False: the peer cannot take a message now. */
 bool node_message_send(struct node_replication *n, uint64_t peer, uint64_t now_us);
 /* Sends an empty message of this kind. */
 void node_message_say(struct node_replication *n, uint64_t peer, enum node_message kind,
@@ -292,7 +293,7 @@ void node_lie(struct node_replication *n, uint64_t now_us);
 /* join.c */
 void node_join_run(struct node_replication *n, uint64_t now_us);
 uint64_t node_join_due(const struct node_replication *n);
-/* Keeps a delta that was applied before the snapshot is complete. */
+/* Keeps a delta applied before the snapshot is complete. */
 void node_join_keep(struct node_replication *n, const struct crdt_origin *origin,
                     struct slice delta);
 void node_join_again(struct node_replication *n, uint64_t now_us);
@@ -302,7 +303,7 @@ void node_join_answered(struct node_replication *n, struct node_call *call, int 
                         uint64_t now_us);
 
 /* reconcile.c */
-/* True if the node has to join again, because its time went back. */
+/* True if the node has to join again, because the cluster time was set back. */
 bool node_reconcile_run(struct node_replication *n, uint64_t now_us);
 void node_reconcile_lost(struct node_replication *n, uint64_t node, uint64_t now_us);
 void node_reconcile_message(struct node_replication *n, uint64_t peer, struct slice bytes,
@@ -311,9 +312,9 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
 /* clock.c */
 void node_clock_heard(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t age_s, uint64_t now_us);
-/* True if the node has to join again, because its time went back. */
+/* True if the node has to join again, because the cluster time was set back. */
 bool node_clock_check(struct node_replication *n, uint64_t now_us);
-/* Takes the time of a ready member for a joining node, which sent the request at `asked_us`. */
+/* Sets a joining node's time to a ready member's. The node sent the request at `asked_us`. */
 void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluster_ms,
                       uint64_t asked_us, uint64_t now_us);
 
@@ -321,7 +322,7 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 struct node_call *node_call_find(struct node_replication *n, uint32_t id);
-/* Take a part, and the end, of an answer to a question to all or to a NODE_CALL_TRY. */
+/* Handle a part, and the end, of an answer to a question to all or to a NODE_CALL_TRY. */
 MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
                               struct slice chunk);
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);

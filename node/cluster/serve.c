@@ -19,7 +19,7 @@ struct node_serve {
     struct crdt_snapshot cursor;
     struct buf vector; /* the vector at the snapshot's start */
     struct buf text;   /* a whole answer in JSON */
-    size_t told;       /* bytes of `text` that were sent */
+    size_t told;       /* bytes of `text` already sent */
 };
 
 static int explain_make(struct node_serve *s, struct slice request)
@@ -69,7 +69,7 @@ static int serve_begin(struct node_serve *s, struct slice request)
     struct wire_reader r = wire_reader_of(request.at, request.len);
     switch (s->kind) {
     case NODE_CALL_SNAPSHOT:
-        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* a later version may send more */
+        crdt_snapshot_begin(&s->cursor, wire_read_u32(&r)); /* later versions may send more */
         return r.bad ? ERR_SYNTAX : gossip_vector_write(s->n->gossip, &s->vector);
     case NODE_CALL_DIGESTS:
         return node_replication_digests_json(s->n, s->now_us, &s->text);
@@ -107,8 +107,7 @@ int node_replication_serve(struct node_replication *n, uint8_t kind, struct slic
     return ERR_OK;
 }
 
-/* The head lists the live routers: a joining node would skip reports of routers that it does not
- * know. */
+/* The head lists the live routers, because a joining node would skip reports of unknown routers. */
 static int head_put(const struct node_serve *s, struct buf *out)
 {
     enum { HEAD = 8 + WIRE_VARINT_MAX, ROUTER = 14 };

@@ -26,7 +26,7 @@ int node_state_create(struct node_state **out, const struct node_state_config *c
     s->crdt_config = (struct crdt_state_config){
         .index = {.bytes_max = config->index_bytes,
                   .replicas_max = config->replicas_max,
-                  .ttl_generations = ttl < 1 ? 1 : ttl, /* too many are refused later, by
+                  .ttl_generations = ttl < 1 ? 1 : ttl, /* too large a number is refused later, by
                                                          * crdt/index.h */
                   .generation = (uint32_t)(config->wall_ms / config->generation_ms),
                   .replicated = config->replicated},
@@ -121,8 +121,8 @@ void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* Copies all but the observations, by a snapshot from a generation that no entry has. Own reports
- * stay as last sent, so that later changes count as changes. */
+/* Copies all but the observations, by a snapshot from a generation beyond all entries. This
+ * router's reports stay as last sent, so that later changes count as changes. */
 static int copy_without_index(const struct crdt_state *from, struct crdt_state *to)
 {
     crdt_state_copy_own(to, from);

@@ -1,21 +1,21 @@
-/* The network of jepsen-lite: a switch in user space between machines that are network namespaces.
+/* The network of jepsen-lite: a switch in user space. Each machine is a network namespace.
  *
- * Each machine has a TUN device. IPv4 packets from its kernel arrive here and go to the machine
- * with the destination's address. The switch learns nothing: commands give addresses to machines.
- * The fate of a packet depends on the ordered pair of machines (struct link). A packet without
- * faults is written from the buffer into which it was read.
+ * Each machine has a TUN device. The switch reads the device's IPv4 packets and passes each to the
+ * machine with the destination's address. The switch does not learn addresses: commands assign
+ * them. The fate of a packet depends on the ordered pair of machines (struct link). A packet
+ * without faults is written from the buffer into which it was read.
  *
- * Each link has its own generator, seeded from --seed and the pair. The same packets in the same
- * order meet the same fate, whatever other links carry.
+ * Each link has a separate random generator, seeded from --seed and the pair. So the same packets
+ * in the same order on a link meet the same fate, whatever other links carry.
  *
  *   wire --seed N
  *
- * reads commands from standard input, one a line, and answers each with a line: ok, or error WHY.
+ * reads commands from standard input, a line each, and answers each with a line: ok, or error WHY.
  *
  *   machine NAME NAMESPACE ADDRESS  makes the device eth0 in the network namespace (a path)
  *   address NAME ADDRESS            gives the machine another address
  *   link A B [SETTING=NUMBER]...    sets all faults of packets from A to B; none: no faults
- *   inject NAME HEX                 delivers this IPv4 packet to the machine, whatever its source
+ *   inject NAME HEX                 delivers this IPv4 packet to the machine, whatever the source
  *   capture PATH gossip|all T0      writes packets as they are sent to a pcap file, with times as
  *                                   seconds since T0 (CLOCK_MONOTONIC); gossip: UDP and TCP of
  *                                   port 7490
@@ -51,11 +51,11 @@ enum {
     PACKET_MAX = 65536,
     LINE_MAX_BYTES = 4096,
     BURST = 64,            /* packets of a machine before the next machine's turn */
-    QUEUE_MAX_US = 200000, /* packets that wait longer for a limited rate are dropped */
+    QUEUE_MAX_US = 200000, /* longest wait for a limited rate; beyond it, packets are dropped */
     OVERTAKEN_US = 10000,  /* longest delay of a reordered packet */
     DELAYED_MAX = 100000,  /* delayed packets at a time */
-    WAKES_US = 100000,     /* the loop reads the clock so often, packets or not, */
-    STALLED_US = 500000,   /* and a longer gap between two reads is a stall */
+    WAKES_US = 100000,     /* period of reading the clock, with or without packets */
+    STALLED_US = 500000,   /* a longer gap between two reads of the clock is a stall */
     GOSSIP_PORT = 7490,
     PROTOCOL_TCP = 6,
     PROTOCOL_UDP = 17,
@@ -63,7 +63,7 @@ enum {
 };
 
 struct link {
-    bool plain; /* nothing happens */
+    bool plain; /* no faults: packets pass at once */
     bool cut;
     double loss;
     double duplicate;
@@ -84,7 +84,7 @@ struct machine {
     int fd;
 };
 
-/* A packet that arrives later. */
+/* A delayed packet. */
 struct delayed {
     uint64_t due_us;
     uint64_t number; /* at equal times the lower number goes first */
@@ -132,7 +132,7 @@ static double random_share(uint64_t *state)
     return (double)(random_next(state) >> 11) / 9007199254740992.0;
 }
 
-/* --- the packets that wait: a heap by time ---------------------------------------------------- */
+/* --- delayed packets: a heap by time ---------------------------------------------------------- */
 
 static bool sooner(const struct delayed *a, const struct delayed *b)
 {
@@ -199,8 +199,8 @@ static void deliver(unsigned to, const unsigned char *bytes, size_t len)
         w.lost++; /* the device is down, or the queue is full */
 }
 
-/* Flips a bit of the payload. No checksum of a datagram notices, as with an error that a checksum
- * cannot detect: the receiving program has to notice. TCP's checksum is left wrong. */
+/* Flips a bit of the payload. A datagram's checksum is removed, so that the receiving program has
+ * to notice, as with errors that checksums miss. TCP's checksum is left wrong. */
 static void damage(struct link *l, unsigned char *bytes, size_t len)
 {
     size_t begin = (size_t)(bytes[0] & 15) * 4;
@@ -227,7 +227,7 @@ static void later(unsigned to, uint64_t due_us, const unsigned char *bytes, size
     heap_push((struct delayed){due_us, w.delayed_count++, (uint16_t)to, (uint16_t)len, copy});
 }
 
-/* When the packet arrives; 0: never. */
+/* When the packet arrives, us; 0: never. */
 static uint64_t arrival_us(struct link *l, size_t len, uint64_t now)
 {
     uint64_t due = now;
@@ -419,9 +419,9 @@ static bool link_command(const char *from_name, const char *to_name, char *rest)
             return false;
         l.plain = false;
     }
-    l.last_us = old->last_us; /* chance overtakes no packet that is still on its way */
+    l.last_us = old->last_us; /* so that no later packet overtakes those still on the way */
     if (l.plain && l.last_us > now_us())
-        l.plain = false; /* keeps the order until then, and costs nothing after */
+        l.plain = false; /* not plain: later packets wait until those on the way have arrived */
     *old = l;
     return true;
 }
