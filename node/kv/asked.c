@@ -13,7 +13,7 @@ void kv_asked_begin(struct kv_asked *a, const struct hash_secret *secret, uint32
                            .chain = kv_chain_root(secret, block_tokens, 0)};
 }
 
-/* Stores the digest. If there is no memory for one, stores no more. */
+/* Stores the digest. Once the limit is reached or memory has run out, stores no more. */
 static void digest_keep(struct kv_asked *a, uint64_t digest)
 {
     bool more = a->digests.len < KV_FRONT_BLOCKS_MAX * sizeof digest;

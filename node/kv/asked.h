@@ -1,9 +1,9 @@
-/* The chain of a prompt, computed from the token ids that the engine returns with its answer
- * (vLLM's return_token_ids). The ids are hashed as they pass, and never stored. The chain equals
- * the one that the engine's events give the prompt's last whole block (tree.h), unless the prompt
- * has a cache_salt, an adapter or images.
+/* The chain of a prompt, computed from the token ids in the engine's answer (vLLM's
+ * return_token_ids). The ids are hashed as they pass, and never stored. The engine's events give
+ * the prompt's last whole block the same chain (tree.h), unless the prompt has a cache_salt, an
+ * adapter or images.
  *
- * An answer lists the tokens before it says how much of the prompt was cached. Until then each
+ * An answer lists the tokens before it reports the cached part of the prompt. Until then each
  * block's digest is stored: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX blocks.
  */
 #ifndef NODE_KV_ASKED_H
@@ -23,14 +23,15 @@ struct kv_asked {
     uint64_t chain;                  /* chain of the whole blocks so far */
     struct kv_digest digest;
     struct buf digests; /* digests of the first whole blocks */
-    bool gap;           /* some of these digests could not be stored */
+    bool gap;           /* no more digests are stored: the limit was reached, or memory ran out */
 };
 
 /* Begins a prompt. `secret` is the cluster's, borrowed. `block_tokens` must be above 0. */
 void kv_asked_begin(struct kv_asked *a, const struct hash_secret *secret, uint32_t block_tokens);
 void kv_asked_token(struct kv_asked *a, uint32_t id);
 /* Returns the front at which the prompt continues after `cached_tokens` tokens from the cache.
- * `blocks` is 0 if that is the prompt's start, or beyond the prompt or the stored digests. */
+ * `blocks` is 0 if the front is the prompt's start, or lies beyond the prompt or the stored
+ * digests. */
 struct kv_front kv_asked_front(const struct kv_asked *a, uint32_t cached_tokens);
 void kv_asked_end(struct kv_asked *a);
 

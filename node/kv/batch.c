@@ -21,15 +21,15 @@ enum place {
     PLACE_EVENT,
     PLACE_HASHES,
     PLACE_TOKENS,
-    PLACE_TOKEN, /* in a pair of tokens that counts as one: SGLang's speculative decoding */
+    PLACE_TOKEN, /* in a pair of tokens counted as 1: SGLang's speculative decoding */
     PLACE_EXTRAS,
-    PLACE_EXTRA, /* in one block's extra keys, at any depth */
+    PLACE_EXTRA, /* in a block's extra keys, at any depth */
     PLACE_SKIP,
 };
 
 struct frame {
     enum place place;
-    bool is_map, has_key; /* the next value belongs to a key that was read */
+    bool is_map, has_key; /* in a map: the key was read, the value is next */
     enum kv_field field;  /* in an event: the field to which the next value belongs */
     uint32_t number;      /* index of the next element */
     uint64_t left;        /* values still to come: two per pair of a map */
@@ -48,7 +48,7 @@ struct reading {
     bool has_tokens; /* the event has token ids */
     uint64_t tokens;
     uint32_t in_block;       /* tokens so far of the present block */
-    struct kv_digest digest; /* digest of these tokens */
+    struct kv_digest digest; /* digest of the present block's tokens so far */
 };
 
 struct kv_decoder {
@@ -66,7 +66,7 @@ struct kv_decoder {
     void *context;
 };
 
-/* A value without its contents. */
+/* A value, without the contents of an array or map. */
 struct value {
     enum { VALUE_NIL, VALUE_NUMBER, VALUE_BYTES, VALUE_ARRAY, VALUE_MAP, VALUE_OTHER } kind;
     uint64_t number; /* negative numbers as two's complement */
@@ -128,7 +128,7 @@ static void token_ended(struct kv_decoder *d)
 /* --- events ---------------------------------------------------------------------------------- */
 
 /* Returns a block's hash: an integer as it is, or the last eight bytes of a byte string, as vLLM
- * itself shortens its digests. */
+ * shortens digests. */
 static uint64_t handle_of(const struct value *v)
 {
     uint64_t handle = 0;
@@ -391,8 +391,8 @@ static inline size_t token_read(const unsigned char *p, uint32_t *id)
     return p[0] < 0x80 ? 1 : size <= 2 ? 1 + (1u << size) : 0;
 }
 
-/* Nearly all values are tokens. This reads them in one go, except for a list's last token and
- * unusual ones, which are left to msgpack-c. Returns the number of bytes read. */
+/* Nearly all values are tokens. Reads them in a single loop, except a list's last token and unusual
+ * forms, which are left to msgpack-c. Returns the number of bytes read. */
 static size_t tokens_read(struct kv_decoder *d, struct slice rest)
 {
     const unsigned char *p = (const unsigned char *)rest.at, *end = p + rest.len;
@@ -530,7 +530,7 @@ static int read_all(struct kv_decoder *d, struct slice payload, bool first)
     int done = kv_unpack_execute(&c, payload.at, payload.len, &at);
     for (; d->paused; done = kv_unpack_execute(&c, payload.at, payload.len, &at)) {
         /* msgpack-c stopped at the last byte of an array's head. As msgpack-c would, this enters
-         * the array, which has only the elements left for msgpack-c by now. */
+         * the array, but with only the unread elements left. */
         at += 1 + tokens_read(d, slice_skip(payload, at + 1));
         c.cs = MSGPACK_CS_HEADER;
         c.stack[c.top].ct = MSGPACK_CT_ARRAY_ITEM;

@@ -1,8 +1,8 @@
 /* Decides for which prompts an engine is asked for the token ids, within a share of all prompt
- * bytes. The share of each prompt's bytes is added to the budget, up to KV_BUDGET_BYTES. A prompt
- * for which the ids are requested takes its bytes out; the budget may become negative. A prompt
- * known to get no tie from structure (KV_WANT_SURE) may use the whole budget, and any other prompt
- * only what overflows. So the share holds in the long run, and prompts that need it come first. */
+ * bytes. The share of each prompt's bytes is added to the budget, up to KV_BUDGET_BYTES. A request
+ * for token ids takes the prompt's bytes out; the budget may become negative. A prompt known to get
+ * no tie from structure (KV_WANT_SURE) may use the whole budget, and any other prompt only what
+ * overflows. So the share holds in the long run, and KV_WANT_SURE prompts come first. */
 #ifndef NODE_KV_BUDGET_H
 #define NODE_KV_BUDGET_H
 

@@ -1,5 +1,5 @@
-/* Computes the digest of a block's tokens, token by token. Token ids from an engine's event
- * (batch.h) and from its answer (asked.h) give the same digest.
+/* Computes the digest of a block's tokens, token by token. Token ids from an engine's events
+ * (batch.h) and answers (asked.h) give the same digest.
  *
  *     struct kv_digest d = {0};
  *     for each token of the block:

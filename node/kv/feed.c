@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 
-/* A message that waits for a replay; its bytes follow. */
+/* A message waiting for the end of a replay, followed by the payload. */
 struct held {
     uint64_t number;
     uint64_t len;
@@ -24,7 +24,7 @@ struct kv_feed {
     uint64_t replayed;        /* number after the replay's last message; 0: none came since the
                                  subscription opened */
     bool asked;               /* the replay was requested; false: the request waits */
-    bool verifies;            /* the replay's first message should be the last known one */
+    bool verifies;            /* the replay should begin with the last known message */
     bool unproven;            /* the last known message is from before a restart of the router */
     bool heard;               /* a message came in this process */
     uint64_t due_ms;          /* time at which to request the replay, or to give it up */
@@ -87,8 +87,8 @@ static void replay_begin(struct kv_feed *f, uint64_t now_ms)
         ask(f, now_ms);
 }
 
-/* Stores a message that has to wait. A message that does not fit is missed, because its number will
- * not be found later. */
+/* Stores a message until the replay ends. If there is no room, the message is dropped, and counts
+ * as missed when the next number shows the gap. */
 static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
 {
     const struct held h = {number, payload.len};
@@ -98,7 +98,7 @@ static void hold(struct kv_feed *f, uint64_t number, struct slice payload)
     CHECK(buf_append_slice(&f->held, payload) == 0);
 }
 
-/* Ends the replay, and continues with the messages that waited. */
+/* Ends the replay, and continues with the waiting messages. */
 static void replay_end(struct kv_feed *f)
 {
     f->state = KV_FEED_LIVE;
@@ -122,7 +122,7 @@ static void replay_end(struct kv_feed *f)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* Called if messages before this one are missing. */
+/* Called if messages before this message are missing. */
 static void gap(struct kv_feed *f, uint64_t number, struct slice payload, uint64_t now_ms)
 {
     f->stats.gaps++;
@@ -196,7 +196,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 {
     if (f->state != KV_FEED_REPLAYS || !f->asked)
         return;
-    if (f->verifies) { /* another engine: the former one would have its last message */
+    if (f->verifies) { /* another engine: this replay lacks the last known message */
         missed(f);
         f->next = 0;
         f->last_hash = 0;
@@ -211,7 +211,7 @@ void kv_feed_replay_ended(struct kv_feed *f, uint64_t now_ms)
 void kv_feed_connected(struct kv_feed *f, uint64_t now_ms)
 {
     f->has_live = false;
-    if (f->has_replay) /* even if one was awaited: another engine may answer */
+    if (f->has_replay) /* even during a replay: another engine may answer */
         replay_begin(f, now_ms);
 }
 

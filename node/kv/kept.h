@@ -1,5 +1,5 @@
-/* Readers' states that were saved before a restart of the router. Each waits until its feed is
- * opened again (readers.h), and is dropped after KV_KEPT_MS. */
+/* Readers' states, saved before a restart of the router. Each state waits until the feed is opened
+ * again (readers.h), and is dropped after KV_KEPT_MS. */
 #ifndef NODE_KV_KEPT_H
 #define NODE_KV_KEPT_H
 
@@ -10,8 +10,8 @@
 #include "base/slice.h"
 
 enum {
-    KV_KEPT_MAX = 128,   /* most feeds that a router opens */
-    KV_KEPT_MS = 120000, /* longest time for which a state waits for its feed */
+    KV_KEPT_MAX = 128,   /* most open feeds of a router */
+    KV_KEPT_MS = 120000, /* longest wait of a state for the feed */
 };
 
 struct kv_kept_feed {
@@ -24,7 +24,7 @@ struct kv_kept_feed {
 struct kv_kept {
     struct kv_kept_feed feeds[KV_KEPT_MAX]; /* the first `count` are in use */
     unsigned count;
-    uint64_t until_ms; /* time at which the rest is dropped; 0: no tick yet */
+    uint64_t until_ms; /* time at which waiting states are dropped; 0: no tick yet */
 };
 
 /* Adds a feed's state. If there are KV_KEPT_MAX or there is no memory, the state is lost. */

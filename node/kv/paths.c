@@ -73,8 +73,8 @@ static void drop(struct kv_paths *p, uint32_t at)
     p->stats.dropped++;
 }
 
-/* Makes room: drops the next checkpoint that is at a prompt's end and was not used since the clock
- * hand last passed. `keep` is in use and must stay. */
+/* Makes room: drops the next checkpoint at a prompt's end without any use since the clock hand last
+ * passed. `keep` must stay. */
 static void make_room(struct kv_paths *p, uint32_t keep)
 {
     for (uint32_t step = 0; step < 2 * p->max; step++) {
@@ -210,7 +210,7 @@ struct tie {
     const struct kv_tree *tree;
     struct kv_tree_place place; /* the last anchor set; anchors are set from the prompt's end on */
     uint32_t block_tokens;
-    uint32_t whole; /* the prompt's first blocks that all prompts with its last checkpoint have */
+    uint32_t whole; /* number of first blocks shared by all prompts with this last checkpoint */
     int anchored;
 };
 
@@ -219,7 +219,7 @@ static void agreed(struct kv_point *b, uint32_t by)
     b->by = b->by == by ? by : 0;
 }
 
-/* Sets the anchor of a checkpoint that is `tokens` tokens and `depth` blocks from the prompt's
+/* Sets the anchor of a checkpoint `tokens` tokens and `depth` blocks from the prompt's
  * beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
@@ -247,9 +247,8 @@ static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, 
 }
 
 /* Sets the anchors of the checkpoints path.at[from .. to - 1], which are between the marks `low`
- * and `high`. A token has at least one byte. A prompt that continues another after its last
- * checkpoint continues the whole prompt. So the last checkpoint counts as present if the whole
- * prompt is. */
+ * and `high`. A token has at least 1 byte. Whatever continues a prompt after the last checkpoint
+ * continues the whole prompt. So the last checkpoint counts as present if the whole prompt is. */
 static void anchor_between(struct tie *t, const struct path *path, unsigned from, unsigned to,
                            struct mark low, struct mark high)
 {
@@ -298,18 +297,18 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
         return ERR_NOT_FOUND;
     p->block_tokens = block_tokens;
     struct mark high = {bytes_at(p, path.at[0]) + tail_bytes, tokens, tokens}, low = {0};
-    /* Finds the last checkpoint with an anchor on this prompt's path. Checkpoints behind it with
-     * other anchors are shared, so the prompts part before these anchors. */
+    /* Finds the last checkpoint with an anchor on this prompt's path. Later checkpoints with other
+     * anchors are shared with other prompts, which part from this prompt before those anchors. */
     uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
-    struct kv_tree_place on = place; /* the prompt's block at that anchor */
+    struct kv_tree_place on = place; /* the prompt's block at the last such anchor */
     for (; base < path.length; base++) {
         const struct kv_point *b = &p->points[path.at[base]];
         if (b->chain == 0)
             continue;
-        if (b->depth <= on.depth) { /* otherwise the anchor is not on this path already */
+        if (b->depth <= on.depth) { /* otherwise the anchor is too deep for this path */
             struct kv_tree_place up = kv_tree_up(tree, on, b->depth);
             on = up.depth > 0 ? up : on;
-            if (up.depth == 0 || on.chain == b->chain) /* or the tree does not know */
+            if (up.depth == 0 || on.chain == b->chain) /* fits, or the tree cannot tell */
                 break;
         }
         p->stats.moved++;
@@ -349,7 +348,7 @@ void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by)
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
                    struct kv_tree_place place)
 {
-    uint32_t certain = 0; /* tokens that are certainly this text's, as seen from the end on */
+    uint32_t certain = 0; /* a lower bound of this text's tokens, found on the way from the end */
     for (uint32_t at = kv_points_find(p, end); at != KV_NO_POINT; at = p->points[at].parent) {
         const struct kv_point *b = &p->points[at];
         certain = b->chain != 0 && b->surely > certain ? b->surely : certain;

@@ -1,19 +1,19 @@
 /* Checkpoints of prompts, and their positions in chains of tokens.
  *
- * Routers identify a prompt by its checkpoints (base/chain.h), engines by its blocks of tokens. A
- * *tie* connects the two. A tie says that a prompt that ends B bytes of text after a checkpoint has
- * P tokens. It also gives the chain of the prompt's whole blocks (node/kv/tree.h). A tie depends on
- * the model and the block size, not on the engine, because all engines have the same chain.
+ * Routers identify a prompt by checkpoints (base/chain.h), engines by blocks of tokens. A *tie*
+ * connects the two: a prompt ending B bytes of text after a checkpoint has P tokens. The tie also
+ * gives the chain of the prompt's whole blocks (node/kv/tree.h). A tie depends on the model and the
+ * block size, not on the engine, because all engines have the same chain.
  *
- * The token position of a checkpoint between two ties follows from its share of the bytes. With its
- * position each checkpoint gets an *anchor*: the chain of the whole blocks before it. If two
- * prompts with the same anchor turn out to differ before it, the anchor moves back to the point
- * where they part. The last checkpoint of a prompt has the whole prompt's anchor. Routers expect
- * that the conversation's next turn reuses the prompt and its answer (node/replica/ruler.h), so the
- * last checkpoint is useless without the text after it.
+ * The token position of a checkpoint between two ties is interpolated by bytes. The position gives
+ * the checkpoint's *anchor*: the chain of the whole blocks before the checkpoint. If two prompts
+ * with the same anchor turn out to differ before the anchor, the anchor moves back to where the
+ * prompts part. The last checkpoint of a prompt has the whole prompt's anchor. Routers expect that
+ * the conversation's next turn reuses the prompt and the answer (node/replica/ruler.h), so the last
+ * checkpoint is useless without the text after it.
  *
- * One table serves all engines of a router with the same block size (sizes.h). Its memory is
- * bounded: KV_PATH_POINT_BYTES for each of `points_max` checkpoints. Those unused for longest are
+ * A table serves all engines of a router with the same block size (sizes.h). Memory is bounded:
+ * KV_PATH_POINT_BYTES for each of `points_max` checkpoints. The checkpoints unused for longest are
  * dropped first, beginning at the ends of prompts.
  */
 #ifndef NODE_KV_PATHS_H
@@ -54,35 +54,34 @@ void kv_paths_check(const struct kv_paths *p);
 bool kv_paths_join(struct kv_paths *p, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
                    unsigned count);
 
-/* Calls the listener from now on for each checkpoint that gets its first or another anchor. `user`
- * is borrowed until kv_paths_unlisten(). */
+/* From now on calls the listener for each checkpoint with a new or changed anchor. `user` is
+ * borrowed until kv_paths_unlisten(). */
 void kv_paths_listen(struct kv_paths *p, struct kv_anchor_user *user);
 void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
 
-/* Adds a tie that `by` reports: a prompt that ends `tail_bytes` after the checkpoint `end` has
- * `tokens` tokens, and `place` is its last whole block. Returns the number of new anchors.
- * ERR_NOT_FOUND: `end` is unknown. ERR_RANGE: the block size is another one. */
+/* Adds a tie reported by `by`: a prompt ending `tail_bytes` after the checkpoint `end` has `tokens`
+ * tokens, and `place` is the prompt's last whole block. Returns the number of new anchors.
+ * ERR_NOT_FOUND: `end` is unknown. ERR_RANGE: the table has another block size. */
 MUST_USE int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
                           uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
                           const struct kv_tree *tree, struct kv_tree_place place);
-/* Drops the anchors that only this listener reported, because it is no longer trusted. */
+/* Drops the anchors reported by this listener alone, which is no longer trusted. */
 void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by);
 
-/* Returns the block size of the ties: the first tie's, or that of kv_paths_choose(); 0: none
- * yet. */
+/* Returns the block size of the ties, set by the first tie or by kv_paths_choose(); 0: none yet. */
 uint32_t kv_paths_size(const struct kv_paths *p);
-/* Accepts only this block size from now on. Anchors of another size are dropped in one walk over
- * all checkpoints, of some 20 ms for half a million. */
+/* Accepts only this block size from now on. Anchors of another size are dropped in a walk over all
+ * checkpoints: some 20 ms for half a million. */
 void kv_paths_choose(struct kv_paths *p, uint32_t block_tokens);
 /* Returns true if there is a listener. */
 bool kv_paths_is_used(const struct kv_paths *p);
 
 /* Returns true if a prompt up to the checkpoint `end` may contain the block `place`: no certain
- * anchor of the text is another block at that depth. */
+ * anchor of the prompt is off the path to `place`. */
 bool kv_paths_fits(const struct kv_paths *p, uint64_t end, const struct kv_tree *tree,
                    struct kv_tree_place place);
 
-/* Returns the last checkpoint up to `end` that has an anchor; 0: none. */
+/* Returns the last checkpoint with an anchor, up to `end`; 0: none. */
 uint64_t kv_paths_anchored(const struct kv_paths *p, uint64_t end);
 
 /* How useful it is to ask the engine for a prompt's token ids (asked.h). */
@@ -91,21 +90,21 @@ enum kv_want {
     KV_WANT_MAYBE, /* the prompt's end is new: events alone may give the tie */
     KV_WANT_SURE,  /* events gave no tie after an answer to text beyond the last anchor */
 };
-/* Returns how useful that is for a prompt with these checkpoints (ids as in kv_paths_join()), of
- * which some may be unknown. */
+/* Returns how useful it is to ask for the token ids of a prompt with these checkpoints (ids as in
+ * kv_paths_join()). Some checkpoints may be unknown. */
 enum kv_want kv_paths_want(const struct kv_paths *p, const uint64_t *ids, unsigned count);
-/* Notes that there is no tie for an answer to a prompt that ends after the checkpoint `end`. */
+/* Notes an answer without a tie, to a prompt whose last checkpoint is `end`. */
 void kv_paths_untied(struct kv_paths *p, uint64_t end);
 
-/* Returns the last block of the tree that a prompt up to the checkpoint `end` certainly contains;
+/* Returns the last block of the tree which is certainly in a prompt up to the checkpoint `end`;
  * depth 0: none. */
 struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
                                     const struct kv_tree *tree);
 
-/* Calls the listener's `anchored` for each checkpoint that has this chain as its anchor. */
+/* Calls the listener's `anchored` for each checkpoint with this chain as the anchor. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
-/* A queue that does what kv_paths_at() does, but KV_AHEAD chains later, when the memory has been
- * prefetched into the processor's caches. Starts zeroed. */
+/* A queue of calls of kv_paths_at(). Each call is made KV_AHEAD chains later, when the memory has
+ * been prefetched into the processor's caches. Starts zeroed. */
 struct kv_paths_later {
     unsigned first, count;
     uint64_t chains[KV_AHEAD];
@@ -122,18 +121,18 @@ void kv_paths_walk(const struct kv_paths *p, uint32_t *cursor, uint32_t count,
 /* Saves: appends a piece with the next checkpoints from place *cursor on. Returns 1, or 0 if none
  * is left. Checkpoints may come and go between two calls. ERR_NOMEM. */
 MUST_USE int kv_paths_keep(const struct kv_paths *p, uint32_t *cursor, struct buf *out);
-/* Returns the block size of a piece that kv_paths_keep() wrote; 0: it has no anchors, or is
+/* Returns the block size of a piece written by kv_paths_keep(); 0: the piece has no anchors, or is
  * invalid. */
 uint32_t kv_paths_kept_size(struct slice kept);
-/* Adds the checkpoints of a saved piece if their parents are known, and its anchors for checkpoints
- * that have none. Returns true if some are new, so that others may have known parents now. */
+/* Adds a saved piece: checkpoints with known parents, and anchors for checkpoints without any.
+ * Returns true if some checkpoints are new, so that others may have known parents now. */
 bool kv_paths_recall(struct kv_paths *p, struct slice kept);
 
 struct kv_paths_stats {
     uint32_t points, anchors; /* present numbers of checkpoints and anchors */
     uint32_t places;          /* places for kv_paths_walk() to visit */
     uint64_t joined, orphans, dropped;
-    uint64_t moved; /* anchors that were too far from the prompt's beginning, and moved back */
+    uint64_t moved; /* anchors moved back, because they were too far from the prompt's beginning */
 };
 struct kv_paths_stats kv_paths_stats(const struct kv_paths *p);
 

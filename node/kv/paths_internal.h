@@ -9,27 +9,27 @@ enum { KV_NO_POINT = UINT32_MAX };
 
 struct kv_point {
     uint64_t id;
-    uint64_t chain; /* its anchor; 0: none */
-    uint32_t depth; /* number of its anchor's blocks; a prompt's last has the whole prompt's */
+    uint64_t chain; /* the anchor; 0: none */
+    uint32_t depth; /* blocks of the anchor; at a prompt's last checkpoint, of the whole prompt */
     uint32_t parent, child, next, previous; /* KV_NO_POINT: none; `next` links also free points */
     uint32_t by_id, by_chain;               /* the next point in the same slot of a table */
     uint32_t at;                            /* position: blocks of text from the prompt's start */
-    uint32_t tokens; /* if it has an anchor: tokens from the prompt's start */
+    uint32_t tokens; /* tokens from the prompt's start, if there is an anchor */
     uint32_t surely; /* a lower bound of `tokens` */
-    uint32_t by; /* number of the only listener that reported its anchor; 0: several, or unknown */
+    uint32_t by;     /* number of the anchor's only reporting listener; 0: several, or unknown */
     uint8_t code;
     bool used;   /* used since the clock hand last passed */
-    bool untied; /* an answer gave no tie, and no later answer gave one */
+    bool untied; /* an answer gave no tie, nor did an answer since */
     bool in_use;
 };
 
 struct kv_paths {
-    uint32_t max, ever; /* number of places, and of those ever used */
+    uint32_t max, ever; /* number of places, and of places ever used */
     uint32_t free, hand;
     uint32_t block_tokens; /* block size of all anchors; 0: none so far */
     struct kv_paths_stats stats;
     struct kv_anchor_user *listeners;
-    uint32_t numbers; /* the highest number that a listener got */
+    uint32_t numbers; /* the highest number of a listener so far */
     uint32_t *by_id, *by_chain;
     struct kv_point *points;
 };

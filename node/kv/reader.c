@@ -54,8 +54,8 @@ static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
 }
 
 /* Called for a checkpoint in a sweep, which reports only present ones. Gone checkpoints are
- * reported when they go, or when this reader begins to report. Later, a router's belief may be of a
- * prompt that the engine has not stored yet. */
+ * reported when they go, or when this reader begins to report. Later, a router may believe in a
+ * prompt before the engine has stored it. */
 static void on_swept(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;
@@ -73,7 +73,7 @@ static void say_refused(struct kv_reader *r)
     if (!may_say(r))
         return;
     r->refused_count = 0;
-    for (unsigned i = 0; i < count; i++) /* some are added again, at their index or before it */
+    for (unsigned i = 0; i < count; i++) /* on_said() may add some, up to index i */
         kv_paths_at(r->paths, r->refused[i], &r->sayer);
 }
 
@@ -177,8 +177,8 @@ static void on_began(void *context, bool again)
     r->covers = r->covers || kv_feed_state(r->feed) != KV_FEED_REPLAYS;
 }
 
-/* Makes room in a full tree. After a gap the tree fills with blocks that may have a second copy. If
- * the cache turns over before kv_tree_settle(), only this removes them. */
+/* Makes room in a full tree. After a gap the tree fills with blocks whose copies are uncertain. If
+ * the cache turns over before kv_tree_settle(), only this function removes such blocks. */
 static void make_room(struct kv_reader *r)
 {
     struct kv_tree_stats t = kv_tree_stats(r->tree);
@@ -223,8 +223,8 @@ static void tie_waiting(struct kv_reader *r)
     }
 }
 
-/* Returns true if the request was in flight both when number 0 came and when the last message
- * before that came. Then only the feed restarted, and not the engine's process. */
+/* Returns true if the request was in flight from before the last message before number 0 until
+ * after number 0. Then only the feed restarted, and not the engine's process. */
 static bool outlived_zero(const struct kv_reader *r, const struct kv_told *told)
 {
     return told->sent_ms + KV_TOLD_SLACK_MS < r->former_ms &&
@@ -236,7 +236,7 @@ void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t no
     r->now_ms = now_ms;
     r->stats.told++;
     r->tells_cached |= told->cached_tokens > 0 && told->cached_tokens != KV_UNTOLD;
-    /* At once, if its blocks are there: the next turn's blocks follow them. */
+    /* Matches at once if possible, before the next turn's blocks follow. */
     struct kv_waiting w = {
         .told = *told, .due_ms = now_ms + KV_TOLD_WAIT_MS, .outlived_zero = outlived_zero(r, told)};
     if (kv_reader_tie(r, &w, false))
@@ -273,7 +273,7 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms)
     kv_feed_tick(r->feed, now_ms);
     if (kv_trust_again(&r->trust, now_ms)) {
         if (kv_tree_is_whole(r->tree))
-            kv_reader_doubt(r); /* because of number 0, which was not trusted either */
+            kv_reader_doubt(r); /* number 0 had emptied the tree, but was not trusted either */
         kv_reader_catch_up(r);
     }
     if (r->settle_ms > 0 && now_ms >= r->settle_ms) {
@@ -390,7 +390,7 @@ bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms)
         return false;
     kv_feed_resume(r->feed, next, last);
     r->covers = kv_tree_is_whole(r->tree);
-    if (kv_feed_is_proven(r->feed)) /* nothing will prove it */
+    if (kv_feed_is_proven(r->feed)) /* no replay will prove the state */
         kv_reader_doubt(r);
     return true;
 }

@@ -7,14 +7,14 @@
 #include "node/kv/reader.h"
 #include "node/kv/runs.h"
 
-/* An answer that waits for its blocks' events. */
+/* An answer waiting for the events about its blocks. */
 struct kv_waiting {
     struct kv_told told;
     uint64_t due_ms;
     bool done;
     bool outlived_zero;
-    bool placed, wrong; /* the answer's own chain gave its place; structure had given another */
-    uint64_t text; /* the last checkpoint of the text by which structure had found that place */
+    bool placed, wrong; /* the answer's chain gave the place; structure had given another place */
+    uint64_t text;      /* the last anchored checkpoint before the chain gave the place */
 };
 
 struct kv_reader {
@@ -33,24 +33,24 @@ struct kv_reader {
     uint64_t window_ms;    /* start of the next window of the limit on work */
     uint64_t settle_ms;    /* time at which kv_tree_settle() is due; 0: no events were missed */
     uint64_t whole_ms;     /* no message was missed since then */
-    uint64_t placeless_ms; /* last time that blocks without a known place were stored */
-    uint64_t live_ms;      /* last time that a message came by the subscription */
-    uint64_t zero_ms;      /* last time that number 0 came; at most one per window counts */
-    uint64_t former_ms;    /* time of the last message before that; 0: none */
+    uint64_t placeless_ms; /* last store of blocks without a known place */
+    uint64_t live_ms;      /* time of the subscription's last message */
+    uint64_t zero_ms;      /* last time that number 0 came; at most once per window */
+    uint64_t former_ms;    /* time of the last message before number 0; 0: none */
     uint64_t
         roomless_ms;   /* last time that a prompt's first blocks did not fit the tree; 0: never */
-    uint32_t turnover; /* blocks after which the cache has turned over: at least its size */
+    uint32_t turnover; /* blocks after which the cache has turned over: at least the cache's size */
     uint32_t stored;   /* blocks stored since the last turnover */
     uint32_t placed;   /* blocks of `stored` with a known place */
     bool covers;       /* most cached blocks have a known place */
     bool walked;       /* the whole tree was walked over in this window */
-    uint64_t full;     /* number of blocks that did not fit, when room was last made */
-    bool doubtful;     /* messages were missed since then */
-    bool tells_cached; /* an answer reported cached tokens, so that the engine does report them */
+    uint64_t full;     /* count of blocks that did not fit, when room was last made */
+    bool doubtful;     /* messages were missed: kv_reader_doubt() is due in the next window */
+    bool tells_cached; /* an answer reported cached tokens, so the engine does report them */
     bool sheds;        /* the limit on work is exceeded: nothing is read until the next window */
     uint32_t cursor;   /* the sweep's place in the paths */
     uint64_t sweep_ms; /* time of the next sweep */
-    uint32_t catch_up; /* places for which sweeps also report what is gone */
+    uint32_t catch_up; /* places where sweeps still have to report gone checkpoints */
     unsigned first, count; /* the ring of waiting answers: index of the first, and number */
     struct kv_trust trust;
     struct kv_reader_stats stats;
@@ -65,16 +65,16 @@ struct kv_reader {
 /* kv_reader_doubt(): the state may be wrong. kv_reader_forget(): the state is unknown. */
 void kv_reader_doubt(struct kv_reader *r);
 void kv_reader_forget(struct kv_reader *r);
-/* Lets the next sweeps report everything that is gone, once more. */
+/* Lets the next sweeps report all gone checkpoints, once more. */
 void kv_reader_catch_up(struct kv_reader *r);
 /* Switches to the paths for the current block size. */
 void kv_reader_size(struct kv_reader *r);
-/* Returns true if the feed has exceeded the limit on work, so that it is not read in this
+/* Returns true if the feed has exceeded the limit on work, and is not read until the next
  * window. */
 bool kv_reader_sheds(struct kv_reader *r);
 
 /* Tries to find the answer's blocks. Returns true if the answer need not wait any longer.
- * `last_time`: it must not wait. */
+ * `last_time`: the answer must not wait. */
 bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time);
 
 #endif

@@ -85,7 +85,7 @@ bool kv_reader_sheds(struct kv_reader *r)
 
 /* --- ties ------------------------------------------------------------------------------------ */
 
-/* A request's part of a run, and the end of its prompt's whole blocks. */
+/* A request's part of a run, and the end of the prompt's whole blocks. */
 struct match {
     struct kv_run *run;
     unsigned stop;
@@ -101,8 +101,8 @@ static bool walks(struct kv_reader *r, uint32_t blocks)
     return !kv_reader_sheds(r);
 }
 
-/* Returns the prompt's blocks, if exactly one run matches. The run must match the known part of the
- * text, up to the checkpoint `text`, or if `chain` is not 0 that chain. */
+/* Returns the prompt's blocks, if a single run matches. The run must match the known part of the
+ * text up to the checkpoint `text`. If `chain` is not 0, the run must match `chain` instead. */
 static struct match blocks_of(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                               uint64_t text, uint64_t chain)
 {
@@ -132,8 +132,8 @@ static bool is_live(const struct kv_reader *r)
     return kv_reader_state(r) == KV_READER_LIVE;
 }
 
-/* Returns true if the answer reports its cached tokens, and no message was missed since the request
- * was sent. */
+/* Returns true if the answer reports cached tokens, and no message was missed since the request was
+ * sent. */
 static bool may_judge(const struct kv_reader *r, const struct kv_told *told)
 {
     return is_live(r) && r->tells_cached && told->cached_tokens != KV_UNTOLD &&
@@ -151,16 +151,15 @@ static void judged(struct kv_reader *r)
     kv_reader_doubt(r);
 }
 
-/* Returns true if all blocks that were stored since the request was sent, and may be the request's,
- * have a known place. */
+/* Returns true if every stored block has a known place, since the request was sent. If the request
+ * found nothing in the cache, only the first blocks of prompts count. */
 static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {
     uint64_t unknown_ms = cached > 0 ? r->placeless_ms : r->roomless_ms;
     return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
 }
 
-/* Returns true if the block arrived with which the prompt continued after its cached part, by the
- * answer's fronts. */
+/* Returns true if the block after the prompt's cached part has arrived, by the answer's fronts. */
 static bool front_came(struct kv_reader *r, const struct kv_told *told)
 {
     uint64_t slack_ms = KV_TOLD_SLACK_MS;
@@ -168,10 +167,10 @@ static bool front_came(struct kv_reader *r, const struct kv_told *told)
     return kv_tree_fronts(r->tree, &told->fronts, since_ms);
 }
 
-/* The answer has no blocks and should have: a whole block of its prompt was not cached, by its
- * usage, so it was stored. This does not hold for the blocks of its output, which may be cached
- * already. Nor does it hold if the prompt's blocks came meanwhile for a similar prompt, by the
- * known part of its text. */
+/* Judges an answer without blocks. If by the answer's usage a whole block of the prompt was not
+ * cached, the engine must have stored it. Blocks of the output do not count, because they may have
+ * been cached already. Nor do blocks of the known part of the text, which may have come meanwhile
+ * for a similar prompt. */
 static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32_t block,
                          struct kv_tree_place known)
 {
@@ -185,8 +184,8 @@ static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32
         kv_tally_add(&r->trust.blocks, false);
 }
 
-/* Compares the cached part in the answer with the blocks that were present all the time. `place` is
- * on the prompt's path. Settles unsure blocks. */
+/* Compares the answer's cached part with the blocks present all the time. `place` is on the
+ * prompt's path. Unsure blocks found by the answer become sure. */
 static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                          struct kv_tree_place place)
 {
@@ -226,8 +225,8 @@ static void place(struct kv_reader *r, const struct kv_told *told, uint32_t bloc
     r->stats.unmatched += !tied;
 }
 
-/* The answer has the chain: that block is the prompt's end, as soon as it is in the tree. Its run
- * may come later, and belongs to no other answer. */
+/* Ties an answer with the prompt's chain, as soon as the chain's block is in the tree. The answer's
+ * run may come later, and then belongs to no other answer. */
 static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
 {
     const struct kv_told *told = &w->told;
@@ -257,8 +256,8 @@ static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
     return m.run != NULL;
 }
 
-/* Finds the blocks by structure. If the engine never reported cached tokens, 0 of them means
- * nothing. */
+/* Finds the blocks by structure. If the engine has never reported cached tokens, `cached_tokens` of
+ * 0 means nothing. */
 static struct match blocks_found(struct kv_reader *r, const struct kv_told *told, uint32_t block)
 {
     struct match m = blocks_of(r, told, block, told->end, 0);

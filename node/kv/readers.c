@@ -21,7 +21,7 @@ static void on_replay(void *context, uint64_t from)
 {
     struct kv_readers_feed *f = context;
     const struct kv_readers_shell *shell = f->all->shell;
-    /* Without memory for the request the replay does not answer, and the messages are missed. */
+    /* If there is no memory for the request, no replay comes, and the messages are missed. */
     DISCARD(shell->replay(shell->context, number_of(f), from));
 }
 
@@ -48,12 +48,12 @@ static void on_cleared(void *context)
     struct kv_readers_feed *f = context;
     if (!f->news)
         return;
-    f->began_ms = f->now_ms; /* a new rkey that follows belongs to this restart */
+    f->began_ms = f->now_ms; /* the next rkey belongs to this restart */
     f->all->user->cleared(f->all->user->context, f->slot);
 }
 
-/* Reports a restart. The rkey that follows belongs to this report; a further one, caused by
- * /metrics or a probe, belongs to began_ms. */
+/* Reports a restart. The next rkey results from this report. A second new rkey, caused by /metrics
+ * or a probe, belongs to the same restart (began_ms). */
 static void on_began(void *context)
 {
     struct kv_readers_feed *f = context;
@@ -103,7 +103,7 @@ static uint32_t blocks_wanted(const struct kv_wanted *want)
                                     : (uint32_t)blocks;
 }
 
-/* Returns the blocks that a tree may have, as other trees leave them; 0: too few are left. */
+/* Returns the blocks left for a tree by the other trees, at most `wanted`; 0: too few are left. */
 static uint32_t blocks_left(const struct kv_readers *rs, uint32_t wanted)
 {
     uint32_t left = KV_BLOCKS_ALL_MAX - rs->stats.blocks;

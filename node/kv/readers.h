@@ -1,5 +1,5 @@
-/* The feeds that this router reads, each with a reader (reader.h): opens and closes them, decides
- * which readers report, and limits their memory.
+/* This router's feeds of KV events, each with a reader (reader.h). Opens and closes the feeds,
+ * decides which readers report, and limits their memory.
  *
  * About once a second the user says what to read of each replica (kv_readers_want()). Then feeds
  * are opened and closed, and reopened if their address has changed. The shell opens and closes the
@@ -7,9 +7,9 @@
  * subscription lasts.
  *
  * There are two signs of an engine's restart: the feed's message numbers restart, and the cache
- * gets a new rkey. If both come within KV_RESTART_MS, they count as one restart. If the feed shows
- * the restart first, the user is informed at once, because there may be no other sign. The rkey
- * that follows then belongs to the same restart.
+ * gets a new rkey. If both come within KV_RESTART_MS, they count as a single restart. If the feed
+ * shows the restart first, the user is informed at once, because there may be no other sign. The
+ * next rkey then belongs to the same restart.
  */
 #ifndef NODE_KV_READERS_H
 #define NODE_KV_READERS_H
@@ -26,19 +26,19 @@
 #include "node/kv/source.h"
 
 enum {
-    KV_READERS_MAX = KV_KEPT_MAX, /* most feeds that a router opens */
+    KV_READERS_MAX = KV_KEPT_MAX, /* most open feeds of a router */
     KV_BLOCKS_MIN = 1 << 12,      /* least size of a tree, in blocks */
     KV_BLOCKS_UNKNOWN = 1 << 16,  /* size of a tree if the cache's size is unknown */
     KV_BLOCKS_MAX = 1 << 20,      /* greatest size of a tree: 64 MiB */
     KV_BLOCKS_ALL_MAX = 1 << 22,  /* blocks of all trees of a router: 256 MiB */
     KV_POINTS_MAX = 1 << 19,      /* checkpoints for each block size: 36 MiB */
     KV_OPEN_AGAIN_MS = 10000,     /* wait before the next try if a feed could not be opened */
-    KV_LOST_MS = 3000,            /* a reader without a subscription for longer does not report */
+    KV_LOST_MS = 3000,            /* time without a subscription until a reader stops reporting */
     KV_RESTART_MS = 60000,        /* time within which both signs of a restart appear */
 };
 
 enum kv_role {
-    KV_ROLE_NONE,      /* another router reads the feed, or there is none */
+    KV_ROLE_NONE,      /* another router reads the feed, or there is no feed */
     KV_ROLE_STANDS_BY, /* this router reads, but does not report */
     KV_ROLE_SPEAKS,    /* this router reads and reports */
 };
@@ -70,8 +70,9 @@ struct kv_readers_shell {
 struct kv_readers_user {
     bool (*gone)(void *context, unsigned slot, uint64_t id, uint8_t code);
     void (*present)(void *context, unsigned slot, uint64_t id, uint8_t code);
-    void (*cleared)(void *context, unsigned slot); /* the running engine cleared its cache now */
-    /* The feed shows that the engine restarted; its cache had this rkey. */
+    void (*cleared)(void *context, unsigned slot); /* the running engine has just cleared the
+                                                      cache */
+    /* The feed shows that the engine restarted. The old cache had this rkey. */
     void (*began)(void *context, unsigned slot, uint32_t rkey);
     void *context;
 };
@@ -90,15 +91,16 @@ void kv_readers_check(const struct kv_readers *rs);
 void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
                      uint64_t now_ms);
 /* Resets the trust in a slot's events, because another replica gets the slot. Otherwise the trust
- * lasts while feeds are closed, or moved by the engine, until an operator gives another address. */
+ * outlives a closed feed, and a feed moved by the engine, until an operator gives another
+ * address. */
 void kv_readers_trust_anew(struct kv_readers *rs, unsigned slot);
 /* Closes all feeds, because the router stops. */
 void kv_readers_close(struct kv_readers *rs);
 /* Must be called a few times a second. */
 void kv_readers_tick(struct kv_readers *rs, uint64_t now_ms);
 /* Handle routers' reports (told.h), this router's included. kv_readers_path(): checkpoints of a
- * prompt, which are stored if any feed has been opened so far. kv_readers_told(): an answer, for
- * the replica's reader, if this router reads that replica. */
+ * prompt, which are stored if any feed has been opened so far. kv_readers_told(): an answer, passed
+ * on to the replica's reader if this router reads the replica. */
 void kv_readers_path(struct kv_readers *rs, const struct kv_path *path);
 void kv_readers_told(struct kv_readers *rs, const struct kv_told *told, uint64_t now_ms);
 /* Returns how useful it is to ask the engine for the token ids of a prompt with these checkpoints
@@ -114,14 +116,14 @@ struct kv_keep {
     uint32_t point;
     unsigned feed;
 };
-/* Each appends the next piece and returns 1, or returns 0 if none is left. ERR_NOMEM. A tree is one
- * piece, which takes some 5 ms for a million blocks. */
+/* Both append the next piece and return 1, or return 0 if none is left. ERR_NOMEM. A tree is a
+ * single piece, which takes some 5 ms for a million blocks. */
 MUST_USE int kv_readers_keep_paths(const struct kv_readers *rs, struct kv_keep *k, struct buf *out);
 MUST_USE int kv_readers_keep_feed(const struct kv_readers *rs, struct kv_keep *k, struct buf *out);
-/* Take a saved piece, before the first feed is opened. A feed that is opened within KV_KEPT_MS
- * continues from its state, if the rkey of the cache and the address are the same. Without memory
- * the piece is lost. kv_readers_recall_paths() returns true if further pieces may find their
- * parents now. */
+/* Take a saved piece, before the first feed is opened. A feed opened within KV_KEPT_MS continues
+ * from the saved state, if the rkey of the cache and the address are the same. If there is no
+ * memory, the piece is lost. kv_readers_recall_paths() returns true if checkpoints of other pieces
+ * may have known parents now. */
 bool kv_readers_recall_paths(struct kv_readers *rs, struct slice kept);
 void kv_readers_recall_feed(struct kv_readers *rs, struct slice kept);
 
@@ -150,8 +152,8 @@ enum kv_reading {
     KV_READING_CONTRADICTS,
     /* Messages come in order, but the reader can report nothing: */
     KV_READING_BLOCK_SIZE,  /* there is no table for the block size (sizes.h) */
-    KV_READING_SILENT_TIER, /* removed blocks may be in a tier that the events do not cover, or in a
-                               pool shared with other engines */
+    KV_READING_SILENT_TIER, /* removed blocks may be in a tier without events, or in a pool shared
+                               with other engines */
 };
 /* For logs and the admin port: "off", "away", "begins", "live", "doubts", "contradicts",
  * "block_size", "silent_tier". */
@@ -164,28 +166,28 @@ struct kv_reading_row {
     const char *from; /* the endpoint, borrowed until the feed is closed */
     enum kv_reading reading;
     enum kv_role role;
-    bool may_speak; /* it is this router's turn to report, and its subscription lasts */
+    bool may_speak; /* it is this router's turn to report, and the subscription lasts */
     bool speaks;    /* the result of kv_readers_speak() */
     uint64_t connects, malformed;
     uint32_t blocks_max;
     uint32_t block_tokens; /* tokens per block; 0: unknown */
     struct kv_reader_stats stats;
 };
-/* Fills the row of a replica. Returns false if this router does not read its events. */
+/* Fills the row of a replica. Returns false if this router does not read the replica's events. */
 bool kv_readers_row(const struct kv_readers *rs, unsigned slot, struct kv_reading_row *out);
 enum kv_reading kv_readers_reading(const struct kv_readers *rs, unsigned slot);
 /* Returns true if the reader is live, and this router reports for the replica. */
 bool kv_readers_speak(const struct kv_readers *rs, unsigned slot);
 
-/* Returns true if this router's reader covers the replica's cache (kv_reader_covers()) and its
+/* Returns true if this router's reader covers the replica's cache (kv_reader_covers()) and the
  * subscription lasts. */
 bool kv_readers_cover(const struct kv_readers *rs, unsigned slot, uint64_t now_ms);
 
 struct kv_readers_stats {
     unsigned feeds;   /* number of open feeds */
-    uint32_t blocks;  /* sum of the sizes of their trees, in blocks */
+    uint32_t blocks;  /* sizes of all feeds' trees together, in blocks */
     uint64_t refused; /* times that a feed was not opened, for lack of blocks, feeds or files */
-    uint64_t odd;     /* answers of engines with a block size that has no table */
+    uint64_t odd;     /* answers of engines with a block size without a table */
     struct kv_paths_stats paths;
 };
 struct kv_readers_stats kv_readers_stats(const struct kv_readers *rs);

@@ -14,24 +14,24 @@ struct kv_readers_feed {
     unsigned slot;
     uint64_t address;  /* a hash of the feed's address */
     uint32_t blocks;   /* the tree's size in blocks */
-    uint32_t rkey;     /* the rkey of the cache that is read */
+    uint32_t rkey;     /* rkey of the cache being read */
     uint64_t now_ms;   /* time of the message being read */
-    uint64_t began_ms; /* numbers restarted at 0 then, and no new rkey has come since; 0: never */
-    bool told_began;   /* the user was informed of that restart, so that a new rkey will come */
+    uint64_t began_ms; /* time at which numbers restarted at 0, without a new rkey since; 0: none */
+    bool told_began;   /* the user was informed of a restart, so a new rkey will come */
     enum kv_role role;
     bool speaks;
     bool connected;
     bool news;        /* the message being read is neither of a replay nor the engine's first */
-    uint64_t lost_ms; /* there has been no subscription since then */
+    uint64_t lost_ms; /* time of the subscription's end, if there is none now */
     uint64_t connects;
     char from[KV_ENDPOINT_BYTES];
 };
 
 struct kv_readers_place {
-    uint16_t feed;         /* number of its feed + 1; 0: none */
+    uint16_t feed;         /* number of the feed + 1; 0: none */
     uint64_t again_ms;     /* earliest time to open the feed */
-    uint64_t address;      /* a hash of the address that was last wanted */
-    bool named;            /* an operator gave that address */
+    uint64_t address;      /* a hash of the last wanted address */
+    bool named;            /* an operator gave the last wanted address */
     struct kv_trust trust; /* the last feed's trust, until the next is opened */
 };
 

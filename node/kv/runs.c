@@ -36,7 +36,7 @@ static void order_unlink(struct kv_runs *r, uint32_t at)
     *(run->older != NONE ? &r->run[run->older].newer : &r->oldest) = run->newer;
 }
 
-/* Inserts a run before those with an older last stop. Nearly always the run is the newest. */
+/* Inserts a run before all runs with an older last stop. Nearly always the run is the newest. */
 static void order_link(struct kv_runs *r, uint32_t at)
 {
     struct kv_run *run = &r->run[at];
@@ -65,7 +65,7 @@ uint64_t kv_run_last_ms(const struct kv_run *run)
     return run->stop[run->stops - 1].at_ms;
 }
 
-/* Returns the run that ends with this block; of several, the one that stopped growing first. */
+/* Returns the run ending with this block; of several, the run with the oldest last stop. */
 static uint32_t run_at(struct kv_runs *r, uint64_t tip)
 {
     uint32_t found = NONE;
@@ -137,9 +137,9 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* Returns the index of the first stop that may be of the answer, by the answer's cached blocks: 0
- * if the run began where these end, or the stop after the one where they end. -1: neither. The
- * turns of a conversation are one run until an answer is found in the run. */
+/* Returns the index of the answer's first possible stop, by the answer's cached blocks: 0 if the
+ * run began where the cached blocks end, or the index after the stop where they end. -1: neither.
+ * The turns of a conversation are a single run until an answer is found in the run. */
 static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
     if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)

@@ -1,11 +1,11 @@
 /* Runs: series of blocks that an engine stored, each by a request.
  *
- * A *run* begins when a block is stored after one that ends no run. It grows with each block that
- * is stored after its last one. So a run begins where a request's cached blocks end, and ends with
- * the request's answer. But the next turn of a conversation may continue the run before any router
- * has reported that answer. So a run records the last KV_STOPS_MAX points at which it continued,
- * and is cut after the part that a request takes. If there are KV_RUNS_MAX, the run that stopped
- * growing first is dropped.
+ * A stored block extends the *run* whose last block comes just before. If there is none, the block
+ * begins a new run. So a run begins where a request's cached blocks end, and ends with the
+ * request's answer. But the next turn of a conversation may continue the run before any router has
+ * reported that answer. So a run records the last KV_STOPS_MAX points at which it continued, and is
+ * cut after a request's part. If there are KV_RUNS_MAX runs, a new run replaces the run without
+ * growth for longest.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H
@@ -17,7 +17,7 @@
 #include "node/kv/told.h"
 
 enum {
-    KV_RUNS_MAX = 1024, /* requests in flight at one rank, plus those of the last seconds */
+    KV_RUNS_MAX = 1024, /* requests in flight at a rank, and requests of the last seconds */
     KV_STOPS_MAX = 6,
 };
 
@@ -34,24 +34,24 @@ struct kv_run {
     uint32_t begin;        /* number of the prompt's blocks before the run */
     uint32_t by_tip;       /* the next run in the same slot of a table */
     uint32_t older, newer; /* neighbours in the order of the runs' last stops */
-    uint8_t stops;         /* number of recorded stops, the latest ones; at least one */
-    bool taken;            /* a reported request owns all of the run, which does not grow */
+    uint8_t stops;         /* number of recorded stops, the latest; at least 1 */
+    bool taken;            /* a reported request owns the whole run, which no longer grows */
     struct kv_stop stop[KV_STOPS_MAX];
 };
 
 struct kv_runs {
-    uint64_t salt; /* secret, so that an engine cannot choose hashes that share a slot */
+    uint64_t salt; /* secret, so that an engine cannot choose hashes of a single slot */
     uint32_t count, newest, oldest;
     uint32_t by_tip[KV_RUNS_MAX];
     struct kv_run run[KV_RUNS_MAX];
 };
 
 void kv_runs_clear(struct kv_runs *r);
-/* Notes that blocks up to `tip` were stored after the block `parent` (`begin` 0: at a prompt's
+/* Notes stored blocks up to `tip`, after the block `parent` (`begin` 0: at a prompt's
  * beginning). */
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
                     uint64_t chain, uint32_t end, uint64_t now_ms);
-/* Return the run that grew last, and the one that grew last before `run`. NULL: none. */
+/* Go through the runs, from the latest growth to the earliest. NULL: none is left. */
 struct kv_run *kv_runs_newest(struct kv_runs *r);
 struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run);
 uint64_t kv_run_last_ms(const struct kv_run *run);
@@ -60,7 +60,7 @@ uint64_t kv_run_last_ms(const struct kv_run *run);
 void kv_runs_take(struct kv_runs *r, struct kv_run *run, unsigned stop);
 
 /* Returns the index of the stop at which the answer `told` ended, for an engine with `block` tokens
- * per block; -1: the run is not of this answer. */
+ * per block; -1: the run does not belong to this answer. */
 MUST_USE int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block);
 
 #endif

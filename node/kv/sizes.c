@@ -17,8 +17,8 @@ bool kv_sizes_is_open(const struct kv_sizes *s)
     return s->of[0] != NULL;
 }
 
-/* Finds the table with this size, or one without a size yet. If there is none, makes a copy of the
- * first, or takes a table that no reader uses. */
+/* Finds the table with this size, or a table without a size yet. If there is none, copies the first
+ * table, or takes over a table without readers. */
 struct kv_paths *kv_sizes_find(struct kv_sizes *s, uint32_t block_tokens, uint64_t now_ms)
 {
     struct kv_paths *unused = NULL;
@@ -47,8 +47,8 @@ void kv_sizes_join(struct kv_sizes *s, uint64_t parent, const uint64_t *ids, con
         (void)kv_paths_join(s->of[i], parent, ids, codes, count);
 }
 
-/* Returns KV_WANT_SURE if any table does. Otherwise KV_WANT_NONE if one has an anchor at the
- * prompt's end, because engines of that size gave the answer. */
+/* Returns KV_WANT_SURE if any table does. Otherwise KV_WANT_NONE if a table has an anchor at the
+ * prompt's end, because engines of this block size gave the answer. */
 enum kv_want kv_sizes_want(const struct kv_sizes *s, const uint64_t *ids, unsigned count)
 {
     enum kv_want all = KV_WANT_MAYBE;

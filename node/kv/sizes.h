@@ -5,8 +5,8 @@
  * have the same checkpoints, because routers report a prompt before they know which engine, and so
  * which block size, will answer.
  *
- * There are at most KV_SIZES_MAX tables. A further size replaces one that no reader uses, and the
- * table's anchors are lost. So an engine that changes its size all the time takes nothing from
+ * There are at most KV_SIZES_MAX tables. A further size takes over a table without readers, and the
+ * table's anchors are lost. So an engine with an ever-changing block size takes nothing from
  * others.
  */
 #ifndef NODE_KV_SIZES_H

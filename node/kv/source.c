@@ -47,7 +47,7 @@ static uint16_t port_of(uint64_t number)
     return number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
 }
 
-/* Returns the port of an endpoint that the engine binds; 0: the engine does not bind it. */
+/* Returns an endpoint's port, if the engine binds the endpoint; 0: the engine connects instead. */
 static uint16_t port_bound(const char *endpoint)
 {
     struct slice at = slice_of_cstr(endpoint);

@@ -1,4 +1,4 @@
-/* Reads the addresses at which an engine says that it publishes its KV events.
+/* Reads the addresses of an engine's KV events, from the engine's answer.
  *
  * vLLM (0.32): GET /kv_event_sources, an object of ranks. SGLang (0.5.15): "kv_events" of GET
  * /server_info, with a base port to which the rank is added. Only the port of an address counts: a
@@ -20,7 +20,7 @@ enum {
     KV_ENDPOINT_BYTES = KV_NAMED_MAX + 16, /* "tcp://", a host, a port */
 };
 
-/* The source of one rank. */
+/* A rank's source of events. */
 struct kv_source {
     uint16_t rank;
     uint16_t port;
@@ -29,8 +29,8 @@ struct kv_source {
 };
 
 /* Reads either engine's answer. `*count`: the number of sources, at most `max`; further ones are
- * skipped. Also skipped are ranks that do not publish, do not use ZMQ over TCP, or connect to a
- * router (vLLM connects if its endpoint has no wildcard). ERR_SYNTAX: the answer is no JSON
+ * skipped. Ranks are also skipped if they publish no events, do not use ZMQ over TCP, or connect to
+ * a router (vLLM connects if the endpoint has no wildcard). ERR_SYNTAX: the answer is no JSON
  * object. */
 MUST_USE int kv_sources_read(struct slice json, struct kv_source *out, unsigned max,
                              unsigned *count);
@@ -45,8 +45,7 @@ struct kv_named {
     uint16_t port;
     uint16_t replay_port; /* 0: none */
 };
-/* Returns NULL, or a literal that says what is wrong and what would be right; then `out` is
- * unchanged. */
+/* Returns NULL, or a literal with the error and the right form; then `out` is unchanged. */
 const char *kv_named_parse(struct slice text, struct kv_named *out);
 
 #endif

@@ -35,7 +35,7 @@ static void chain_drop(struct kv_tree *t, uint32_t at)
     t->blocks[at].listed = false;
 }
 
-/* Lists a block by its chain, or by the digest of its tokens. */
+/* Lists a block by the chain, or by the tokens' digest while the chain is unknown. */
 static void chain_list(struct kv_tree *t, uint32_t at)
 {
     uint32_t *place = &t->by_chain[kv_tree_place_of(t, t->blocks[at].chain)];
@@ -52,8 +52,8 @@ void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain)
     chain_list(t, at);
 }
 
-/* Prefetches in three steps, KV_AHEAD / 2 blocks apart. Each step needs the memory that the step
- * before prefetched. */
+/* Prefetches in three steps, KV_AHEAD / 2 blocks apart. Each step reads the memory prefetched by
+ * the step before. */
 void kv_tree_ahead(struct kv_tree *t, uint64_t hash)
 {
     unsigned group = t->main_group < KV_GROUPS_MAX ? t->main_group : 0;
@@ -106,7 +106,7 @@ static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
     return at;
 }
 
-/* Frees the block, and earlier blocks that stayed only for this one. */
+/* Frees the block, and each block before it which stayed only for later blocks. */
 static void release(struct kv_tree *t, uint32_t at)
 {
     while (at != KV_NONE && !kv_tree_is_kept(&t->blocks[at]) && t->blocks[at].child == KV_NONE) {
@@ -135,7 +135,6 @@ static uint8_t reach_of(const struct kv_tree *t, const struct kv_block *b)
     return own < before ? own : before;
 }
 
-/* Called when a block has changed: updates the blocks after it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top)
 {
     bool tells = t->user != NULL && !t->several;
@@ -189,14 +188,14 @@ static void copy_removed(struct kv_copies *c)
     c->most -= c->most > 0 && c->most < COPIES_MAX;
 }
 
-/* Counts a block that is now surely on the GPU, or no longer is. */
+/* Updates the number of blocks surely on the GPU, after a block changed. */
 static void held_note(struct kv_tree *t, bool before, const struct kv_block *b)
 {
     t->stats.held += (b->gpu.least > 0) - before;
 }
 
 /* Applies a store event to a block. vLLM repeats announcements from the beginning of a prompt,
- * never from its middle. */
+ * never from the middle. */
 static void stored_at(struct kv_tree *t, struct kv_block *b, const struct kv_event *e)
 {
     enum kv_medium medium = e->medium;
@@ -251,7 +250,7 @@ static void group_told(struct kv_tree *t, unsigned number, struct kv_group told)
     kv_tree_groups_anew(t);
 }
 
-/* Returns true if `at` may be somewhere before `below`, and so cannot be put after that block. */
+/* Returns true if `at` may be somewhere before `below`, and so cannot follow it. */
 static bool is_above(struct kv_tree *t, uint32_t at, uint32_t below)
 {
     if (t->blocks[at].child == KV_NONE)
@@ -279,8 +278,8 @@ void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root
     }
 }
 
-/* Finds the block before the event's first one. An unknown block is added, so that the blocks after
- * it have a place when the block is stored again. `*parent` is KV_NONE if the first block begins a
+/* Finds the block before the event's first block. An unknown block is added: once it is stored
+ * again, the later blocks get their places. `*parent` is KV_NONE if the first block begins a
  * prompt. */
 static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned group, uint32_t *parent)
 {
@@ -297,8 +296,8 @@ static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned grou
     return *parent != KV_NONE;
 }
 
-/* Returns true if the block may be after `parent`: the block's parent is unknown, or is that
- * one. */
+/* Returns true if the block may follow `parent`: the block's depth is unknown, or the chains
+ * match. */
 static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint32_t parent,
                         const uint64_t *digest)
 {
@@ -309,12 +308,12 @@ static bool fits_behind(const struct kv_tree *t, const struct kv_block *b, uint3
            kv_chain(t->secret, p->chain, *digest) == b->chain;
 }
 
-/* Adds the event's block number `i`, which is of the main group, after `parent`. */
+/* Adds the event's block number `i`, a block of the main group, after `parent`. */
 static void put(struct kv_tree *t, const struct kv_event *e, uint32_t i, uint32_t at,
                 uint32_t parent)
 {
     struct kv_block *b = &t->blocks[at];
-    /* A tier that reports only hashes reports no parents either. */
+    /* A tier which reports only hashes reports no parents either. */
     bool is_root = i == 0 && !e->has_parent && e->block_tokens > 0;
     const uint64_t *digest = e->digests != NULL ? &e->digests[i] : NULL;
     if (!b->chained && !b->listed && digest != NULL)
@@ -381,14 +380,14 @@ static void removed(struct kv_tree *t, const struct kv_event *e)
     }
 }
 
-/* Called when nothing is left on the GPU. No event says what other tiers still have. */
+/* Called when nothing is left on the GPU. No event reports the blocks still in other tiers. */
 static void cleared(struct kv_tree *t)
 {
     if (!t->has_tiers) {
         kv_tree_clear(t);
         return;
     }
-    kv_tree_spend(t, t->used / 4); /* several blocks of a walk in memory order are one step */
+    kv_tree_spend(t, t->used / 4); /* in memory order, 4 blocks cost 1 step */
     for (uint32_t at = 0; at < t->used; at++) {
         t->blocks[at].gpu = (struct kv_copies){0, 0};
         t->blocks[at].host.least = 0;
@@ -453,7 +452,7 @@ static bool is_nothing(const struct kv_block *b)
     return b->in_use && b->child == KV_NONE && b->gpu.least == 0 && b->host.most == 0 && !b->disk;
 }
 
-/* Children were mostly stored after their parents, so they go first. */
+/* Goes backwards, because most blocks were stored after their parents. */
 uint32_t kv_tree_make_room(struct kv_tree *t)
 {
     uint32_t before = t->count;
@@ -528,7 +527,7 @@ int kv_tree_create(struct kv_tree **out, const struct kv_tree_user *user,
     t->user = user;
     t->secret = secret;
     t->salt = hash64(secret, "blocks", 6);
-    t->max = t->used = blocks_max; /* all of the tables is set */
+    t->max = t->used = blocks_max; /* so that kv_tree_clear() sets the whole tables */
     kv_tree_clear(t);
     kv_tree_doubt(t);
     *out = t;

@@ -1,7 +1,7 @@
 /* Applies facts from answers to a tree: which blocks are surely present, and their places. */
 #include "node/kv/tree_internal.h"
 
-/* Notes that an answer shows that the block is surely on the GPU. */
+/* Notes a block as surely on the GPU, because an answer shows so. */
 static void found_at(struct kv_tree *t, struct kv_block *b)
 {
     t->stats.held += b->gpu.least == 0;
@@ -48,15 +48,15 @@ static bool is_empty_place(const struct kv_block *b)
     return b->parent == KV_NONE && b->depth == 0 && b->chain == 0;
 }
 
-/* Returns true if the prompt may have continued with the block: it arrived since then, and has no
- * place. */
+/* Returns true if the prompt may have continued with the block, which arrived since `since_ms` and
+ * has no place. */
 static bool may_be(const struct kv_block *b, const struct kv_front *front, uint64_t since_ms)
 {
     return !b->chained && b->chain == front->digest && !kv_tree_is_since(b, since_ms);
 }
 
-/* Goes from `from` towards the root up to an unknown block, and returns the front at that point;
- * NULL: none is there. */
+/* Goes from `from` towards the root up to an unknown block, and returns the front there; NULL:
+ * there is no front. */
 static const struct kv_front *front_above(struct kv_tree *t, const struct kv_fronts *fronts,
                                           uint32_t from, uint32_t *top)
 {

@@ -4,7 +4,7 @@
 
 enum {
     RUN_MAX = UINT8_MAX
-}; /* longest run counted: a longer window is judged by its last blocks */
+}; /* longest run counted; longer windows are judged by their last blocks */
 
 /* --- runs ------------------------------------------------------------------------------------ */
 
@@ -67,7 +67,7 @@ void kv_tree_run(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* --- blocks that prompts are served from ----------------------------------------------------- */
+/* --- blocks from which prompts are served ---------------------------------------------------- */
 
 /* Returns how many of the blocks up to `depth` a group needs. */
 static uint32_t needed(const struct kv_group *g, uint32_t depth)
@@ -97,7 +97,7 @@ static uint8_t serves_of(const struct kv_tree *t, uint32_t at)
     return serves;
 }
 
-/* Computes `alive`; takes `steps`. */
+/* Computes `alive`, and adds the work to `steps`. */
 static uint8_t alive_of(const struct kv_tree *t, const struct kv_block *b, uint64_t *steps)
 {
     uint8_t alive = b->serves;

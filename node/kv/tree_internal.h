@@ -1,4 +1,4 @@
-/* The blocks of a tree, shared by its five files. tree.c applies events, and tree_groups.c handles
+/* The blocks of a tree, shared by five files. tree.c applies events, and tree_groups.c handles
  * models with several groups of layers. tree_ask.c answers questions, tree_found.c applies facts
  * from answers, and tree_keep.c saves the tree over a restart. */
 #ifndef NODE_KV_TREE_INTERNAL_H
@@ -19,26 +19,26 @@ struct kv_copies {
 
 struct kv_block {
     uint64_t hash;  /* the engine's hash of the block */
-    uint64_t chain; /* if not `chained`, the digest of its tokens; 0: unknown */
+    uint64_t chain; /* if not `chained`, the digest of the block's tokens; 0: unknown */
     uint32_t parent, child, next,
         previous;               /* KV_NONE: none; `next` links siblings, and free blocks */
     uint32_t by_hash, by_chain; /* the next block in the same slot of a table */
-    /* Number of blocks up to this one; 0: unknown. A block without a parent and with more than 1
-     * got its depth from an answer. The blocks before it are not in the tree, and count as present
-     * as long as this one is. */
+    /* Number of blocks up to this block; 0: unknown. Without a parent, a depth above 1 comes from
+     * an answer: the blocks before are not in the tree, and count as present as long as this block
+     * is. */
     uint32_t depth;
-    uint32_t since; /* ms, wraps: last time that it became surely cached, or ceased to be */
+    uint32_t since; /* ms, wraps: last time that the block surely came to the GPU, or lost a copy */
     struct kv_copies gpu, host;
-    bool disk : 1; /* it was stored on disk; removals from disk are never reported */
+    bool disk : 1; /* stored on disk; engines never report removals from there */
     bool chained : 1;
-    bool listed : 1;   /* it is in the table of chains */
+    bool listed : 1;   /* in the table of chains */
     bool in_use : 1;   /* false: this is a free place */
-    uint8_t reach : 2; /* enum kv_reach, in its own group alone */
-    /* In the main group, with several groups (tree_groups.c). `serves`: if a prompt that ends with
-     * this block is cached. `alive`: if the block is part of a prompt that is cached. */
+    uint8_t reach : 2; /* enum kv_reach, by this group alone */
+    /* In the main group of a model with several groups (tree_groups.c): `serves` says if a prompt
+     * up to this block is cached, and `alive` if any prompt with this block is cached. */
     uint8_t serves : 2, alive : 2;
     uint8_t group : 4;
-    struct kv_copies run; /* in other groups: length of the run of present blocks that ends here */
+    struct kv_copies run; /* in other groups: length of the run of present blocks up to here */
 };
 
 struct kv_group {
@@ -50,7 +50,7 @@ struct kv_group {
 struct kv_tree {
     const struct kv_tree_user *user; /* may be NULL */
     const struct hash_secret *secret;
-    uint64_t salt;      /* secret, so that an engine cannot choose hashes that share a slot */
+    uint64_t salt;      /* secret, so that an engine cannot choose hashes of a single slot */
     uint32_t max, used; /* size of the array, and number of places ever used */
     uint32_t free;      /* the first of the list of free places */
     uint32_t count;
@@ -60,7 +60,7 @@ struct kv_tree {
     bool has_tiers;      /* some blocks were stored elsewhere than on the GPU */
     bool has_pool;       /* the engine shares a pool; not reset when the tree is cleared */
     uint64_t steps;      /* steps left (kv_tree_allow()) */
-    uint32_t now_ms;     /* time of the events that are applied; wraps */
+    uint32_t now_ms;     /* time of the current events; wraps */
     struct kv_tree_stats stats;
     struct kv_group groups[KV_GROUPS_MAX];
     uint32_t *by_hash, *by_chain; /* `max` places each */
@@ -118,8 +118,8 @@ static inline bool kv_tree_is_sure(const struct kv_block *b)
     return b->gpu.least > 0 || b->host.least > 0;
 }
 
-/* Returns true if the block last changed before or at `since_ms`. After 24 days this may be
- * false. */
+/* Returns true if the block last changed before or at `since_ms`. After 24 days the result may be
+ * false anyway. */
 static inline bool kv_tree_is_since(const struct kv_block *b, uint64_t since_ms)
 {
     return (int32_t)((uint32_t)since_ms - b->since) >= 0;
@@ -171,7 +171,7 @@ static inline uint32_t kv_tree_after(const struct kv_tree *t, uint32_t at, uint3
     return t->blocks[at].child != KV_NONE ? t->blocks[at].child : kv_tree_beyond(t, at, top);
 }
 
-/* Removes the block from its parent's list. */
+/* Removes the block from the parent's list. */
 static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -191,16 +191,16 @@ static inline void kv_tree_detach(struct kv_tree *t, uint32_t at)
 void kv_tree_serve(struct kv_tree *t, uint32_t at);
 /* Called when a block of any group has changed, or got a place. */
 void kv_tree_run(struct kv_tree *t, uint32_t at);
-/* Called when the groups that count have changed, or all blocks have. */
+/* Called when the set of counting groups has changed, or all blocks have. */
 void kv_tree_groups_anew(struct kv_tree *t);
 void kv_tree_groups_check(const struct kv_tree *t, uint32_t at);
 
 /* Sets the block's chain, which has become known. */
 void kv_tree_chain(struct kv_tree *t, uint32_t at, uint64_t chain);
 /* Sets depth and chain of `top` and all blocks after it, as far as they follow from the blocks
- * before. `depth` and `chain` are those of the block before `top`; 0: unknown. */
+ * before. `depth` and `chain` are of the block before `top`; 0: unknown. */
 void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root, uint64_t chain);
-/* Called when a block has changed other than by an event: updates the blocks after it. */
+/* Called when a block has changed: updates the reach of the block and the blocks after it. */
 void kv_tree_follow(struct kv_tree *t, uint32_t top);
 
 #endif

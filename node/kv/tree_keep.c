@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "node/kv/tree_internal.h"
 
-/* As in memory: the file stays on this machine, and a version in front of it changes with these
- * members (node/cluster/keep.h). */
+/* The layout is as in memory, because the file stays on this machine. The file's version must
+ * change with these members (node/cluster/keep.h). */
 struct kept_head {
     uint32_t used, main_group;
     uint8_t settled, has_tiers, whole, has_pool, spare[4];
@@ -118,8 +118,9 @@ static bool block_recall(struct kv_tree *t, uint32_t at, struct slice kept)
             (k.chained == 0 || (k.depth > 0 && k.group == t->main_group && k.chain != 0)));
 }
 
-/* A known depth grows from parent to child, so there is no circle. With an unknown depth the parent
- * must come first; another link is left out, and restored by the next store. */
+/* Links a block to the parent. A known depth grows from parent to child, so links form no circle.
+ * If the depth is unknown, the parent must come first in the array. Otherwise the link is left out,
+ * and the next store restores it. */
 static bool link_recall(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -141,8 +142,8 @@ static bool link_recall(struct kv_tree *t, uint32_t at)
     return true;
 }
 
-/* A block that is not cached must have blocks after it. Returns false if there are none, so that
- * the block is invalid. */
+/* An uncached block must have blocks after it. If there are none, returns false; but if the depth
+ * is unknown too, drops the block and returns true. */
 static bool is_needed(struct kv_tree *t, uint32_t at)
 {
     struct kv_block *b = &t->blocks[at];
@@ -203,7 +204,7 @@ bool kv_tree_recall(struct kv_tree *t, struct slice kept)
     const struct kv_tree_user *user = t->user;
     uint64_t steps = t->steps;
     t->user = NULL;
-    t->steps = UINT64_MAX; /* this router wrote the bytes */
+    t->steps = UINT64_MAX; /* no limit, because this router wrote the bytes */
     for (uint32_t at = 0; at < t->used; at++) {
         if (kv_tree_is_first(t, at))
             kv_tree_follow(t, at);

@@ -1,18 +1,19 @@
-/* Decides if an engine's KV events are trusted, by comparing them with its answers.
+/* Decides if an engine's KV events are trusted, by comparing them with the engine's answers.
  *
- *   blocks   the events have the answer's blocks among those stored while it ran (reader.h)
- *   cached   the answer used all blocks that by the events were cached from its start on, and none
- *            that by the events were gone
+ *   blocks by the events, the answer's blocks were stored while it ran (reader.h)
+ *   cached by the events, the answer used at least half of the blocks cached all the time since the
+ *   request was sent, and no gone block
  *
  * For each comparison, the share of agreeing answers among about the last KV_TALLY_MEMORY is
- * counted. A share *contradicts* if it is below one half by more than chance explains. The worst
- * honest engine known preempts all the time: half of its answers have no blocks, and nearly all
- * others agree. No answer agrees if an engine always reports 0 cached tokens, or all as cached, or
- * if the feed is another engine's.
+ * counted. A share *contradicts* if it is below 1/2 by more than chance explains. The worst honest
+ * engine known preempts all the time: half of the answers have no blocks, and nearly all others
+ * agree. No answer agrees if an engine always reports 0 cached tokens, or all as cached, or if the
+ * feed is another engine's.
  *
  * If answers contradict the events, the events are not trusted for a while, each time for longer,
- * and then tried again. Message number 0 of the feed does not end this time sooner. A restart that
- * others see ends it only the first time in a row. Comparisons from before a restart still count.
+ * and then tried again. Message number 0 of the feed does not end this time sooner. A restart with
+ * other signs than the feed ends only the first such time in a row. Comparisons from before a
+ * restart still count.
  */
 #ifndef NODE_KV_TRUST_H
 #define NODE_KV_TRUST_H
@@ -21,15 +22,15 @@
 #include <stdint.h>
 
 enum {
-    KV_TALLY_MEMORY = 64, /* answers: 4 standard deviations below one half are then below 1/4 */
-    KV_TALLY_SIGMAS = 4,  /* a chance of 3 in 100,000 for an engine at exactly one half */
+    KV_TALLY_MEMORY = 64,         /* answers; 4 standard deviations below 1/2 are then 1/4 */
+    KV_TALLY_SIGMAS = 4,          /* a chance of 3 in 100,000 for an engine at exactly 1/2 */
     KV_TRUST_AGAIN_MS = 300000,   /* length of the first time without trust */
-    KV_TRUST_DOUBLINGS = 3,       /* most times that this length doubles */
-    KV_TRUST_FORGET_MS = 3600000, /* trust that lasts this long resets the length */
+    KV_TRUST_DOUBLINGS = 3,       /* most doublings of KV_TRUST_AGAIN_MS */
+    KV_TRUST_FORGET_MS = 3600000, /* after this time with trust, the doublings start again */
 };
 
 struct kv_tally {
-    double agreed, all; /* decaying counts: of agreeing answers, and of all */
+    double agreed, all; /* decaying counts of agreeing answers, and of all answers */
 };
 
 void kv_tally_add(struct kv_tally *t, bool agreed);
@@ -47,8 +48,8 @@ struct kv_trust {
 bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms);
 /* Returns true if the events are trusted again from now on. */
 bool kv_trust_again(struct kv_trust *t, uint64_t now_ms);
-/* Called after a restart that not only the feed shows, which may have repaired the events. Returns
- * true if they are trusted again. */
+/* Called after a restart with other signs than the feed, which may have repaired the events.
+ * Returns true if the events are trusted again. */
 bool kv_trust_restarted(struct kv_trust *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* The words that KV events use: tags, names of fields, media, and kinds of attention. */
+/* The words of KV events: tags, names of fields, media, and kinds of attention. */
 #ifndef NODE_KV_WORDS_H
 #define NODE_KV_WORDS_H
 
@@ -29,9 +29,9 @@ enum kv_field {
 enum kv_tag { KV_TAG_NONE, KV_TAG_STORED, KV_TAG_REMOVED, KV_TAG_CLEARED };
 
 enum kv_tag kv_tag_of(struct slice name);
-/* Returns the field of a map that has this name. */
+/* Returns the field of a map with this name. */
 enum kv_field kv_field_named(struct slice name);
-/* Returns the field at this index of an array, of which element 0 is the tag. */
+/* Returns the field at this index of an array; element 0 is the tag. */
 enum kv_field kv_field_at(enum kv_tag tag, uint32_t number);
 enum kv_medium kv_medium_of(struct slice name);
 enum kv_kind kv_kind_of(struct slice name);

@@ -8,7 +8,7 @@ enum state {
     GREETING,
     HEAD, /* the head of a frame */
     BODY,
-    ENDED, /* a message or a command has ended; the next call drops its content */
+    ENDED, /* a message or a command has ended; the next call drops the content */
 };
 
 enum { TOPIC, NUMBER, PAYLOAD, PARTS };
@@ -70,8 +70,8 @@ void kv_zmtp_free(struct kv_zmtp *z)
 
 /* --- commands -------------------------------------------------------------------------------- */
 
-/* Takes a field from the front. The field begins with its length, of `width` bytes. Returns false
- * if the field is longer than what is left. */
+/* Takes a field from the front. The first `width` bytes are the field's length. Returns false if
+ * the field is longer than what is left. */
 static bool cut(struct slice *s, size_t width, struct slice *out)
 {
     size_t len = 0;
@@ -117,7 +117,7 @@ static bool pong(struct kv_zmtp *z, struct slice rest)
     return true;
 }
 
-/* Handles a command. The first one identifies the peer. */
+/* Handles a command. The first command identifies the peer. */
 static int command(struct kv_zmtp *z)
 {
     struct slice rest = buf_slice(&z->body), name;
@@ -173,7 +173,7 @@ static int body_take(struct kv_zmtp *z, struct slice s)
     char *to = z->part == TOPIC ? z->topic : z->number;
     size_t *len = z->part == TOPIC ? &z->topic_len : &z->number_len;
     size_t room = z->part == TOPIC ? sizeof z->topic : sizeof z->number;
-    z->odd |= s.len > room - *len; /* one of four parts is odd at its end */
+    z->odd |= s.len > room - *len; /* a message of four parts becomes odd at the end */
     if (z->odd || s.len == 0)
         return ERR_OK;
     memcpy(to + *len, s.at, s.len);
@@ -216,7 +216,7 @@ static bool head_take(struct kv_zmtp *z, struct slice *in, size_t want)
     return z->have >= want;
 }
 
-/* Reads a frame's head or the greeting. Returns true if that is complete. */
+/* Reads a frame's head or the greeting. Returns true if the head or the greeting is complete. */
 static bool head_read(struct kv_zmtp *z, struct slice *in)
 {
     if (z->state == GREETING)
@@ -226,7 +226,7 @@ static bool head_read(struct kv_zmtp *z, struct slice *in)
     return head_take(z, in, (z->head[0] & FLAG_LONG) != 0 ? KV_ZMTP_HEAD : 2);
 }
 
-/* Takes at most one step: the rest of a head, or the available bytes of a body. */
+/* Takes at most a single step: the rest of a head, or the available bytes of a body. */
 static int step(struct kv_zmtp *z, struct slice *in)
 {
     if (z->state == GREETING || z->state == HEAD) {

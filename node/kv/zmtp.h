@@ -1,12 +1,12 @@
-/* Parses the connection of an engine that connects to the router to publish KV events. The protocol
- * is ZMTP 3.0 (https://rfc.zeromq.org/spec/23) with mechanism NULL; the router is a SUB that
- * listens. libzmq is not used here, because it would accept any number of connections, and does not
- * say on which one a message came.
+/* Parses an engine's connection to the router for publishing KV events. The protocol is ZMTP 3.0
+ * (https://rfc.zeromq.org/spec/23) with mechanism NULL; the router is a SUB that listens. libzmq is
+ * not used here, because it would accept any number of connections, and does not report a message's
+ * connection.
  *
  * A message has three parts: a topic, a number of eight bytes in network order, and a payload.
  * Other messages are skipped (KV_ZMTP_ODD). The peer is not trusted: a connection stores only the
- * received bytes of one message, at most KV_ZMTP_MESSAGE_MAX, and allocates nothing by an announced
- * length.
+ * received bytes of a single message, at most KV_ZMTP_MESSAGE_MAX, and allocates nothing by an
+ * announced length.
  *
  * Pure: bytes go in, messages and replies come out.
  */
@@ -32,13 +32,13 @@ enum kv_zmtp_event {
     KV_ZMTP_MORE, /* all input was read */
     KV_ZMTP_REPLY,
     KV_ZMTP_MESSAGE,
-    KV_ZMTP_ODD, /* a message that is not of three such parts has ended */
+    KV_ZMTP_ODD, /* a message without exactly these three parts has ended: topic, number, payload */
 };
 
 struct kv_zmtp {
     uint8_t state, part, flags;
     bool ready;   /* the peer has identified itself */
-    bool odd;     /* the current message is not of three such parts */
+    bool odd;     /* the current message has other parts than topic, number, payload */
     uint8_t have; /* bytes received of `head` */
     char head[KV_ZMTP_GREETING];
     uint64_t left; /* bytes of the present frame still to come */
@@ -47,16 +47,16 @@ struct kv_zmtp {
     char number[8];
     struct buf body;     /* a payload, or a command */
     struct slice reply;  /* after KV_ZMTP_REPLY: bytes to send, valid until the next call */
-    char reply_text[64]; /* memory for a reply that is no literal */
+    char reply_text[64]; /* memory for a reply to a PING */
 };
 
 void kv_zmtp_begin(struct kv_zmtp *z);
 void kv_zmtp_free(struct kv_zmtp *z);
-/* Returns the first bytes that the router sends. */
+/* Returns the router's first bytes to send. */
 struct slice kv_zmtp_greeting(void);
-/* Reads from the front of `*in` up to the next event, and returns that (enum kv_zmtp_event). After
- * an error the connection is unusable. ERR_SYNTAX: the peer is no PUB with ZMTP 3. ERR_LIMIT: a
- * frame is too long. ERR_NOMEM. */
+/* Reads from the front of `*in` up to the next event, and returns the event (enum kv_zmtp_event).
+ * After an error the connection is unusable. ERR_SYNTAX: the peer is no PUB with ZMTP 3. ERR_LIMIT:
+ * a frame is too long. ERR_NOMEM. */
 MUST_USE int kv_zmtp_take(struct kv_zmtp *z, struct slice *in);
 /* Returns true if the peer has identified itself and the subscription was sent. */
 bool kv_zmtp_is_ready(const struct kv_zmtp *z);
