@@ -2,8 +2,8 @@
  * reader finds the positions of prompts' checkpoints in the engine's tree of blocks. The reports
  * are tidings (crdt/tidings.h):
  *
- *   PATH checkpoints of a prompt, in order, after a checkpoint reported before
- *   TOLD an answer: the replica, the prompt, the times, and the numbers of tokens
+ *   PATH   checkpoints of a prompt, in order, after a checkpoint reported before
+ *   TOLD   an answer: the replica, the prompt, the times, and the numbers of tokens
  *
  * The bodies on the wire, with lengths in bytes; readers ignore bytes after the known part:
  *

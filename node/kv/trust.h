@@ -1,8 +1,8 @@
 /* Decides if an engine's KV events are trusted, by comparing them with the engine's answers.
  *
- *   blocks by the events, the answer's blocks were stored while it ran (reader.h)
- *   cached by the events, the answer used at least half of the blocks cached all the time since the
- *   request was sent, and no gone block
+ *   blocks   by the events, the answer's blocks were stored while it ran (reader.h)
+ *   cached   by the events, the answer used at least half of the blocks cached all the time since
+ *            the request was sent, and no gone block
  *
  * For each comparison, the share of agreeing answers among about the last KV_TALLY_MEMORY is
  * counted. A share *contradicts* if it is below 1/2 by more than chance explains. The worst honest

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "node/replica/model.h"
 
-/* Each replica has one extra row without a name, so that row always exists. */
+/* Each replica has an extra row without a name, which always has a place. */
 enum { ROWS = NODE_ANSWERED_ROWS_MAX + NODE_REPLICAS_MAX, SLOTS = ROWS * 2 };
 
 struct sums {
@@ -24,7 +24,7 @@ struct node_answered {
     struct hash_secret secret;
     unsigned count, named; /* rows, and rows with a name */
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
-    struct row rows[ROWS]; /* pages that no row needs are never touched */
+    struct row rows[ROWS]; /* pages without rows are never touched */
 };
 
 int node_answered_create(struct node_answered **out, const struct hash_secret *secret)
@@ -52,7 +52,7 @@ static bool is_row_of(const struct row *row, unsigned replica, struct slice mode
     return row->replica == replica && slice_equal(row_model(row), model);
 }
 
-/* The slot of that row, or the empty slot for it. */
+/* The row's slot, or the empty slot for the row. */
 static unsigned slot_of(const struct node_answered *a, unsigned replica, struct slice model)
 {
     uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + replica);

@@ -1,11 +1,11 @@
 /* The tokens of answered prompts, summed up per replica and model since the start: all tokens, and
- * those that came from the cache. Only answers that reported both count, so the share served from
- * cache is never above 1.
+ * tokens from the cache. Only answers with both numbers count, so the share served from cache is
+ * never above 1.
  *
  * Each pair of replica and model has a row, if a replica has listed the model, to the router or to
  * a client (`listed` in node/replica/model.h). There are at most NODE_ANSWERED_ROWS_MAX rows; they
  * are freed with their replica. All other answers count in the replica's row without a name, which
- * always has room: those beyond the limit, and those for names that only clients have used. */
+ * always has room: answers beyond the limit, and answers for names used only by clients. */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
 
@@ -19,7 +19,7 @@ struct node_answered;
 struct node_answered_row {
     unsigned replica;
     struct slice model;     /* empty: the row without a name; borrowed until the table goes */
-    uint64_t prompt_tokens; /* cached ones included */
+    uint64_t prompt_tokens; /* cached tokens included */
     uint64_t cached_tokens; /* at most prompt_tokens */
 };
 
@@ -27,8 +27,8 @@ struct node_answered_row {
 MUST_USE int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
 void node_answered_destroy(struct node_answered *a);
 
-/* An answer reported both figures. `cached_tokens` is cut to the whole prompt. `replica` is below
- * NODE_REPLICAS_MAX. */
+/* An answer reported both figures. `cached_tokens` is limited to the whole prompt. `replica` is
+ * below NODE_REPLICAS_MAX. */
 void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
                        uint64_t prompt_tokens, uint64_t cached_tokens);
 

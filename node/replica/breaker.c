@@ -35,7 +35,7 @@ void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint
     h->ahead += before;
 }
 
-/* Keeps the length of the last back-off: the next failure soon after makes it longer. */
+/* Ends the trial. The back-off's level stays: after a failure soon, the next back-off is longer. */
 static void recover(struct node_replica *k)
 {
     k->trouble.failing.trial = false;
@@ -47,7 +47,8 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
     struct node_breaker *b = &k->breaker;
     bool waited = b->heard == NODE_BREAKER_DUE || b->heard == NODE_BREAKER_TRYING;
     bool waits = h->phase == NODE_BREAKER_DUE || h->phase == NODE_BREAKER_TRYING;
-    /* Sums fall when a router goes: that is no news. What is seen here after the cure counts. */
+    /* A sum falls when a router leaves, which is no news. What this router sees after the cure
+     * counts. */
     if (h->cures > b->cures && k->trouble.failing.trial && !runs(k, now_ms) && !b->trying)
         recover(k);
     if (waits && !waited)
@@ -80,7 +81,7 @@ static bool heeds(const struct node_replica *k, uint64_t now_ms)
     return k->breaker.heard != NODE_BREAKER_CLOSED && !works_here(k, now_ms);
 }
 
-/* True if a trial is due, by own failures or by the others'. */
+/* True if a trial is due, by own failures or by the other routers' reports. */
 static bool is_due(const struct node_replica *k, uint64_t now_ms)
 {
     return !runs(k, now_ms) && (k->trouble.failing.trial ||
@@ -138,8 +139,7 @@ void node_breaker_ended(struct node_replica *k, enum node_outcome outcome, uint6
     struct node_breaker *b = &k->breaker;
     bool failed = outcome == NODE_OUTCOME_ENGINE_ERROR || outcome == NODE_OUTCOME_BROKEN ||
                   outcome == NODE_OUTCOME_CONNECT_FAILED;
-    if (b->trying && failed && !runs(k, now_ms)) { /* a trial for all routers: longer for all of
-                                                    * them */
+    if (b->trying && failed && !runs(k, now_ms)) { /* a failed trial: all routers back off longer */
         unsigned level =
             k->trouble.failing.level > b->heard_level ? k->trouble.failing.level : b->heard_level;
         node_backoff_set(&k->trouble.failing, level + 1, NODE_BACKOFF_MIN_MS, now_ms);

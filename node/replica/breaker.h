@@ -1,16 +1,16 @@
 /* Back-offs of a replica (node/replica/replica.h) between routers: a router that finds a replica
- * in trouble reports this, and the others avoid the replica too. When the back-off is over, one
- * router makes one trial for all (docs/adr/0021).
+ * in trouble reports this, and the others avoid the replica too. When the back-off is over, a
+ * single router makes a single trial for all (docs/adr/0021).
  *
- *   phases that a router reports, from its own observations:
+ *   phases in a router's report, by the router's own observations:
  *     CLOSED ──failures──> OPEN ──back-off over──> DUE ──its request──> TRYING ──answer──> CLOSED
  *                           ^                                              │
  *                           └───────────────────── failed ─────────────────┘
  *
  *   how other routers react: OPEN: they avoid the replica too. DUE: the routers take turns by the
- *   hash of router and replica, each TURN_MS after the previous router, in case that router has
- *   nothing to send. TRYING: they wait for the outcome. A success is a cure; each router counts
- *   and reports its cures.
+ *   hash of router and replica, each TURN_MS after the previous router, in case the previous router
+ *   has nothing to send. TRYING: they wait for the outcome. A success is a cure; each router counts
+ *   and reports the cures.
  *
  * When another router's back-off begins, this router also avoids the replica until the health
  * check succeeds, for WARNED_MS at most. A replica that just died may have answered here a moment
@@ -18,7 +18,7 @@
  * answer, and not fail since, ignores others' back-offs. So a router cut off from the engines
  * does not take them away from the others.
  *
- * A replica that fails only some of its requests has no failures in a row. So the share of recent
+ * A replica that fails only some requests may never fail several in a row. So the share of recent
  * failures counts too (struct node_tally, node_replica_tally()). */
 #ifndef NODE_REPLICA_BREAKER_H
 #define NODE_REPLICA_BREAKER_H
@@ -40,10 +40,10 @@ enum {
                                     * came while they reported trouble */
 };
 
-/* Recent attempts: whole answers, and failures that no request can cause by itself. Such failures
- * are connections that failed or broke, and errors after which another replica answered well.
- * Attempts of clients that left, at full queues, and errors that may be the request's own count as
- * neither. */
+/* Recent attempts: whole answers, and failures not caused by the request itself. Such failures are
+ * failed or broken connections, and errors after which another replica answered well. Not counted
+ * are attempts of departed clients, attempts at full queues, and errors possibly caused by the
+ * request. */
 struct node_tally {
     double attempts; /* fading number of attempts, at most NODE_TALLY_RECENT */
     double failures;
@@ -51,10 +51,9 @@ struct node_tally {
 enum {
     NODE_TALLY_RECENT = 32,
     NODE_TALLY_FAILURES_MIN = 5, /* fewer failures than this say nothing */
-    NODE_TALLY_SHARE = 5,        /* nor does a share of failures below one in this number */
-    NODE_TALLY_OTHERS = 2,       /* nor does a share below this multiple of the other replicas'
-                                  * share: then the requests, or a common dependency, are to
-                                  * blame */
+    NODE_TALLY_SHARE = 5,        /* a share of failures below 1 in this number says nothing */
+    NODE_TALLY_OTHERS = 2,       /* a share below this multiple of the other replicas' share says
+                                  * nothing: the requests, or a common dependency, are to blame */
 };
 
 enum node_breaker_phase {
@@ -68,12 +67,12 @@ enum node_breaker_phase {
 /* Part of struct node_replica. */
 struct node_breaker {
     bool trying;   /* a request of this router is the trial */
-    uint8_t cured; /* number of own trials that succeeded, modulo 256; reported */
+    uint8_t cured; /* number of this router's successful trials, modulo 256; reported */
     /* The other routers' reports. */
     enum node_breaker_phase heard;
     uint8_t heard_level; /* level of the longest reported back-off: 1: 1 s, 2: 2 s, 3: 4 s, ... */
     unsigned ahead;      /* number of routers with an earlier turn */
-    uint32_t cures;      /* sum of the cures that other routers reported */
+    uint32_t cures;      /* sum of the cures reported by other routers */
     /* Own observations. */
     uint64_t due_ms;    /* when a trial became due by other routers' reports */
     uint64_t warned_ms; /* when another router's back-off began; 0: never, or checked since */
@@ -81,19 +80,20 @@ struct node_breaker {
     uint64_t proved_ms; /* when an answer last began while others reported trouble; 0: never */
 };
 
-/* The other routers' reports about one replica, merged. Starts zeroed. */
+/* The other routers' reports about a replica, merged. Starts zeroed. */
 struct node_breaker_heard {
     enum node_breaker_phase phase;
     uint8_t level;
     unsigned ahead;
     uint32_t cures;
 };
-/* Adds one router's report. `before`: its turn comes before this router's, if a trial is due. */
+/* Adds a router's report. `before`: if a trial is due, that router's turn comes before this
+ * router's. */
 void node_breaker_heard_add(struct node_breaker_heard *h, uint8_t reported, uint8_t cured,
                             bool before);
 void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *h, uint64_t now_ms);
 
-/* This router's report: phase and level in one byte. */
+/* This router's report: phase and level in a byte. */
 uint8_t node_breaker_report(const struct node_replica *k, uint64_t now_ms);
 
 /* True if another router's back-off has just begun and this router has seen no sign of the replica

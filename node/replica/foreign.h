@@ -1,12 +1,13 @@
-/* An engine's foreign load and its limits of room, by its own gauges (docs/adr/0031). Engines
- * without such gauges have neither.
+/* An engine's foreign load and limits of room, by the engine's gauges (docs/adr/0031). Without such
+ * gauges, both are unknown.
  *
- * Foreign requests are the engine's running and waiting requests, less all routers' bookings at
- * that moment. Gauges and bookings differ slightly in time, so the lesser of two consecutive
- * readings counts. Without new readings the figure fades.
+ * Foreign requests are the engine's running and waiting requests, less all routers' bookings at the
+ * moment. Gauges and bookings differ slightly in time, so the lesser of two consecutive readings
+ * counts. Without new readings the figure fades.
  *
- * Room has two limits. The first is the number of requests that run at once, learned when some wait
- * while the most ever seen run. The second is the memory that contexts fill. */
+ * Room has two limits. The first is the number of concurrently running requests. It is learned when
+ * requests wait while the number running is the most ever seen. The second is the memory for
+ * contexts. */
 #ifndef NODE_REPLICA_FOREIGN_H
 #define NODE_REPLICA_FOREIGN_H
 
@@ -21,25 +22,26 @@ struct node_foreign {
     double seen;           /* foreign requests at the last reading */
     double requests;       /* foreign requests: the lesser of the last two readings */
     double waiting;        /* foreign requests in the engine's queue */
-    double strange_seen;   /* `seen`, less the requests booked at the ranks of this address */
-    double strange;        /* `requests`, less those at the ranks, for operators. Without a rank a
-                            * request meets the ranks' load too, so decisions use `requests` */
+    double strange_seen;   /* `seen`, less requests booked at the ranks of this address */
+    double strange;        /* for operators: `requests`, less requests booked at the ranks.
+                            * Decisions use `requests`, because a request without a rank meets the
+                            * ranks' load too */
     double context_tokens; /* mean memory of a running request; 0: unknown */
     double used_tokens;    /* used memory at the last reading; < 0 or at_ms 0: unknown */
-    double booked_tokens;  /* contexts that routers had booked at the last reading */
-    double running_most;   /* most ever seen running */
+    double booked_tokens;  /* contexts booked by routers at the last reading */
+    double running_most;   /* most requests ever seen running */
     double running_max;    /* limit on running requests; 0: none was seen */
-    unsigned full;         /* readings in a row that looked like a limit */
+    unsigned full;         /* readings in a row with signs of a limit */
     uint64_t at_ms;        /* time of the last reading; 0: none */
 };
 
-/* `at_ranks`: requests that routers have booked at the ranks of the address; `load` has those
+/* `at_ranks`: requests booked by routers at the ranks of the address; `load` has the requests
  * booked at the address itself. */
 void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, double at_ranks,
                           const struct node_scrape *before, const struct node_scrape *now,
                           uint64_t now_ms);
 
-/* All that is under way there, from routers and others. */
+/* All requests under way at the replica, from routers and others. */
 struct node_under_way {
     double requests;
     double context_tokens;
@@ -48,8 +50,9 @@ struct node_under_way {
 struct node_under_way node_under_way(const struct node_foreign *f, const struct node_load *load,
                                      uint64_t now_ms);
 
-/* Seconds until a prompt of this number of new tokens finds room. `residence_s` is the time that a
- * running request stays, `cache_tokens` the size of the engine's own memory (0: unknown). */
+/* Seconds until a prompt of this number of new tokens finds room. `residence_s` is the time for
+ * which a running request stays, `cache_tokens` the size of the engine's own memory (0:
+ * unknown). */
 double node_foreign_wait_s(const struct node_foreign *f, const struct node_load *load,
                            const struct node_under_way *all, double new_tokens, double residence_s,
                            double cache_tokens);

@@ -56,8 +56,8 @@ static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, ui
 static const struct figure {
     size_t own;     /* offset of the samples in struct node_replica, uint64_t */
     size_t samples; /* offset of the samples in struct crdt_learned, uint32_t */
-    size_t field;   /* offset of the figure in struct crdt_learned, uint32_t; 0 there: the router
-                     * has no figure */
+    size_t field;   /* offset of the figure in struct crdt_learned, uint32_t; a figure of 0: the
+                     * router has none */
     void (*report)(const struct node_replica *k, struct crdt_learned *out);
     void (*hear)(struct node_replica *k, const struct crdt_learned *in, uint64_t now_ms);
 } figures[] = {
@@ -156,8 +156,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
         if (best && wire_field(best, figures[i].samples) > own_samples(k, &figures[i]))
             figures[i].hear(k, best, now_ms);
     }
-    /* Only as a start: the routers that learned this may be gone before this router has
-     * evidence. */
+    /* Only as a start: the routers with this figure may be gone before this router has evidence. */
     if (h->belief)
         node_replica_size_heard(k, h->belief->believed_ppm / 1e6);
 }

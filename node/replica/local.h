@@ -1,7 +1,7 @@
-/* Local replicas: their address means something else on another machine, such as loopback
- * (127.0.0.1, ::1, localhost), link-local, and "all addresses". Routers that do not all share one
- * machine name them ADDRESS@ROUTER: "127.0.0.1:8000@router-1:7490". All routers list such a name,
- * and only that router uses it. A rank's number follows: "127.0.0.1:8000@router-1:7490@3". */
+/* Local replicas: the address means something else on another machine, such as loopback (127.0.0.1,
+ * ::1, localhost), link-local, and "all addresses". Routers on different machines call a local
+ * replica ADDRESS@ROUTER: "127.0.0.1:8000@router-1:7490". All routers list such a name, and only
+ * ROUTER uses it. A rank's number follows: "127.0.0.1:8000@router-1:7490@3". */
 #ifndef NODE_REPLICA_LOCAL_H
 #define NODE_REPLICA_LOCAL_H
 
@@ -17,12 +17,12 @@ struct node_local_name {
     bool is_rank;
 };
 
-/* Splits a name, of a rank or not. Returns true if its address is local. */
+/* Splits a name, of a rank or not. Returns true if the address is local. */
 bool node_local_name_parse(struct slice name, struct node_local_name *out);
 /* True if the bytes are valid in a router's name. */
 bool node_local_owner_good(struct slice owner);
-/* The name of a local replica of that router; `out` has NODE_NAME_MAX bytes. A router's name gets a
- * trailing dot if the name is a number, as a rank's, or contains '@'. Empty: too long. */
+/* The name of a local replica of the router `owner`; `out` has NODE_NAME_MAX bytes. The router's
+ * name gets a trailing dot if it is a number (like a rank) or contains '@'. Empty: too long. */
 struct slice node_local_name_write(struct slice address, struct slice owner, char *out);
 
 #endif

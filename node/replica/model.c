@@ -10,7 +10,7 @@
 
 enum {
     SLOTS = NODE_MODELS_MAX * 2,
-    ROW_NONE = 0, /* all names without a row of their own: no replica serves it */
+    ROW_NONE = 0, /* the row of all names without a row; no replica serves it */
     DENIAL_WAYS = 8,
 };
 
@@ -33,12 +33,12 @@ struct denial {
 struct node_models {
     struct hash_secret secret;
     struct node_replica_set told;      /* replicas that listed their models */
-    struct node_replica_set on_demand; /* replicas that load adapters that they have not listed */
-    unsigned used;                     /* rows 1 to this one have a name, later ones never had */
-    uint64_t denied_until_ms;          /* the last of all denials is over then */
+    struct node_replica_set on_demand; /* replicas that load unlisted adapters */
+    unsigned used;                     /* rows 1 to `used` have a name, later rows never had */
+    uint64_t denied_until_ms;          /* end of the last denial */
     struct denial denials[NODE_MODELS_DENIALS];
     struct node_replica_set holding; /* replicas that may have held denials */
-    unsigned hand;                   /* the row learned from clients that gave way last */
+    unsigned hand;                   /* the last row learned from clients that was replaced */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
@@ -115,7 +115,7 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
     return true;
 }
 
-/* A row that no replica serves, else a row learned from clients, in rotation. */
+/* A row served by no replica. If there is none, a row learned from clients, in rotation. */
 static unsigned row_spare(struct node_models *m)
 {
     for (unsigned i = 1; i <= NODE_MODELS_MAX; i++) {
@@ -278,13 +278,14 @@ bool node_models_listed(const struct node_models *m, unsigned replica)
 
 /* --- what clients' requests teach ------------------------------------------------------------ */
 
-/* Key of one replica and model; never 0. */
+/* Key of a replica and a model; never 0. */
 static uint64_t denial_key(const struct node_models *m, unsigned replica, struct slice name)
 {
     return hash_mix(hash64(&m->secret, name.at, name.len) + replica) | 1;
 }
 
-/* The place of that denial; if there is none, the place of the one to be replaced. */
+/* The place of the denial with this key; if there is none, the place of the denial to be
+ * replaced. */
 static struct denial *place_of(const struct node_models *m, uint64_t key)
 {
     size_t first = (key >> 32) % (NODE_MODELS_DENIALS / DENIAL_WAYS) * DENIAL_WAYS;
@@ -334,10 +335,10 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
     uint64_t key = denial_key(m, replica, name);
     struct denial *d = place_of(m, key);
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    bool again = d->key == key && d->state != DENIAL_FRESH; /* a second denial, after the first one
-                                                             * was over */
+    bool again = d->key == key && d->state != DENIAL_FRESH; /* a second denial, after the first */
     bool was_held = d->key == key && d->held, held = was_held || (again && lists(m, replica, row));
-    /* An engine that alternates between listing and denying a model is not asked each time. */
+    /* If an engine alternates between listing and denying a model, the next list lifts no
+     * denial. */
     bool by_turns = again && d->until_ms > now_ms;
     bool may_lift = listed && !by_turns && !node_replica_set_has(&m->on_demand, replica);
     if (held)

@@ -1,32 +1,32 @@
-/* The models that each replica serves, and figures learned for each model.
+/* The models served by each replica, and figures learned for each model.
  *
- * A replica has *listed* its models once the router has read its list (_listed in names below). A
- * replica that has not listed (not asked yet, or it refuses the router's questions) may serve
- * everything. Clients' requests teach the router more:
+ * A replica has *listed* its models once the router has read the list (_listed in names below). A
+ * replica without a list (not asked yet, or refusing the router's questions) may serve everything.
+ * Clients' requests teach the router more:
  *   - A successful answer for a model: the replica serves it, and perhaps all others.
- *   - A 404 that names the model as unknown: not served, for NODE_MODELS_DENIED_MS.
- *   - Any other 404, if a peer answers well or there is no peer: the engine may be another one by
- *     now, so the router no longer knows whether the model is served.
+ *   - A 404 naming the model as unknown: not served, for NODE_MODELS_DENIED_MS.
+ *   - Any other 404, if a peer answers well or there is no peer: the engine may have been replaced,
+ *     so the router no longer knows whether the model is served.
  *
- * The first counts only while the replica has not listed its models. A list may be outdated: a
- * 404 for a listed model counts until the replica has listed its models again, in answer to a
- * question sent after the 404. A second 404 for the model within that time counts for
+ * A successful answer counts only while the replica has not listed its models. A list may be
+ * outdated: a 404 for a listed model counts until the replica has listed its models again, in
+ * answer to a question sent after the 404. A second 404 for the model within that time counts for
  * NODE_MODELS_DENIED_MS, whatever the replica lists.
  *
- * If a replica denies a model, lists the model again and denies a request again, with no success
- * in between, the denial is *held* against the replica. This ends when the model is off the list,
- * by a success NODE_MODELS_DENIED_MS after the last denial, or by a success after a list lifted
- * that denial.
+ * If a replica denies a model, lists the model again and denies a request again, with no success in
+ * between, the denial is *held* against the replica. This ends when the model is off the list, by a
+ * success NODE_MODELS_DENIED_MS after the last denial, or by a success after a list lifted the
+ * denial.
  *
- * A replica may load adapters on demand. The router may ask such a replica for adapters of its
- * base that others list, and for names that no replica lists; a 404 counts there as well.
+ * A replica may load adapters on demand. The router may ask such a replica for other replicas'
+ * adapters of the same base, and for names in no list; a 404 counts there as well.
  *
- * Models that engines list or answer well have a row; names that clients merely ask for have
- * none. A row stays until its place is needed; a listed model may replace a model learned from
- * clients. A denial beyond NODE_MODELS_DENIALS replaces the oldest of eight. Names without a row
- * learn together, in row 0, which no replica serves.
+ * A model has a row if an engine listed it or answered well; names merely requested by clients have
+ * none. A row stays until the place is needed; a listed model may replace a model learned from
+ * clients. A denial beyond NODE_MODELS_DENIALS replaces the oldest of 8. Names without a row share
+ * the figures of row 0, which no replica serves.
  *
- * Invariants (node_models_check): every row but 0 is found under its name, and row 0 is empty.
+ * Invariants (node_models_check): every row but 0 is found by name, and row 0 is empty.
  */
 #ifndef NODE_REPLICA_MODEL_H
 #define NODE_REPLICA_MODEL_H
@@ -42,13 +42,11 @@ enum { NODE_MODELS_DENIED_MS = 60000 };
 
 struct node_model {
     struct node_replica_set serving;
-    struct node_tokens tokens;         /* tokens of prompts, by content */
+    struct node_tokens tokens;         /* tokens of the model's prompts, by content */
     struct node_ratio bytes_per_token; /* ratio over the model's prompts, whatever their content */
     struct node_ratio output_tokens;   /* tokens per answer */
-    uint64_t bytes_samples;            /* samples from this router's answers, of an earlier life
-                                        * too */
-    bool listed;                       /* a replica has listed the model, so no client made up the
-                                        * name */
+    uint64_t bytes_samples;            /* samples from this router's answers, over restarts */
+    bool listed;                       /* a replica has listed the model: no invented name */
     uint16_t name_len;                 /* 0: the row has no name (row 0) */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
     uint16_t parent;                   /* the row of an adapter's base; 0: not known */
@@ -57,15 +55,15 @@ struct node_model {
 
 struct node_models;
 
-/* Sets a ratio that was not learned from the model's own prompts, in place of earlier samples. */
+/* Sets a ratio learned from other models' prompts, in place of earlier samples. */
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
-/* An answer reported its prompt's tokens (> 0), and those of its media (0 or less: not
+/* An answer reported the prompt's tokens (> 0), and the media's tokens (0 or less: not
  * reported). */
 void node_model_bytes_add(struct node_model *row, uint64_t bytes,
                           const struct chain_content *content, double tokens,
                           const int64_t media_tokens[CHAIN_MEDIA]);
 
-/* ERR_NOMEM. The two figures are believed until answers teach others. */
+/* ERR_NOMEM. The two figures are the beliefs until answers teach others. */
 MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
                                 double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);
@@ -79,81 +77,83 @@ struct node_models_range node_models_range(const struct node_models *m);
 
 void node_models_check(const struct node_models *m);
 
-/* Replaces the replica's list of models. Names that are empty or too long are skipped. ERR_FULL:
- * the table has no place for all of them; those that fitted are known. */
+/* Replaces the replica's list of models. Empty and too long names are skipped. ERR_FULL: the table
+ * has no place for all names; the others are known. */
 MUST_USE int node_models_set(struct node_models *m, unsigned replica, const struct slice *ids,
                              unsigned count);
 
-/* Adds one model to the replica's list. Errors as node_models_set(). */
+/* Adds a model to the replica's list. Errors as node_models_set(). */
 MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
 
-/* The model is an adapter of that base, if both are known. */
+/* The model is an adapter of the base `parent`, if both are known. */
 void node_models_adapter(struct node_models *m, struct slice name, struct slice parent);
 bool node_models_is_adapter(const struct node_models *m, struct slice name);
-/* `loads`: on request, the replica loads adapters that it has not listed. */
+/* `loads`: on request, the replica loads unlisted adapters. */
 void node_models_on_demand(struct node_models *m, unsigned replica, bool loads);
 bool node_models_any_on_demand(const struct node_models *m);
 
-/* The number belongs to another replica from now on: nothing is known of its models. */
+/* The number belongs to another replica from now on, with unknown models. */
 void node_models_forget(struct node_models *m, unsigned replica);
-/* The replica refuses to list its models from now on: the last list counts as learned. */
+/* From now on the replica refuses to list its models. The last list counts as learned from
+ * answers. */
 void node_models_unlist(struct node_models *m, unsigned replica);
 /* The list and the answers were another engine's: the replica may serve any model. */
 void node_models_unknow(struct node_models *m, unsigned replica);
 bool node_models_listed(const struct node_models *m, unsigned replica);
 
-/* A client's request taught that the replica serves a model: the replica answered for the model,
- * or (`by_list`) gave the client a list with the model. Ignored if the replica has listed its
+/* A client's request shows that the replica serves a model: the replica answered for the model, or
+ * (`by_list`) gave the client a list with the model. Ignored if the replica has listed its
  * models. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name, bool by_list);
 /* Returns true if the denial is now held against the replica, which lists the model. */
 bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
-/* The replica accepted a request for the model that was sent at `sent_ms`. Returns true if its
- * denial was held against the replica until now. Does nothing before the first denial
+/* The replica accepted a request for the model, sent at `sent_ms`. Returns true if a denial of the
+ * model was held against the replica until now. Does nothing before the first denial
  * (_denied_any). */
 bool node_models_accepted(struct node_models *m, unsigned replica, struct slice name,
                           uint64_t sent_ms, uint64_t now_ms);
 bool node_models_denied_any(const struct node_models *m);
-/* The list is complete: denials of models that are not listed are no longer held. */
+/* The list is complete: denials of unlisted models are no longer held. */
 void node_models_unlisted_let_go(struct node_models *m, unsigned replica);
-/* The denials that are held against a replica. */
+/* The denials held against a replica. */
 struct node_denials {
     unsigned held;
     uint64_t until_ms; /* no requests for a denied model until then; a past time: the replica may be
                         * asked */
 };
 struct node_denials node_models_denials(const struct node_models *m, unsigned replica);
-/* The engine may not be the one that answered for the model, so that answer no longer counts.
- * Ignored if the replica has listed its models. */
+/* The engine may have been replaced since it answered for the model, so that answer no longer
+ * counts. Ignored if the replica has listed its models. */
 void node_models_doubt(struct node_models *m, unsigned replica, struct slice name);
-/* The replica listed its models, asked at that time: its earlier denials no longer count. */
+/* The replica listed its models, asked at `asked_ms`: earlier denials no longer count. */
 void node_models_listed_anew(struct node_models *m, unsigned replica, uint64_t asked_ms);
 /* True if the replica lately denied the model. */
 bool node_models_denied(const struct node_models *m, unsigned replica, struct slice name,
                         uint64_t now_ms);
 
-/* Iterates over the models that the replica listed or is known to serve. Call with *at = 0 first.
- * False after the last one; `name` is then unchanged. */
+/* Iterates over the models listed by the replica, or known to be served by it. Call with *at = 0
+ * first. False after the last one; `name` is then unchanged. */
 bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
                       struct slice *name);
 
-/* The replicas that may be asked for the model: those that serve it, those without a list of
- * models, and those that may load the model on demand. All replicas serve an empty name. */
+/* The replicas to ask for the model: replicas serving the model, replicas without a list of models,
+ * and replicas loading models on demand. All replicas serve an empty name. */
 void node_models_serving(const struct node_models *m, struct slice name,
                          struct node_replica_set *out);
 /* The replicas known to serve the model. Valid until a row is made. */
 const struct node_replica_set *node_models_surely(const struct node_models *m, struct slice name);
 bool node_models_known(const struct node_models *m, struct slice name);
 
-/* SGLang names an adapter in the request's model, `base:adapter`, and lists only the base. Returns
- * the base of a name that no replica serves as a whole, if the base is known; else empty. */
+/* In SGLang a request's model may name an adapter, `base:adapter`; lists have only the base.
+ * Returns the base of such a name if no replica serves the whole name and the base is known;
+ * otherwise empty. */
 struct slice node_models_base(const struct node_models *m, struct slice name);
 
-/* The row of a name, of its base (node_models_base), or row 0. The pointer is good until the next
- * node_models_set or node_models_learn. */
+/* The row of a name, of the name's base (node_models_base), or row 0. The pointer is good until the
+ * next node_models_set or node_models_learn. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
-/* A row's number, which a booking keeps, and the row of a number. If the row has another name by
- * then, a sample goes to the wrong model, which does no harm. */
+/* A row's number, stored in a booking, and the row of a number. If the row has another name by the
+ * booking's end, a sample goes to the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
 /* The row of the name itself, made if missing; row 0 for an empty name. NULL: the name is too long,

@@ -1,5 +1,6 @@
-/* Figures that answers taught about models, as bytes for the next life of this process: tokens of a
- * prompt, and lengths of answers. The router asks the replicas again which models they serve. */
+/* Figures learned about models, as bytes for the next start of this process: tokens of a prompt,
+ * and lengths of answers. After the start the router asks the replicas again which models they
+ * serve. */
 #ifndef NODE_REPLICA_MODEL_KEEP_H
 #define NODE_REPLICA_MODEL_KEEP_H
 
@@ -11,8 +12,8 @@
 enum { NODE_MODELS_KEPT = 64 };
 MUST_USE int node_models_keep(struct node_models *m, unsigned *at, struct buf *out);
 
-/* Takes in what one call of node_models_keep() appended, for models of which nothing was learned
- * yet. Malformed figures, and those that the table has no place for, are learned again. */
+/* Takes in the bytes from a call of node_models_keep(), for models without learned figures.
+ * Malformed figures, and figures without a place in the table, are learned again. */
 void node_models_recall(struct node_models *m, struct slice kept);
 
 #endif

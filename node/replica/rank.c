@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "node/replica/replica.h"
 
-/* The name up to its last '@', or the whole name without one. A router's name may come before the
- * rank (node/replica/local.h). */
+/* The name up to the last '@', or the whole name if there is no '@'. A router's name may come
+ * before the rank (node/replica/local.h). */
 static struct slice before_last_at(struct slice name)
 {
     for (size_t at = name.len; at > 0; at--)

@@ -1,10 +1,10 @@
-/* Data-parallel ranks: one engine behind one address, with several schedulers, queues and caches
- * (vLLM --data-parallel-size, SGLang --dp-size). Each rank is a replica of its own. Its name is
- * the address, '@' and its number from 0: "10.0.0.1:8000@3". The header NODE_RANK_HEADER pins a
- * request to its rank (vLLM from 0.11.1, SGLang).
+/* Data-parallel ranks: an engine behind a single address, with several schedulers, queues and
+ * caches (vLLM --data-parallel-size, SGLang --dp-size). Each rank is a separate replica. The rank's
+ * name is the address, '@' and the number from 0: "10.0.0.1:8000@3". The header NODE_RANK_HEADER
+ * pins a request to a rank (vLLM from 0.11.1, SGLang).
  *
- * The row of the address keeps the state of the process: health, probes, back-offs, limits,
- * models, connections. Each rank's row keeps that of its scheduler and cache: load, belief,
+ * The row of the address keeps the state of the process: health, probes, back-offs, limits, models,
+ * connections. Each rank's row keeps the state of the rank's scheduler and cache: load, belief,
  * rates, room. */
 #ifndef NODE_REPLICA_RANK_H
 #define NODE_REPLICA_RANK_H
@@ -29,9 +29,9 @@ struct node_rank_name {
 
 /* False: not a rank's name. */
 bool node_rank_name_parse(struct slice name, struct node_rank_name *out);
-/* True if a number follows the '@', even one that no rank can have. */
+/* True if a number follows the '@', even a number which no rank can have. */
 bool node_rank_name_meant(struct slice name);
-/* `address` has at most NODE_NAME_MAX bytes. The result is in `out`, and ends in NUL. */
+/* `address` has at most NODE_NAME_MAX bytes. The result is in `out`, followed by a NUL. */
 struct slice node_rank_name_write(struct slice address, unsigned rank,
                                   char out[NODE_RANK_NAME_BYTES]);
 
@@ -42,11 +42,11 @@ struct node_rank {
     uint8_t ranks;            /* number of this address's ranks in use; 0: the address itself is
                                * chosen */
     uint16_t server;          /* the row of the address: the replica's own row, except for a rank */
-    uint32_t requests;        /* this router's requests under way at the address's ranks */
-    uint64_t requests_remote; /* other routers' requests under way there */
+    uint32_t requests;        /* this router's requests under way at the ranks of the address */
+    uint64_t requests_remote; /* other routers' requests under way at the ranks */
 };
 
-/* Makes `k` a rank of this number; -1: not a rank. `server` is the row of its address. */
+/* Makes `k` a rank of this number; -1: not a rank. `server` is the row of the address. */
 void node_rank_set(struct node_replica *k, int number, unsigned server);
 /* Counts each address's ranks in use, and the other routers' requests at them. */
 void node_ranks_count(struct node_replica *replicas, unsigned count);

@@ -28,8 +28,8 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
     return k->scraped.earlier;
 }
 
-/* Two routers read at different times, and an answer may be long on its way. A change from one
- * router to the other must not look like counters that went back. */
+/* Two routers read at different times, and an answer may be long on its way. A change of the
+ * reading router must not look like falling counters. */
 static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 {
     if (!node_scrape_same_life(s, before))
@@ -108,7 +108,7 @@ bool node_scraped_hear(struct node_replica *k, uint64_t source, const struct crd
     d->told_by = source;
     d->source = source;
     d->counted = in->scrapes;
-    /* A cache loss comes through the registry, from the router that scraped. */
+    /* A cache loss comes through the registry, from the scraping router. */
     (void)node_replica_scraped(k, &s, now_ms);
     return true;
 }

@@ -1,10 +1,10 @@
 /* Estimates a prompt's tokens from its content (struct chain_content), for one model's tokenizer: a
  * number of tokens for each byte of a kind, and for each image, sound and film. Spaces count with
- * the word that they precede.
+ * the next word.
  *
  * The filter learns a factor for each kind, on the initial value: least squares over fading
- * samples, as a Kalman filter with the factors as its state. The factors of text begin correlated,
- * so prompts of any kind teach the others. A sample's effect is bounded (docs/adr/0032). */
+ * samples, as a Kalman filter whose state is the factors. The factors of text begin correlated, so
+ * prompts of any kind teach the others. A sample's effect is bounded (docs/adr/0032). */
 #ifndef NODE_REPLICA_TOKENS_H
 #define NODE_REPLICA_TOKENS_H
 
@@ -20,12 +20,12 @@ enum node_kind {
     NODE_KIND_TWO,   /* bytes of two-byte characters */
     NODE_KIND_THREE, /* bytes of characters of three or four bytes */
     NODE_KIND_OTHER, /* bytes of strings of tool definitions, of roles, and of unknown kind */
-    NODE_KIND_IMAGE, /* image of unknown size; this and the next two in the order of enum
+    NODE_KIND_IMAGE, /* image of unknown size. From here to FILM: in the order of enum
                       * chain_medium */
     NODE_KIND_SOUND,
     NODE_KIND_FILM,
-    NODE_KIND_SIZED,     /* image of a known size, apart from its pixels */
-    NODE_KIND_MEGAPIXEL, /* million pixels of such images */
+    NODE_KIND_SIZED,     /* image of a known size, without the pixels */
+    NODE_KIND_MEGAPIXEL, /* million pixels of images of known size */
     NODE_KINDS
 };
 
@@ -40,7 +40,7 @@ struct node_tokens {
 void node_tokens_init(struct node_tokens *t, double bytes_per_token);
 
 /* Tokens of a prompt of `bytes` in all, as the chain counts them. `media`, unless NULL, gets the
- * tokens of its images, sounds and films. */
+ * tokens of the prompt's images, sounds and films. */
 double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
                       const struct chain_content *content, double *media);
 
@@ -48,8 +48,8 @@ double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
 double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
                              const struct chain_content *content);
 
-/* An engine counted `tokens` (> 0) in the prompt, and `media_tokens` of its media if these are
- * above 0. */
+/* An engine counted `tokens` (> 0) in the prompt, and `media_tokens` in the prompt's media if these
+ * are above 0. */
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,
                      double tokens, const int64_t media_tokens[CHAIN_MEDIA]);
 
@@ -59,7 +59,7 @@ enum { NODE_TOKENS_KEPT = 8 * (1 + NODE_KINDS + NODE_KINDS * (NODE_KINDS + 1) / 
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w);
 bool node_tokens_recall(struct node_tokens *t, struct wire_reader *in);
 
-/* Tokens of a byte of that kind, of a medium, or of a million pixels. */
+/* Tokens of a byte of this kind, of a medium, or of a million pixels. */
 static inline double node_tokens_each(const struct node_tokens *t, enum node_kind kind)
 {
     return t->first[kind] * t->factor[kind];

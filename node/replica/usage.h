@@ -1,6 +1,6 @@
 /* Checks the usage of an answer before the router believes it: impossible figures are corrected,
- * and teach nothing. Engines do report such figures. For example, an engine that recomputes a
- * request may count its cached tokens each time, so that they exceed the prompt. */
+ * and teach nothing. Engines do report such figures. For example, an engine recomputing a request
+ * may count the cached tokens each time, and so report more than the prompt has. */
 #ifndef NODE_REPLICA_USAGE_H
 #define NODE_REPLICA_USAGE_H
 
@@ -9,8 +9,9 @@
 #include "node/replica/terms.h"
 
 /* Corrects impossible figures. A count beyond NODE_USAGE_TOKENS_MAX reads as not reported (-1; for
- * media 0). More cached tokens than the prompt has are cut to the prompt; more media tokens read as
- * not reported. Returns false if a figure was impossible. */
+ * media 0). If there are more cached tokens than prompt tokens, the prompt's number is used. If
+ * there are more media tokens than prompt tokens, they read as not reported. Returns false if a
+ * figure was impossible. */
 bool node_usage_clean(struct node_usage *usage);
 
 #endif
