@@ -11,8 +11,8 @@
 #include "node/replica/learn.h"
 
 enum {
-    WAYS = 8,    /* possible places of an adapter's demand */
-    SAMPLES = 9, /* the median of these counts */
+    WAYS = 8,    /* number of possible places of an adapter's demand */
+    SAMPLES = 9, /* number of last samples whose median counts */
 };
 
 struct samples {
@@ -31,9 +31,10 @@ struct holder {
     uint16_t slots; /* 0: not reported */
     uint16_t count;
     struct held held[NODE_ADAPTER_SLOTS_MAX]; /* most recently used first */
-    float wanted_mean;                        /* over all adapters in the slots, at the last tick */
-    struct samples took[2];                   /* prompts that found the adapter in a slot; prompts
-                                               * that needed a load */
+    float wanted_mean;                        /* mean demand of the adapters in the slots, at the
+                                               * last tick */
+    struct samples took[2];                   /* [0]: prompts whose adapter had a slot; [1]: prompts
+                                               * whose adapter had to be loaded */
     double load_s;                            /* load time from `took`, if there are enough
                                                * samples */
 };
@@ -81,7 +82,7 @@ static unsigned slots_of(const struct holder *h)
 
 /* --- demand for each adapter ---------------------------------------------------------------- */
 
-/* The first of the places in which an adapter's demand may be. */
+/* The first possible place of an adapter's demand. */
 static unsigned places_of(uint32_t adapter)
 {
     return hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS;
@@ -149,7 +150,7 @@ static void take_out(struct holder *h, unsigned at)
     memmove(&h->held[at], &h->held[at + 1], (h->count - at) * sizeof h->held[0]);
 }
 
-/* Evicts adapters until `count` are left. If all are in use, one of these goes too: the engine has
+/* Evicts adapters until `count` are left. If all are in use, evicts adapters in use: the engine has
  * more slots than believed. */
 static void shrink(struct holder *h, unsigned count)
 {
@@ -192,7 +193,8 @@ static unsigned used_later(const struct holder *h, uint64_t at_ms)
     return i;
 }
 
-/* `place` is the adapter's index, or count if missing. */
+/* Puts the adapter into a slot. `place` is the adapter's index now, or h->count if it has no
+ * slot. */
 static void put(struct node_adapters *a, struct holder *h, unsigned place, uint32_t adapter,
                 unsigned new_users, uint64_t at_ms)
 {

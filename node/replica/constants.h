@@ -1,12 +1,12 @@
-/* The fixed numbers of the routing rule; everything else is learned. One table: name, value,
- * unit, meaning, and the source (an ADR of docs/adr, a measurement, or hardware).
+/* The fixed numbers of the routing rule; everything else is learned. A table: name, value, unit,
+ * meaning, and the source (an ADR of docs/adr, a measurement, or hardware).
  * docs/routing-evidence.md shows the effect of each on the bench.
  *
  * The numbers for "clearly", "few" and "recent" are the same everywhere, so that the rule is easy
  * to remember. Limits of tables are in limits.h; operators' settings are elsewhere.
  *
- * VARIANT=ablation lets the bench multiply each (quality-bench --times NAME=0.5). In other builds
- * they are constants. */
+ * With VARIANT=ablation the bench can multiply each number (quality-bench --times NAME=0.5). In
+ * other builds the numbers are constants. */
 #ifndef NODE_REPLICA_CONSTANTS_H
 #define NODE_REPLICA_CONSTANTS_H
 

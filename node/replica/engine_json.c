@@ -6,8 +6,7 @@
 #include "base/err.h"
 #include "http/json.h"
 
-/* Reads the string that begins at `in`. Returns its whole length; `out` holds the part that
- * fitted. */
+/* Reads the string at `in`. Returns the whole length; `out` gets as much as fits. */
 static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t room)
 {
     char spill[64 + HTTP_JSON_SLACK];
@@ -21,7 +20,7 @@ static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t
     return total;
 }
 
-/* A reader of members: its position, and the key of the next value. */
+/* A reader of members: the position, and the key of the next value. */
 struct reader {
     struct http_json json;
     struct slice in;
@@ -67,7 +66,7 @@ static uint32_t context_of(const struct reader *r)
     return tokens >= 1 && tokens <= NODE_CONTEXT_TOKENS_MAX ? (uint32_t)tokens : 0;
 }
 
-/* The part of the text that the reader keeps. */
+/* The stored part of the text. */
 static struct slice text_of(const struct reader *r)
 {
     return slice_of(r->text, r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX);
@@ -88,7 +87,7 @@ static enum node_engine engine_of(struct slice owner)
                                                  : NODE_ENGINE_AUTO;
 }
 
-/* Depths: 1 the list's object, 2 the array "data", 3 a model. */
+/* Depth 1 is the list's object, depth 2 the array "data", depth 3 a model. */
 int node_models_parse(struct slice json, node_listed_each each, void *context)
 {
     struct reader r = {.in = json};
@@ -133,9 +132,9 @@ static bool contains(struct slice text, struct slice word)
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* True if the text, as far as the reader keeps it, says that a model is unknown. The words follow
- * the model's name. The text must begin with the missing thing: an engine repeats what the client
- * wrote, such as the id of a response. */
+/* True if the stored part of the text says that a model is unknown. These words follow the model's
+ * name. The text must begin with "model", because an engine also quotes missing things of other
+ * kinds, such as the id of a response. */
 static bool says_unknown(struct slice text)
 {
     static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},
@@ -149,7 +148,7 @@ static bool says_unknown(struct slice text)
     return false;
 }
 
-/* True if this member says that the model is unknown, rather than a path or a stored object. */
+/* True if this member says that the model is unknown, and not a path or a stored object. */
 static bool says_no_model(const struct reader *r)
 {
     struct slice text = text_of(r);
@@ -203,7 +202,7 @@ static unsigned count_of(const struct reader *r)
     return number >= 0 && number <= NODE_RANKS_MAX ? (unsigned)number : 0;
 }
 
-/* SGLang takes no prompt that its cache cannot hold. */
+/* SGLang rejects a prompt larger than the cache. */
 static uint32_t within(uint32_t context_tokens, double cache_tokens)
 {
     bool holds = cache_tokens <= 0 || cache_tokens >= context_tokens;

@@ -7,7 +7,7 @@
 #include "node/replica/scrape.h"
 #include "node/replica/terms.h"
 
-/* A model of a list, or an adapter. Its id and parent are unescaped, and valid during the call
+/* A model of a list, or an adapter. The id and parent are unescaped, and valid during the call
  * only. */
 struct node_listed {
     struct slice id;
@@ -22,8 +22,8 @@ typedef int (*node_listed_each)(void *context, const struct node_listed *model);
 
 /* Reads {"object":"list","data":[{"id":...,...},...]} and calls `each` for every model, with the
  * model's whole object, so that the caller can merge several replicas' lists unchanged. Models with
- * a missing or too long id are skipped. ERR_SYNTAX: the text is no such list. Other results are the
- * first non-zero result of `each`, which ends the reading. */
+ * a missing or too long id are skipped. ERR_SYNTAX: the text is no list of models. Other results
+ * are the first non-zero result of `each`, which ends the reading. */
 MUST_USE int node_models_parse(struct slice json, node_listed_each each, void *context);
 
 /* An engine's error response. */
@@ -31,22 +31,23 @@ struct node_engine_error {
     unsigned status;                     /* status inside the error; 0: none */
     char message[NODE_MODEL_ID_MAX + 1]; /* truncated; empty: none */
     char type[64];                       /* empty: none */
-    bool too_long;                       /* the error's code says that the context is too short */
-    bool model_unknown;                  /* a member says that the model is unknown, rather than a
-                                          * path or an id; only if the text is complete */
+    bool too_long;                       /* by the error's code, the prompt is longer than the
+                                          * context */
+    bool model_unknown;                  /* by a member, the model is unknown, and not a path or an
+                                          * id; only if the text is complete */
 };
 
-/* Reads an error in any of the engines' forms: OpenAI's, the flat one of SGLang, Anthropic's, a
+/* Reads an error in any of the engines' forms: OpenAI's, SGLang's flat form, Anthropic's, a
  * "response.failed" event, an abort of SGLang's native form. Missing fields stay empty. An unknown
  * model reads {"error":{"message":"The model `x` does not exist.","param":"model", ...}} in vLLM,
  * the flat form in older releases, `"code":"model_not_found"` in OpenAI's, and similar words
  * elsewhere. */
 void node_error_read(struct slice json, struct node_engine_error *out);
 
-/* Reads SGLang's /server_info: cache_tokens (max_total_num_tokens, of one rank), block_tokens
+/* Reads SGLang's /server_info: cache_tokens (max_total_num_tokens, of a rank), block_tokens
  * (page_size) and ranks (dp_size). All other fields of `out` are unknown. `context_tokens`: the
- * longest prompt with its answer, which is context_length or the cache size, whichever is smaller;
- * 0: not reported. ERR_SYNTAX; ERR_NOT_FOUND if the first two are missing. */
+ * longest prompt with the answer, which is context_length or the cache size, whichever is smaller;
+ * 0: not reported. ERR_SYNTAX; ERR_NOT_FOUND if both cache_tokens and block_tokens are missing. */
 MUST_USE int node_server_info_parse(struct slice json, struct node_scrape *out,
                                     uint32_t *context_tokens);
 

@@ -2,7 +2,7 @@
  * gauges, both are unknown.
  *
  * Foreign requests are the engine's running and waiting requests, less all routers' bookings at the
- * moment. Gauges and bookings differ slightly in time, so the lesser of two consecutive readings
+ * same time. Gauges and bookings differ slightly in time, so the lesser of two consecutive readings
  * counts. Without new readings the figure fades.
  *
  * Room has two limits. The first is the number of concurrently running requests. It is learned when

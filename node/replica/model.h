@@ -55,7 +55,7 @@ struct node_model {
 
 struct node_models;
 
-/* Sets a ratio learned from other models' prompts, in place of earlier samples. */
+/* Sets a ratio from the settings or from a replica, in place of samples from earlier prompts. */
 void node_model_bytes_believe(struct node_model *row, double bytes_per_token);
 /* An answer reported the prompt's tokens (> 0), and the media's tokens (0 or less: not
  * reported). */

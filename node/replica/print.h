@@ -1,4 +1,4 @@
-/* A prompt before its segments are joined, kept to compare it with other prompts in any rendering
+/* A prompt before its segments are joined, for comparison with other prompts in any rendering
  * (node/replica/renderings.h). A plain value. */
 #ifndef NODE_REPLICA_PRINT_H
 #define NODE_REPLICA_PRINT_H
@@ -23,10 +23,10 @@ void node_print_set(struct node_print *print, const struct http_prompt_form *for
                     const struct chain *chain);
 void node_print_check(const struct node_print *print);
 
-/* True if both prompts have the same bytes before the conversation, as sent. */
+/* True if both prompts, as sent, have the same bytes before the conversation. */
 bool node_print_same_head(const struct node_print *a, const struct node_print *b);
 
-/* A prompt in one rendering. */
+/* A prompt in a certain rendering. */
 struct node_reading {
     struct rendering rendering;
     uint8_t order[HTTP_PROMPT_SEGMENTS];
@@ -37,8 +37,8 @@ struct node_reading {
 
 struct node_reading node_print_read(const struct node_print *print, struct rendering rendering);
 
-/* Bytes that one prompt shares with another: at least `from`, up to the last checkpoint that
- * agrees; at most `to`, up to the next one. */
+/* Bytes shared by two prompts: at least `from`, up to the last common checkpoint; at most `to`, up
+ * to the next checkpoint. */
 struct node_shared {
     uint64_t from, to;
 };

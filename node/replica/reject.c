@@ -10,25 +10,26 @@
  * request. */
 static const double worth_own = 0.05;
 
-/* Chance that an accepting replica is at fault: its setup changed since. */
+/* Chance that an accepting replica is at fault: the setup changed since. */
 static const double own_well = 0.001;
-/* Chance for a replica of which nothing is known, or for a status that mostly depends on the
- * replica: another key, a missing model. */
+/* Chance for an unknown replica, or for a status that mostly depends on the replica: another key, a
+ * missing model. */
 static const double own_feared = 0.02;
-/* Chance for a replica that has accepted no such request since its start, while a peer does. A
- * wrongly set up replica looks like this, and so does one that only bad requests have reached. */
+/* Chance for a replica without an accepted request of this kind since the engine's start, while a
+ * peer accepts such requests. A wrongly set up replica looks like this, and so does a replica with
+ * only bad requests so far. */
 static const double own_unproven = 0.2;
 /* Chance for a replica with contradicted rejections, until it accepts something. */
 static const double own_caught = 0.5;
-/* Number of tries at other replicas that are remembered. */
+/* Number of remembered tries at other replicas. */
 static const double tries_horizon = 16;
 
-/* An unknown client is believed to be like earlier clients, of which first_horizon requests are
- * remembered. Before there are any, first_weight requests are assumed, with the share first_bad of
- * bad ones. */
+/* An unknown client is believed to be like earlier clients, by their last first_horizon requests.
+ * Before there are any, first_weight requests are assumed, with the share first_bad of bad
+ * requests. */
 static const double first_horizon = 64, first_weight = 16, first_bad = 0.01;
-/* Number of remembered requests of one client, or with one prompt. The weight of the other clients'
- * requests, or of the client's other prompts, in such requests. */
+/* client_horizon: number of remembered requests of a client, or with a prompt. client_weight: the
+ * weight, in requests, of the other clients, or of the client's other prompts. */
 static const double client_horizon = 64, client_weight = 4;
 
 static uint64_t bit(unsigned kind)
@@ -36,7 +37,7 @@ static uint64_t bit(unsigned kind)
     return UINT64_C(1) << (kind % NODE_REJECT_KINDS);
 }
 
-/* All kinds of one API, or of any API (-1), that have these flags. */
+/* All kinds of an API, or of any API (-1), with these flags. */
 static uint64_t kinds_with(int api, unsigned flags)
 {
     uint64_t out = 0;
@@ -52,7 +53,7 @@ static bool have(uint64_t kinds, int api, unsigned flags)
     return (kinds & ~kinds_with(api, flags)) == 0;
 }
 
-/* Kinds of the same API that use as much or more: an engine that rejects `kind` rejects them too.
+/* Kinds of the same API that use as much or more: an engine rejecting `kind` rejects them too.
  * Streaming makes no difference to nearly all rejections. */
 static uint64_t and_more(unsigned kind)
 {
@@ -75,7 +76,7 @@ void node_reject_renew(struct node_reject *j)
     j->confirmed = before.confirmed;
 }
 
-/* Own kinds held against the replica that apply to that model. */
+/* Kinds held against the replica by this router, if they apply to this model. */
 static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
 {
     bool about = j->about == 0 || model == 0 || j->about == model;
@@ -129,7 +130,7 @@ double node_reject_passed(struct node_reject *j, const struct node_rejection *x,
                           const struct node_reject_prior *prior)
 {
     double own = own_fault(j, x, prior);
-    /* Next time, a peer that accepts such requests is no new evidence. */
+    /* Next time, a peer accepting such requests is no new evidence. */
     struct node_reject_prior alone = *prior;
     alone.peers = false;
     j->own = own_fault(j, x, &alone);
@@ -150,8 +151,9 @@ void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bo
 
 /* --- evidence ------------------------------------------------------------------------------- */
 
-/* The kinds assumed to be rejected, from those rejected and those that worked since. Two rejected
- * kinds, neither of which implies the other, stand for the widest group in which none worked. */
+/* The kinds assumed to be rejected, by the rejected kinds `told` and the kinds that have `worked`
+ * since. Two rejected kinds, neither of which implies the other, stand for the widest group in
+ * which no kind worked. */
 static uint64_t held_by(uint64_t told, uint64_t worked)
 {
     bool several = told != 0;
@@ -190,7 +192,7 @@ bool node_reject_contradicted(struct node_reject *j, const struct node_rejection
     if (first && had) /* another router found out before, and tries the replica for all */
         return false;
     j->status = x->status;
-    /* Only a failed trial says that the replica is not fixed. */
+    /* Only a failed trial shows that the replica is not fixed. */
     if (first || (j->tried_ms != 0 && x->sent_ms >= j->tried_ms)) {
         node_backoff_again(&j->backoff, NODE_REJECT_BACKOFF_MS, now_ms);
         j->tried_ms = 0;
@@ -223,7 +225,7 @@ bool node_reject_accepted(struct node_reject *j, uint8_t kind, uint64_t model, u
     j->own = own_well;
     j->known = true;
     j->agreed = false;
-    if (other) /* says nothing of a kind held for one model */
+    if (other) /* says nothing of a kind held for another model */
         return false;
     j->doubt_kinds &= ~k;
     if (j->heard == 0 || sent_ms >= j->heard_ms)
@@ -307,8 +309,8 @@ void node_reject_hear(struct node_reject *j, const struct node_reject_heard *h, 
         j->accepts &= (j->kinds | j->heard) != 0 ? ~news : 0;
     j->heard = h->kinds;
     j->heard_status = h->status;
-    /* A router ordered before this one tries the replica for all. The level of the back-off stays,
-     * so that the next one is longer. */
+    /* A router ordered before this router tries the replica for all. The level of the back-off
+     * stays, so that the next back-off is longer. */
     if (j->kinds != 0 && (j->kinds & ~h->ahead) == 0) {
         j->kinds = j->told = j->tried_ms = 0;
         j->heard_ms = now_ms;
@@ -361,7 +363,7 @@ static struct node_reject_client *row_of(const struct node_reject_clients *c, ui
 {
     const struct node_reject_client *row = &c->rows[id % NODE_REJECT_CLIENTS_MAX];
     bool known = id != 0 && row->id == id;
-    return known ? (struct node_reject_client *)row : NULL; /* as const as its table */
+    return known ? (struct node_reject_client *)row : NULL; /* as const as the table */
 }
 
 static struct node_reject_client *row_make(struct node_reject_clients *c, uint64_t id)
@@ -410,7 +412,7 @@ void node_reject_tried(struct node_reject_clients *c, bool contradicted)
     c->confirmed = c->confirmed * fade + !contradicted;
 }
 
-/* Adds a request, of which the share `rejected` was rejected. */
+/* Adds a request; `rejected` is the share that counts as rejected. */
 static void add(struct node_reject_share *s, double horizon, unsigned sort, double rejected)
 {
     const double fade = 1 - 1 / horizon;
@@ -431,7 +433,7 @@ void node_reject_client_accepted(struct node_reject_clients *c, struct node_reje
         add(&c->first, first_horizon, 0, 0);
 }
 
-/* Takes back a request with that sort of status: something else was the cause. */
+/* Takes back a request with this sort of status: something else was the cause. */
 static void take_back(struct node_reject_share *s, unsigned sort)
 {
     float one = s->rejected[sort] < 1 ? s->rejected[sort] : 1;
