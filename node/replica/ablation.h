@@ -1,14 +1,14 @@
-/* Parts of the routing rule that a bench can leave out, to see what each is worth
+/* Parts of the routing rule that a bench can leave out, to measure the worth of each
  * (docs/routing-evidence.md). Only VARIANT=ablation sets GRAPEVINE_ABLATION. In other builds
- * LEFT_OUT() is constant and false, and the compiler removes the code behind it. No router has an
- * option for it. */
+ * LEFT_OUT() is constant and false, and the compiler removes the code behind it. No router has such
+ * an option. */
 #ifndef NODE_REPLICA_ABLATION_H
 #define NODE_REPLICA_ABLATION_H
 
 #include <stdbool.h>
 
-/* Names and meanings, in the order of docs/routing.md: the load that a request finds, its cost, the
- * choice, and what is learned. */
+/* Names and meanings, in the order of docs/routing.md: the load found by a request, the cost, the
+ * choice, and the learned figures. */
 #define NODE_ABLATION_MAP(X)                                                                       \
     X(QUEUE_OTHERS, "other routers' prefill work counts as queue")                                 \
     X(QUEUE_FOREIGN, "requests that bypass the routers count as queue")                            \

@@ -21,7 +21,7 @@ double node_replica_near_tokens(const struct node_replica *k)
     return (double)(k->told.cache_tokens > 0 ? k->told.cache_tokens : k->told.cache_tokens_heard);
 }
 
-/* Each router has a share of the evidence, so the head start has the same share. */
+/* Each router has a share of the evidence, so each router's head start is the same share. */
 static double head_start(const struct node_replica *k)
 {
     return RULE(FEW) / (1 + k->cache.others.count);
@@ -71,7 +71,7 @@ void node_replica_size_known(const struct node_replica *k, double *size, double 
     *size = *weight > 0 ? exp(sum / *weight) : 1;
 }
 
-/* The belief in the size moves towards what all routers know. */
+/* Moves the belief in the size towards all routers' evidence. */
 static void size_believe(struct node_replica *k)
 {
     double size, weight;
@@ -185,14 +185,15 @@ void node_replica_void(struct node_replica *k, const struct node_work *work)
     k->cache.sums.void_blocks += work->fresh_blocks;
 }
 
-/* The sum may fall: requests that ended without effect are taken back. */
+/* The sum may fall: requests without effect are taken back. */
 static double rise(uint64_t before, uint64_t now)
 {
     return (double)(int64_t)(now - before);
 }
 
 /* The counters show the cached tokens of all routers' requests together. The prediction at each
- * size is known only for this router's requests; the others' are assumed to be like them. */
+ * size is known only for this router's requests; other routers' requests are assumed to be
+ * alike. */
 static void window_teach(struct node_replica *k, double actual)
 {
     const struct node_scrape_window *w = &k->cache.window;
@@ -202,7 +203,7 @@ static void window_teach(struct node_replica *k, double actual)
                    number_min(w->own_requests, RULE(WINDOW_PROMPTS)));
 }
 
-/* Compares the engine's counters with the predictions for the requests that began there. */
+/* Compares the engine's counters with the predictions for the requests begun in the window. */
 static void window_compare(struct node_replica *k, uint64_t now_ms)
 {
     struct node_cache *c = &k->cache;

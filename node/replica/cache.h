@@ -1,7 +1,7 @@
-/* The size of a replica's cache, reported and learned, and the figures that it is learned from.
- * The believed contents follow from the size (belief.h).
+/* The size of a replica's cache, reported and learned, and the figures from which the size is
+ * learned. The believed contents follow from the size (belief.h).
  *
- * Two sources say how much of a prompt was cached: the usage in its answer, and the engine's
+ * Two sources say how much of a prompt was cached: the usage in the answer, and the engine's
  * counters between two readings. Both are compared with the prediction for each size
  * (node/replica/evidence.h), here and at the other routers. */
 #ifndef NODE_REPLICA_CACHE_H
@@ -23,34 +23,34 @@ struct node_prediction_sums {
 };
 void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uint64_t actual);
 
-/* Sums that each router adds up since its start, and reports to the others. */
+/* Sums of each router since the router's start, reported to the others. */
 struct node_sums {
     uint64_t prompt_tokens; /* estimated prompt tokens of requests with begun answers */
     uint64_t cached_tokens; /* predicted cached tokens of these requests */
-    uint64_t told;          /* answers that reported their cached tokens */
-    uint64_t void_blocks;   /* index blocks of prompts that were never computed */
-    uint32_t work;          /* number of times that the router saw the engine work: scraped.h */
+    uint64_t told;          /* answers with reported cached tokens */
+    uint64_t void_blocks;   /* index blocks of never computed prompts */
+    uint32_t work;          /* how often the router saw the engine work: scraped.h */
 };
 
 /* Sum of the other routers' reports about the cache. Differences mean something only while the same
  * routers report, without a restart in between (`who`). */
 struct node_others {
-    uint64_t who; /* hash of those routers and lives; 0: none */
+    uint64_t who; /* hash of the reporting routers and their starts; 0: none */
     unsigned count;
     struct node_sums sums;
     double size_log, size_weight; /* the other routers' evidence of the size: size_log is the
                                    * weighted sum of logarithms */
 };
 
-/* The sums at the scrape that began this window. The engine's counters count the requests of all
- * routers, so they are compared with what all routers predicted in the window. The others' sums are
- * a few seconds late, so a window is longer while there are others. */
+/* The sums at the first scrape of this window. The engine's counters count the requests of all
+ * routers, so they are compared with all routers' predictions in the window. The others' sums are a
+ * few seconds late, so a window is longer while there are other routers. */
 struct node_scrape_window {
     double queries, hits; /* -1: not known */
     struct node_sums sums;
     uint64_t who;
     uint64_t since_ms;
-    /* This router's requests that began in the window: a sample of all requests. */
+    /* This router's requests begun in the window: a sample of all requests. */
     uint64_t own_prompt_tokens;
     unsigned own_requests;
     float own_expected[NODE_SIZES];
@@ -63,16 +63,16 @@ struct node_cache {
                                         * once */
     bool size_learned;                 /* the belief's factor was learned for this cache, by any
                                         * router */
-    struct node_size_held {            /* evidence from before this router's start, or the size that
-                                        * the engine shows; fades */
-        double log, weight;            /* that the engine shows; fades */
+    struct node_size_held {            /* evidence from before this router's start, or the size by
+                                        * the engine's evictions; fades */
+        double log, weight;            /* `log`: logarithm of the size times `weight` */
     } size_held;
     double evicted_seen, evicted_idle_seen_s; /* eviction counters already used; -1: none */
     bool tells_cached[2];     /* streamed, and whole, answers report cached tokens: a missing count
                                * means 0 */
     unsigned told_block;      /* greatest common divisor of all reported cached tokens; 0: none
                                * reported */
-    unsigned told_block_seen; /* number of reports that differed from the one before, capped */
+    unsigned told_block_seen; /* number of reports that differed from the report before, capped */
     uint64_t told_last;
     struct node_evidence evidence; /* evidence of the cache size, by this router's requests */
     uint64_t usage_impossible;     /* answers with impossible usage (node/replica/usage.h) */
@@ -87,62 +87,61 @@ struct node_cache {
 /* The cache size in tokens, without the learned factor: from this replica's label, from the
  * engine's report, or `configured`. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
-/* Size of the engine's own memory, as the engine reports it; 0: unknown. */
+/* Size of the engine's own memory, by the engine's report; 0: unknown. */
 double node_replica_near_tokens(const struct node_replica *k);
-/* Tokens per block of the replica's cache, by the engine's report or by its answers; 0: unknown. */
+/* Tokens per block of the replica's cache, by the engine's report or by answers; 0: unknown. */
 double node_replica_block_tokens(const struct node_replica *k);
 /* Usable tokens out of `matched`: whole blocks, and never the prompt's last token. */
 double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched);
 
-/* A request began there. Adds its expected cached tokens at each size of the cache, for
- * comparison with the engine's counters. `times` -1 takes them back: the counters will not show
- * the request. */
+/* A request began there. Adds the request's expected cached tokens at each size of the cache, for
+ * comparison with the engine's counters. `times` -1 takes them back: the counters will not show the
+ * request. */
 void node_replica_began(struct node_replica *k, const struct node_work *work, int times);
-/* The prompt was not computed: the index blocks that it added are not in the cache. */
+/* The prompt was not computed: the index blocks added for the prompt are not in the cache. */
 void node_replica_void(struct node_replica *k, const struct node_work *work);
 /* The usage of an answer, corrected (node/replica/usage.h); `*sane` is false if it was impossible.
  * Some engines omit cached tokens when there are none. So once a replica has reported cached
- * tokens, a missing count means zero, in answers of the same kind that report their tokens. */
+ * tokens, a missing count means zero, in answers of the same kind (streamed or whole) with a
+ * reported number of prompt tokens. */
 struct node_usage node_replica_usage(struct node_replica *k, const struct node_usage *reported,
                                      bool answer_whole, bool *sane);
-/* An answer reported its cached tokens; `predicted` is the prediction for the same prompt.
- * `expected`: the prediction at each size. `counted`: the actual tokens, corrected for the rounding
- * of both. */
+/* An answer reported cached tokens; `predicted` is the prediction for the same prompt. `expected`:
+ * the prediction at each size. `counted`: the actual tokens, corrected for the rounding of both. */
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                                   uint64_t actual, double counted,
                                   const float expected[NODE_SIZES]);
 /* A prompt's bytes and tokens. `told`: the answer reported the tokens; if not, they are
  * estimated. */
 void node_replica_bytes_add(struct node_replica *k, double bytes, double tokens, bool told);
-/* Takes over a figure of another router, or a prior, that rests on this number of samples. */
+/* Takes over another router's figure, or a prior, based on this number of samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 
-/* The engine reports the size of its own memory; 0 or less: no report. */
+/* The engine reports the size of the GPU memory for the cache; 0 or less: no report. */
 void node_replica_size_told(struct node_replica *k, double tokens);
 /* The engine's metrics were read. `anew`: the counters belong to another process. */
 void node_replica_window(struct node_replica *k, bool anew, uint64_t now_ms);
 /* Called once a tick: evidence fades. */
 void node_replica_size_fade(struct node_replica *k, double seconds);
 /* This router's evidence of the size, to be shared: the factor of the reported size, and the number
- * of prompts by which that factor predicts better. */
+ * of prompts by which this factor predicts better. */
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
-/* The time in seconds for which evicted blocks had not been used, by the engine's counters: the
- * cache holds what was used within that time. 0 until enough blocks were evicted since the last
+/* The time in seconds for which evicted blocks had not been used, by the engine's counters: blocks
+ * used within this time are in the cache. 0 until enough blocks were evicted since the last
  * result. */
 double node_replica_evicted_after(struct node_replica *k);
-/* Sets the size that node_replica_evicted_after() implies, in units of the reported size. It takes
- * precedence over all other evidence. */
+/* Sets the size that node_replica_evicted_after() implies, in units of the reported size. This size
+ * takes precedence over all other evidence. */
 void node_replica_size_shown(struct node_replica *k, double size);
-/* Another router believes in that factor. Counts only if nothing is known here. */
+/* Another router believes in this factor. Counts only if nothing is known here. */
 void node_replica_size_heard(struct node_replica *k, double factor);
-/* Resets the cache: nothing is known of the new one. What was learned of the replica's speed
- * stays. */
+/* Resets the cache: nothing is known of the new cache. The replica's learned speed stays. */
 void node_replica_cache_forget(struct node_replica *k);
 /* Resets the cache, and sets the new cache's key. The engine may be another process. */
 void node_replica_cache_renewed(struct node_replica *k, uint32_t rkey);
-/* Sets the other routers' present sums, with their evidence of the size. Prompts that they declared
- * void since the last call are void here too, in the present generation. Work that they saw is a
- * sign of life here. */
+/* Sets the other routers' present sums, with their evidence of the size. Prompts declared void by
+ * other routers since the last call are void here too, in the present generation. Work seen by
+ * other routers is a sign of life here. */
 void node_replica_others(struct node_replica *k, const struct node_others *others,
                          uint32_t generation, uint64_t now_ms);
 

@@ -1,5 +1,5 @@
-/* An operator's labels of a replica. They follow the address, each behind its own '#', in any
- * order, each at most once:
+/* An operator's labels of a replica. They follow the address, each behind a '#', in any order, each
+ * at most once:
  *
  *   http://10.0.0.1:8000#engine=vllm#weight=2#model=Qwen/Qwen3-8B
  *
@@ -8,11 +8,11 @@
  *   model    a served model, if /v1/models does not list it
  *   health   path of the health check, if it differs from the setting
  *   cache-tokens  cache size of each rank, with all tiers (host memory, disks); default: the
- *            engine's report of its own memory
- *   context  the longest prompt with its answer, in tokens; overrides the model lists
+ *                 engine's report of the GPU memory
+ *   context  the longest prompt with the answer, in tokens; overrides the model lists
  *   ranks    number of data-parallel ranks (node/replica/rank.h), if the metrics do not show them;
- *            1: one cache, whatever the metrics show
- *   adapters on-demand: the replica loads requested adapters that /v1/models does not list
+ *            1: a single cache, whatever the metrics show
+ *   adapters on-demand: the replica loads requested adapters without an entry in /v1/models
  *   host-header  replica or client: the name in the Host header, if it differs from the
  *            setting
  *   kv-events  address of the KV events, if not discovered, or on another host:
@@ -27,13 +27,13 @@
 
 #define NODE_WEIGHT_MIN       0.1
 #define NODE_WEIGHT_MAX       100.0
-#define NODE_CACHE_TOKENS_MAX 1000000000000u /* like the setting of that name */
+#define NODE_CACHE_TOKENS_MAX 1000000000000u /* like the setting of the same name */
 
 struct node_labels {
     enum node_engine engine; /* AUTO: not said */
     bool adapters_on_demand;
     enum node_host_header host_header;
-    double weight;           /* 0 counts as 1, so that a zeroed struct says nothing */
+    double weight;           /* 0 counts as 1, so a zeroed struct says nothing */
     uint64_t cache_tokens;   /* cache size of each rank; 0: not set */
     uint32_t context_tokens; /* 0: not said */
     unsigned ranks;          /* 0: not said */
@@ -43,14 +43,14 @@ struct node_labels {
 };
 
 /* Parses `text`, the part after the first '#'; empty: no labels. The slices of `out` borrow from
- * it. Returns NULL, or the error and the right form (a literal); `out` is then unchanged. */
+ * `text`. Returns NULL, or the error and the right form (a literal); `out` is then unchanged. */
 const char *node_labels_parse(struct slice text, struct node_labels *out);
 
-/* NULL, or what is wrong with the path of a health check and would be right (a literal). */
+/* NULL, or the error in a health check's path and the right form (a literal). */
 const char *node_health_path_wrong(struct slice path);
 
-/* Adds one label, by name and value, to `out`: for sources that have them apart. NULL, or the right
- * form. */
+/* Adds a label, by name and value, to `out`: for sources with separate names and values. NULL, or
+ * the right form. */
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value);
 
 /* True for the name of a label. */
@@ -64,7 +64,7 @@ static inline double node_labels_weight(const struct node_labels *labels)
 
 struct node_replica;
 
-/* Sets the replica's labels; slices are copied. Returns true if its model changed. */
+/* Sets the replica's labels; slices are copied. Returns true if the label of the model changed. */
 bool node_replica_say(struct node_replica *k, const struct node_labels *said);
 
 #endif

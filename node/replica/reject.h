@@ -12,13 +12,13 @@
  *            sent again and again by the client has a separate share.
  *
  * A contradiction counts against the *kind* of request at the replica (API, with tools or media, or
- * streamed), and against kinds that use more of the same API. Two count against all kinds, or
- * against the widest group without a success since. The router avoids the replica for these kinds:
- * for a back-off, then until a repeatable request has tried the replica and was accepted. The
- * router also avoids the replica for these kinds while asking another replica: a rejecting replica
- * answers at once, and would seem to have room for everything. If the replica serves several
- * models, the first contradiction counts for the requested *model* only, and is not reported to
- * other routers.
+ * streamed), and against kinds that use more of the same API. Two contradictions count against all
+ * kinds, or against the widest group without a success since. The router avoids the replica for
+ * these kinds: for a back-off, then until a repeatable request has tried the replica and was
+ * accepted. The router also avoids the replica for these kinds while asking another replica: a
+ * rejecting replica answers at once, and would seem to have room for everything. If the replica
+ * serves several models, the first contradiction counts for the requested *model* only, and is not
+ * reported to other routers.
  *
  * Routers report these kinds, and the others avoid the replica for them. If several routers found
  * out at the same moment, a single router keeps the back-off and tries the replica for all. At most

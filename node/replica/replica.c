@@ -13,7 +13,7 @@ void node_replica_failures_max(struct node_replica *k, uint32_t max)
     k->trouble.probe_failures_max = max > 0 ? max : NODE_PROBE_FAILURES_MAX;
 }
 
-/* Resets beliefs to the initial ones. */
+/* Resets to the initial beliefs. */
 static void begin_anew(struct node_replica *k, const struct node_replica_config *config)
 {
     k->cache.window = (struct node_scrape_window){.queries = -1, .hits = -1};
@@ -160,7 +160,7 @@ static void go_down(struct node_replica *k, uint64_t now_ms)
     k->health = NODE_HEALTH_DOWN;
 }
 
-/* The process is another one: evidence against its answers is void. */
+/* The process was replaced: evidence against the old process's answers is void. */
 static void process_renewed(struct node_replica *k)
 {
     k->trouble.tally = (struct node_tally){0};
@@ -284,7 +284,7 @@ void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome 
     node_breaker_ended(k, outcome, now_ms);
 }
 
-/* A replica is not avoided for failures that are as frequent at all others. */
+/* Equally frequent failures at all other replicas are no reason to avoid a replica. */
 void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
                         unsigned count, uint64_t now_ms)
 {
@@ -329,8 +329,8 @@ static void keep_if_missing(double *now, double before)
         *now = before;
 }
 
-/* Sums of fewer ranks than before do not mean that the others restarted. Such readings are skipped,
- * until the rank seems to be gone for good. */
+/* Sums over fewer ranks than before are no sign of a restart. Such readings are skipped, until the
+ * missing rank seems to be gone for good. */
 static bool rank_is_missing(struct node_replica *k, const struct node_scrape *s)
 {
     bool missing =
@@ -383,8 +383,8 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
                                    now_ms);
     bool works = node_signs_scraped(&k->signs, k->scraped_ms != 0 ? &k->scrape : NULL, &now,
                                     restarted, now_ms);
-    if (works && k->scraped.source == 0) /* what another router read is no observation of this
-                                          * one */
+    if (works && k->scraped.source == 0) /* another router's reading is no observation by this
+                                          * router */
         k->cache.sums.work++;
     k->scrape = now;
     k->scraped_ms = now_ms > 0 ? now_ms : 1;
@@ -395,6 +395,6 @@ bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, u
         k->trouble.back_ms = now_ms;
         process_renewed(k);
     }
-    /* An engine that goes to sleep drops its cache (vLLM, levels 1 and 2). */
+    /* An engine going to sleep drops the cache (vLLM, levels 1 and 2). */
     return restarted || (k->asleep && !was_asleep);
 }

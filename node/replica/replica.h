@@ -1,5 +1,5 @@
-/* One replica as the router sees it: health, load, learned figures. Owns the replica's load,
- * belief and figures. The health is a small state machine:
+/* A replica as the router sees it: health, load, learned figures. Owns the replica's load, belief
+ * and figures. The health is a small state machine:
  *
  *            probe ok                     3 probes failed, port refused, or
  *   UNKNOWN -----------> UP <----------.  5 requests in a row that could not connect or broke
@@ -19,9 +19,10 @@
  * so. A draining server, for example, passes its health check but fails each request at once, and
  * its empty queue would attract all requests.
  *
- * A back-off is 1 s at first and doubles up to 30 s if another one follows soon, for any reason.
- * After the back-off one request at a time may go there (the trial) until an answer has begun.
- * Routers share their back-offs, and make one trial for all (node/replica/breaker.h). */
+ * A back-off is 1 s at first and doubles up to 30 s if another back-off follows soon, for any
+ * reason. After the back-off a single request at a time may go there (the trial) until an answer
+ * has begun. Routers share their back-offs, and make a single trial for all
+ * (node/replica/breaker.h). */
 #ifndef NODE_REPLICA_REPLICA_H
 #define NODE_REPLICA_REPLICA_H
 
@@ -46,12 +47,12 @@ enum {
     NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
-    NODE_BUSY_AVOID_MS = 1000, /* after an answer that the replica's queue is full */
-    NODE_BUSY_AGAIN_MS = 250,  /* after such an answer, if requests would otherwise wait in the
-                                * router */
+    NODE_BUSY_AVOID_MS = 1000, /* after the answer "queue full" */
+    NODE_BUSY_AGAIN_MS = 250,  /* after the answer "queue full", if requests would otherwise wait in
+                                * the router */
 };
 
-/* The result of one health check. */
+/* The result of a health check. */
 struct node_check {
     bool ok;
     bool refused; /* the replica's port refuses connections: the process is gone */
@@ -60,7 +61,7 @@ struct node_check {
     uint16_t status; /* status of the answer; 0: no answer */
 };
 
-/* Sizes that the engine reports, to this router or to another one. 0: not reported. */
+/* Sizes reported by the engine, to this router or another router. 0: not reported. */
 struct node_sizes_told {
     uint64_t cache_tokens, cache_tokens_heard;   /* the engine's own memory */
     uint32_t adapter_slots, adapter_slots_heard; /* adapters that the engine holds at a time */
@@ -68,7 +69,7 @@ struct node_sizes_told {
     uint32_t context_info;                       /* context length by SGLang's /server_info */
 };
 
-/* Recent failures, and the back-offs that follow. */
+/* Recent failures, and the resulting back-offs. */
 struct node_trouble {
     unsigned probe_failures; /* failed probes in a row */
     unsigned probe_failures_max;
@@ -81,38 +82,38 @@ struct node_trouble {
     struct node_check check;     /* the last health check */
     struct node_backoff failing; /* back-off for 5xx answers, for a share of failures, or (`broke`)
                                   * for lost connections */
-    bool broke;                  /* the back-off is for connections that failed or broke, and the
+    bool broke;                  /* the back-off is for failed or broken connections, and the
                                   * replica went down */
     struct node_tally tally;     /* this router's recent attempts */
-    uint64_t busy_until_ms;      /* until when it counts as full, after an answer that its queue is
-                                  * full */
-    uint64_t busy_requests;      /* this router's requests in flight there at that answer */
+    uint64_t busy_until_ms;      /* until when the replica counts as full, after the answer "queue
+                                  * full" */
+    uint64_t busy_requests;      /* this router's requests in flight there at the answer "queue
+                                  * full" */
     uint64_t back_ms;            /* start of slow start after the return (standing.h); 0: none */
 };
 
 /* The proxy's view of the server, by node/route/replicas.c. */
 struct node_server {
     bool no_place;           /* this router cannot open a connection there now */
-    bool packs;              /* its answers use a content coding that the router cannot decode */
-    bool models_stale;       /* its list of models may be another process's */
-    uint16_t list_status;    /* status of the last answer to /v1/models without a list; 0: the
-                              * replica lists */
+    bool packs;              /* the answers use a content coding which the router cannot decode */
+    bool models_stale;       /* the list of models may be another process's */
+    uint16_t list_status;    /* status of the last answer to /v1/models without a list; 0: there is
+                              * a list */
     unsigned probes_refused; /* bits 1 << enum node_probe: the last answer was 401 or 403 */
 };
 
-/* A row of the router's table. Each struct is written by the file with its name, the rest by
+/* A row of the router's table. Each struct is written by the file of the same name, the rest by
  * replica.c. */
 struct node_replica {
     /* Read at each decision, and so close together: a cache line holds 64 bytes of them. */
     enum node_health health; /* UNKNOWN, UP, DOWN or ROUTER; draining is a flag */
-    enum node_health hint;   /* health that most others report, while UNKNOWN here */
-    bool absent;             /* a free slot, or a name that no router uses: in no table */
-    bool draining;           /* drained by an operator, or vanishing without an operator's wish to
-                              * keep the replica */
-    bool vanishing;          /* removed from its source: this router sends no new requests */
+    enum node_health hint;   /* health by most other routers' reports, while UNKNOWN here */
+    bool absent;             /* a free slot, or an unused name: in no table */
+    bool draining;           /* drained by an operator, or vanishing and not added by an operator */
+    bool vanishing;          /* removed from the source: this router sends no new requests */
     bool asleep;
     enum node_engine engine;
-    unsigned kept; /* number of requests that the replica is kept for, which may be poison
+    unsigned kept; /* number of requests for which the replica is kept, because they may be poison
                     * (node_router_keep) */
     struct node_rank rank;
     struct node_server server;
@@ -124,7 +125,7 @@ struct node_replica {
     struct node_breaker breaker; /* back-offs shared between routers */
     double weight;               /* share of the work by this router's settings; default 1 */
     struct node_load load;       /* booking.c */
-    struct node_room room;       /* room for contexts, by what was seen to run */
+    struct node_room room;       /* room for contexts, by the load seen running */
     struct node_foreign foreign; /* foreign load, and limits of room */
     struct node_belief belief;
     struct node_believed believed; /* fleet.c */
@@ -139,15 +140,15 @@ struct node_replica {
     uint64_t restarts;
 
     /* Identity. */
-    uint16_t era;        /* counts the names that had this slot */
-    uint32_t life;       /* counts the engines: a new name, added again, restarted */
+    uint16_t era;        /* counts the names of this slot */
+    uint32_t life;       /* counts the engines: +1 for a new name, a return, a restart */
     uint32_t rkey;       /* key of the present cache (crdt/registry.h) */
     uint16_t name_len;   /* 0: the row is free */
-    uint16_t router_len; /* name of the router that answers there, while its health is ROUTER */
+    uint16_t router_len; /* name of the answering router, while `health` is ROUTER */
     char name[NODE_NAME_MAX];
     char router[NODE_ROUTER_NAME_MAX];
-    struct node_labels said; /* labels by this router's settings; their slices point to the fields
-                              * below: labels.c */
+    struct node_labels said; /* labels by this router's settings; the slices point to model_said,
+                              * health_said, kv_events_said: labels.c */
     char model_said[NODE_MODEL_ID_MAX];
     char health_said[NODE_HEALTH_PATH_MAX];
     char kv_events_said[KV_NAMED_MAX];
@@ -167,40 +168,41 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
 /* Row `slot` had another name or none. Resets everything as after init; the row is absent. */
 void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name, uint64_t name_hash,
                        const struct node_replica_config *config);
-/* Sets if the replica is in use. A replica that left and returns counts as new, but for its
- * counters and name. Bookings in flight stay. */
+/* Sets if the replica is in use. A returning replica counts as new, except for the counters and the
+ * name. Bookings in flight stay. */
 void node_replica_present(struct node_replica *k, bool present,
                           const struct node_replica_config *config);
-/* `vanishing`: its source removed the replica. `wished`: an operator drains it. `added`: an
- * operator added the replica, so no source can remove it. */
+/* `vanishing`: the source removed the replica. `wished`: an operator drains it. `added`: an
+ * operator added the replica, so no source can remove the replica. */
 void node_replica_drain(struct node_replica *k, bool vanishing, bool wished, bool added);
 struct slice node_replica_name(const struct node_replica *k);
-/* The replica is kept for a request that may be poison. Each call with true needs one with
+/* The replica is kept for a request which may be poison. Each call with true needs a call with
  * false. */
 void node_replica_keep(struct node_replica *k, bool kept);
 
 /* Another router or a list reports the engine's type: counts only while the type is unknown.
- * Returns true if it counted. */
+ * Returns true if the report counted. */
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
-/* The engine's own answers show its type (AUTO: they do not). The engine may have changed since.
- * The setting takes precedence, and OTHER in a report is kept. Returns true if the type changes. */
+/* The engine's own answers show its type (AUTO: they do not). The engine may have been replaced
+ * since. The setting takes precedence, and OTHER in a report is kept. Returns true if the type
+ * changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
-/* Context length: tokens of a prompt with its answer; 0: unknown. */
+/* Context length: tokens of a prompt with the answer; 0: unknown. */
 uint32_t node_replica_context(const struct node_replica *k);
-/* Context length by its list of models; 0: not listed. Returns true if the list showed another
- * length before: then the engine restarted, and its /server_info no longer counts. */
+/* Context length by the list of models; 0: not listed. Returns true if the list showed another
+ * length before: then the engine restarted, and the last /server_info no longer counts. */
 bool node_replica_context_listed(struct node_replica *k, uint32_t tokens);
 /* Context length by SGLang's /server_info; 0: not reported. */
 void node_replica_context_info(struct node_replica *k, uint32_t tokens);
 
-/* Number of adapters that the engine holds at a time; 0: unknown. */
+/* Number of adapters which the engine holds at a time; 0: unknown. */
 static inline uint32_t node_replica_adapter_slots(const struct node_replica *k)
 {
     return k->told.adapter_slots > 0 ? k->told.adapter_slots : k->told.adapter_slots_heard;
 }
 
-/* For operators: a draining replica that is not down, nor a router, is DRAINING. */
+/* The health for operators: DRAINING for a draining replica, unless it is down or a router. */
 enum node_health node_replica_health(const struct node_replica *k);
 
 /* True if the replica may get new requests while in this health (UP or UNKNOWN; DOWN as a last
@@ -231,10 +233,10 @@ static inline bool node_replica_is_full(const struct node_replica *k, uint32_t m
 
 /* Reasons to avoid a replica are in node/replica/standing.h. */
 
-/* One active probe. Returns true if the engine must have lost its cache: its port refused, so the
- * process is gone. True only once, not at each probe while the process is away. */
+/* An active probe ended. Returns true if the engine must have lost its cache: the port refused, so
+ * the process is gone. True only once, not at each probe while the process is away. */
 bool node_replica_probed(struct node_replica *k, struct node_check check, uint64_t now_ms);
-/* Sets the number of failed probes in a row that takes the replica down; 0:
+/* Sets the number of failed probes in a row until the replica is down; 0:
  * NODE_PROBE_FAILURES_MAX. */
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* The health check says no: the replica is avoided until a check says yes. */
@@ -242,24 +244,24 @@ void node_replica_leaves(struct node_replica *k);
 /* A router answered an active probe. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
 
-/* A request is sent to this process, or (`to_rank`) to a rank of it. */
+/* A request is sent to this process, or (`to_rank`) to a rank of the process. */
 void node_replica_sent(struct node_replica *k, bool to_rank, uint64_t now_ms);
 /* An answer has begun, to a request sent at `chosen_ms`. Ends a trial, and takes the replica up if
- * it went down before that time. */
+ * it went down before `chosen_ms`. */
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
 /* A sent request has ended: releases it, and judges the outcome as below. */
 void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome outcome,
                         uint64_t now_ms);
 /* An answer ended, maybe a while ago. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
-/* The engine is dead, or its requests fail: begins a back-off unless one is running. */
+/* The engine is dead, or its requests fail: begins a back-off unless a back-off is running. */
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
-/* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with
- * those of all `count` replicas, begin a back-off, and a slow start after it. */
+/* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with all
+ * `count` replicas' failures, begin a back-off, and a slow start after the back-off. */
 void node_replica_tally(struct node_replica *k, bool failed, const struct node_replica *replicas,
                         unsigned count, uint64_t now_ms);
 
-/* True if the last metrics lacked ranks that earlier metrics had. The ranks may come back. */
+/* True if the last metrics lacked ranks of earlier metrics. The ranks may come back. */
 bool node_replica_misses_ranks(const struct node_replica *k);
 /* The metrics were read. Returns true if the engine has lost its cache since the last reading. */
 bool node_replica_scraped(struct node_replica *k, const struct node_scrape *s, uint64_t now_ms);

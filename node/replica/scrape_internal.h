@@ -1,4 +1,4 @@
-/* Reads figures from /metrics by a table, one row a figure (scrape_table.c). */
+/* Reads figures from /metrics by a table with a row per metric (scrape_table.c). */
 #ifndef NODE_REPLICA_SCRAPE_INTERNAL_H
 #define NODE_REPLICA_SCRAPE_INTERNAL_H
 
@@ -7,28 +7,28 @@
 #include "base/slice.h"
 #include "node/replica/scrape.h"
 
-/* The figures that the rows fill in, and from which the rest of a scrape follows; -1: missing. */
+/* The figures filled in by the rows; the rest of a scrape follows from them. -1: missing. */
 struct node_scrape_figures {
     struct node_scrape told;
-    double awake;       /* below 1: one of vLLM's ranks sleeps */
-    double prompts;     /* vLLM: tokens of the prompts that prefill_s covers */
-    double configs;     /* vLLM: number of ranks that report the size of their cache */
-    double blocks;      /* vLLM: cache blocks of all ranks; the server adds up their values */
-    double rank_tokens; /* SGLang: cache tokens of one rank */
+    double awake;       /* below 1: a rank of vLLM sleeps */
+    double prompts;     /* vLLM: tokens of the prompts in prefill_s */
+    double configs;     /* vLLM: number of ranks with a reported cache size */
+    double blocks;      /* vLLM: cache blocks of all ranks; the server adds up the ranks' values */
+    double rank_tokens; /* SGLang: cache tokens of a rank */
     double pages;       /* SGLang: cache pages of `block_tokens` each */
     double computed;    /* SGLang's schedulers: tokens of prompts */
     double reused;      /* SGLang's schedulers: cached tokens of these prompts; missing until the
-                         * first one */
+                         * first cached token */
     double decoded;     /* SGLang's schedulers: tokens of answers */
-    double nothing;     /* for rows that are only signs of work */
+    double nothing;     /* for rows which are only signs of work */
 };
 
 /* How a figure is combined from several ranks' values, and its value for each rank. */
 enum node_scrape_how {
     ADD,
-    COUNTER, /* added; a value that goes down shows a restart */
+    COUNTER, /* added; a falling value shows a restart */
     MEAN,
-    RATIO, /* added; if the process has one value for all ranks, that value holds for each */
+    RATIO, /* added; if the process has a single value for all ranks, it holds for each rank */
     MOST,  /* all ranks report the same, so the value holds for each rank */
 };
 
@@ -37,8 +37,8 @@ enum { STEP = 1, GAUGE = 2 };
 
 struct node_scrape_row {
     struct slice name;
-    size_t figure; /* offset in struct node_scrape_figures; if several rows fill one figure, the
-                    * first with a value counts */
+    size_t figure; /* offset in struct node_scrape_figures; if several rows fill a figure, the first
+                    * with a value counts */
     enum node_scrape_how how;
     unsigned sign;
     struct slice label; /* only series with this label count; empty: all series */

@@ -46,7 +46,7 @@ bool node_replica_pace_add(struct node_replica *k, double context_tokens, double
     return is_step;
 }
 
-/* True if such evidence came lately. */
+/* True if the evidence of `at_ms` came lately. */
 static bool lately(uint64_t at_ms, uint64_t now_ms)
 {
     return at_ms != 0 && (double)now_ms < (double)at_ms + RULE(HALF_LIFE_MS);
@@ -78,8 +78,8 @@ static double risen(double before, double now)
     return before >= 0 && now >= before ? now - before : -1;
 }
 
-/* The engine times each of the prompts that are computed together by itself. All of them together
- * took no longer than the interval. */
+/* The engine times each prompt separately, even if it computes several together. All of them
+ * together took no longer than the interval. */
 void node_replica_speed_scraped(struct node_replica *k, const struct node_scrape *before,
                                 const struct node_scrape *now, double seconds, uint64_t now_ms)
 {

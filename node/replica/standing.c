@@ -140,7 +140,7 @@ unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms)
            (unsigned)is_cold(k, now_ms) << NODE_STANDING_SLOW_START;
 }
 
-/* Time at which this reason ends, or ended, by itself. */
+/* Time at which the reason `why` ends, or ended, by itself. */
 static uint64_t until(const struct node_replica *k, enum node_standing_why why)
 {
     switch (why) {
@@ -170,7 +170,7 @@ struct node_standing node_replica_standing(const struct node_replica *k, uint64_
     unsigned avoided = node_replica_against(k, now_ms) |
                        (unsigned)node_reject_avoids_any(j, now_ms) << NODE_STANDING_REJECTS |
                        (unsigned)(k->kept > 0) << NODE_STANDING_KEPT;
-    /* Adds reasons that keep no request away: the next request is the trial, other kinds are
+    /* Adds reasons which keep no request away: the next request is the trial, other kinds are
      * accepted, or there is room. */
     bool due = (avoided & NODE_IN_TROUBLE) == 0 && node_replica_on_trial(k);
     unsigned all = avoided | (unsigned)due << NODE_STANDING_TRIAL |

@@ -1,11 +1,12 @@
-/* The reasons why a replica gets no requests, or only those that no other replica can take.
+/* The reasons why a replica gets no requests, or only requests that no other replica can take.
  * node_replica_against() returns all reasons against a replica: decisions use sets of these
  * reasons, and operators see the weightiest in a word.
  *
  * One reason is slow start. The engine of a returning replica is cold (memory to map, kernels to
- * compile, an empty cache), and its empty queue would attract everything at once. For some seconds
- * its requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as many each
- * second. The bound does not change the believed speed, which is only ever learned from answers. */
+ * compile, an empty cache), and the empty queue would attract everything at once. For some seconds
+ * the replica's requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as
+ * many each second. The bound does not change the believed speed, which is learned only from
+ * answers. */
 #ifndef NODE_REPLICA_STANDING_H
 #define NODE_REPLICA_STANDING_H
 
@@ -20,7 +21,7 @@ enum {
 enum node_standing_why {
     NODE_STANDING_WELL,
     /* The replica gets no requests: */
-    NODE_STANDING_ROUTER,         /* a router answers at its address */
+    NODE_STANDING_ROUTER,         /* a router answers at the replica's address */
     NODE_STANDING_NO_ADDRESS,     /* the replica's name has no address */
     NODE_STANDING_DNS_SILENT,     /* no DNS server answers for the replica's name */
     NODE_STANDING_DNS_FAILS,      /* the look-up of the replica's name fails in another way */
@@ -29,31 +30,31 @@ enum node_standing_why {
     NODE_STANDING_FAILS_CHECKS,   /* down: health checks fail */
     NODE_STANDING_FAILS_REQUESTS, /* down: requests could not connect, or broke */
     NODE_STANDING_DRAINED,        /* drained by an operator */
-    NODE_STANDING_VANISHES,       /* its source removed it */
+    NODE_STANDING_VANISHES,       /* removed from the source */
     NODE_STANDING_ASLEEP,
     /* The replica is avoided: */
     NODE_STANDING_LEAVING,  /* the replica's health check says no */
-    NODE_STANDING_STALLED,  /* the replica stands still with requests; the sign is in struct
-                             * node_signs */
+    NODE_STANDING_STALLED,  /* the replica makes no progress with requests; the kind of stall is in
+                             * struct node_signs */
     NODE_STANDING_QUIET,    /* the replica has shown no sign of life for longer than usual */
-    NODE_STANDING_FOUND,    /* another router found it standing still */
+    NODE_STANDING_FOUND,    /* another router found the replica without progress */
     NODE_STANDING_BROKE,    /* a back-off: connections failed or broke */
     NODE_STANDING_ERRORS,   /* a back-off: answers of 5xx, or a share of failures */
-    NODE_STANDING_TRIED,    /* the replica stood still, and one request is the trial */
-    NODE_STANDING_TRIAL,    /* the back-off is over, and one request is the trial */
+    NODE_STANDING_TRIED,    /* after a stall, while a request is the trial */
+    NODE_STANDING_TRIAL,    /* after a back-off, while a request is the trial */
     NODE_STANDING_REPORTED, /* another router has the replica in a back-off, or on trial */
-    NODE_STANDING_REJECTS,  /* the replica rejects all or some requests that others accept. If too
-                             * many replicas of its model are avoided already, this one still gets
-                             * requests */
-    NODE_STANDING_FULL,     /* the replica answered that its queue is full */
-    NODE_STANDING_KEPT,     /* kept for a request that may be poison */
+    NODE_STANDING_REJECTS,  /* the replica rejects all or some requests accepted by others. If too
+                             * many replicas of the model are avoided already, this replica still
+                             * gets requests */
+    NODE_STANDING_FULL,     /* the replica answered "queue full" */
+    NODE_STANDING_KEPT,     /* kept for a request which may be poison */
     NODE_STANDING_SLOW_START,
     NODE_STANDINGS,
 };
 
 /* Sets of reasons: bit 1 << enum node_standing_why. */
 enum {
-    /* Signs of life; each data-parallel rank has its own. */
+    /* Lack of signs of life, judged for each data-parallel rank separately. */
     NODE_STANDS_STILL = 1U << NODE_STANDING_LEAVING | 1U << NODE_STANDING_STALLED |
                         1U << NODE_STANDING_QUIET | 1U << NODE_STANDING_FOUND |
                         1U << NODE_STANDING_TRIED,
@@ -62,7 +63,8 @@ enum {
     NODE_IN_TROUBLE = NODE_STANDS_STILL | NODE_BACKS_OFF | 1U << NODE_STANDING_REPORTED,
 };
 
-/* The reasons to choose an UP replica only if no other can be chosen, for any request; 0: none. */
+/* The reasons to choose an UP replica only if no other replica can be chosen, for any request; 0:
+ * none. */
 unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms);
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
@@ -73,7 +75,7 @@ static inline bool node_replica_on_trial(const struct node_replica *k)
 {
     return k->trouble.failing.trial || k->signs.stalls.trial;
 }
-/* True in a back-off or a stall by the replica's own failures, or on trial after one. Other
+/* True in a back-off or a stall by the replica's own failures, or on trial after such a time. Other
  * routers' reports and rejections do not count. */
 static inline bool node_replica_backing_off(const struct node_replica *k, uint64_t now_ms)
 {
@@ -88,16 +90,16 @@ struct node_standing {
     uint64_t until_ms; /* when the reason ends by time alone; 0: not known */
     unsigned status;   /* REJECTS: node_reject_status() */
     uint64_t kinds;    /* REJECTS: node_reject_kinds() */
-    bool one_model;    /* REJECTS: the kinds count for one of its models only */
-    unsigned denied;   /* REJECTS: number of listed models that it denies, if there is no other
+    bool one_model;    /* REJECTS: the kinds count for a single model only */
+    unsigned denied;   /* REJECTS: number of listed but denied models, if there is no other
                         * reason */
-    bool beyond;       /* REJECTS: half of a model's replicas are avoided already, so this one is
-                        * still used */
+    bool beyond;       /* REJECTS: half of a model's replicas are avoided already, so this replica
+                        * is still used */
 };
 /* Leaves `beyond` to node/route/reject.c. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
-/* The reason in one word: "errors", "stalled", ...; "" for none. And in a phrase, which may be
+/* The reason in a word: "errors", "stalled", ...; "" for none. And in a phrase, which may be
  * written to `room`. */
 enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };
 const char *node_standing_word(enum node_standing_why why);

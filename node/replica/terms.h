@@ -1,4 +1,4 @@
-/* Terms for a replica that all parts of a node share: its type, its health, its probes, and the
+/* Terms for replicas, shared by all parts of a node: types of engines, health, probes, and the
  * outcomes of requests. */
 #ifndef NODE_REPLICA_TERMS_H
 #define NODE_REPLICA_TERMS_H
@@ -63,18 +63,18 @@ enum node_health {
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
     NODE_HEALTH_DRAINING, /* finishes its requests, gets no new ones */
-    NODE_HEALTH_ROUTER,   /* no engine: a router answers its probes. Never used */
+    NODE_HEALTH_ROUTER,   /* no engine: a router answers the probes. Never used */
     NODE_HEALTHS,
 };
 
-/* The router's own questions to a replica, one bit each where they are counted together. */
+/* The router's own questions to a replica, a bit each where they are counted together. */
 enum node_probe {
     NODE_PROBE_HEALTH,
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
     NODE_PROBE_PING,   /* SGLang only, because its health check is slow */
-    NODE_PROBE_EVENTS, /* vLLM only: the address of its KV-cache events */
+    NODE_PROBE_EVENTS, /* vLLM only: the address of the KV-cache events */
     NODE_PROBES,
 };
 
@@ -99,7 +99,7 @@ enum node_outcome {
     NODE_OUTCOME_CONNECT_FAILED, /* refused, unreachable or connect timeout */
     NODE_OUTCOME_BROKEN,         /* the connection broke or went silent after the request was
                                   * sent */
-    NODE_OUTCOME_IN_DOUBT, /* 5xx that may be the request's own: says nothing of the replica */
+    NODE_OUTCOME_IN_DOUBT, /* 5xx, perhaps caused by the request: says nothing of the replica */
     NODE_OUTCOME_SLOW,     /* a time limit passed while the engine worked: not the replica's
                             * failure */
     NODE_OUTCOME_STALLED,  /* moved away from a stalled replica: says nothing more */
@@ -110,27 +110,27 @@ enum node_outcome {
 };
 enum { NODE_OUTCOMES = NODE_OUTCOME_REJECTED + 1 };
 
-/* Errors at a replica, one per answer, for metrics. */
+/* Errors at a replica, at most 1 per answer, for metrics. */
 enum node_error {
     NODE_ERROR_CONNECT,     /* refused, unreachable or connect timeout */
-    NODE_ERROR_TIMEOUT,     /* silent beyond its limit */
+    NODE_ERROR_TIMEOUT,     /* silent beyond the time limit */
     NODE_ERROR_BROKEN,      /* closed or reset in the middle */
-    NODE_ERROR_MALFORMED,   /* the answer is no HTTP that can be trusted */
+    NODE_ERROR_MALFORMED,   /* the answer is no trustworthy HTTP */
     NODE_ERROR_STATUS,      /* 5xx */
     NODE_ERROR_EVENT,       /* 200, but with an error in the stream or in place of the answer */
     NODE_ERROR_ABORTED,     /* 200, but the engine ended the answer (finish reason "abort") */
-    NODE_ERROR_NO_TERMINAL, /* 200, but the stream ended without its API's terminal event */
+    NODE_ERROR_NO_TERMINAL, /* 200, but the stream ended without the API's terminal event */
     NODE_ERRORS,
 };
 
-/* One word, for operators: "up", "vllm", "ok", "connect". */
+/* A word for operators: "up", "vllm", "ok", "connect". */
 const char *node_health_text(enum node_health health);
 const char *node_engine_text(enum node_engine engine);
 const char *node_outcome_text(enum node_outcome outcome);
 const char *node_error_text(enum node_error error);
 
-/* The usage that an answer reported; -1: not reported. For a stream without completion_tokens the
- * number of its content events is a good substitute. */
+/* The usage reported by an answer; -1: not reported. For a stream without completion_tokens, the
+ * number of content events is a good substitute. */
 struct node_usage {
     int64_t prompt_tokens;
     int64_t cached_tokens;
