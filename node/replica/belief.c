@@ -21,7 +21,7 @@ void node_belief_init(struct node_belief *b)
     *b = (struct node_belief){.factor = 1, .stale = true};
 }
 
-/* Blocks of the generation that may be cached: all but void ones. */
+/* Possibly cached blocks of the generation: all but void blocks. */
 static double count_at(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation)
 {
@@ -69,9 +69,9 @@ void node_belief_void_end(struct node_belief *b, uint64_t id)
     }
 }
 
-/* Finds the newest generations that fill `size_blocks`, and returns the blocks that they hold.
- * The floor is the oldest of them; `first` is the oldest generation with any block if everything
- * fits. */
+/* Finds the newest generations, as many as fit in `size_blocks`, and returns the number of their
+ * blocks. The floor is the oldest of them; if everything fits, `first` is the oldest generation
+ * with any block. */
 static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,
                               double size_blocks, uint32_t *floor, double *floor_share,
                               uint32_t *first)
@@ -90,7 +90,7 @@ static double newest_that_fit(const struct node_belief *b, const struct crdt_ind
         sum += share * count;
         if (generation == ring->oldest || sum >= size_blocks)
             break;
-        if (seen == ring->total) { /* older ones are empty */
+        if (seen == ring->total) { /* older generations are empty */
             *first = generation;
             generation = ring->oldest;
             break;
@@ -127,7 +127,8 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 {
     double need = new_blocks - (b->size_blocks - b->present_blocks);
     double wanted = 0;
-    /* The index may have dropped generations since the last count, and its ring has no others. */
+    /* The index may have dropped generations since the last count, and the ring has no other
+     * generations. */
     uint32_t first = b->first > ring->oldest ? b->first : ring->oldest;
     for (uint32_t g = first; need > 0 && g <= ring->newest; g++) {
         double count = count_at(b, ring, g) * (g == b->floor ? b->floor_share : 1);

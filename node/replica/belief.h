@@ -1,18 +1,18 @@
 /* The believed contents of a replica's cache, derived from the index's counters.
  *
- * The index knows in which generation each block was last used at a replica, but not what the
- * engine has evicted since. Engines evict the least recently used blocks first. So the newest
- * generations that fill the cache are present, and older ones are gone. The boundary is the
- * belief's *floor*. A new prompt would push out the oldest blocks that are present.
+ * The index knows in which generation each block was last used at a replica, but not the engine's
+ * evictions since. Engines evict the least recently used blocks first. So the newest generations
+ * are present, as many as fill the cache, and older generations are gone. The boundary is the
+ * belief's *floor*. A new prompt would evict the oldest present blocks.
  *
  *       gone          | present                              | room
  *       ... g-9 g-8   | g-7   g-6   g-5   ...   g-1   g       |
  *                    floor            <- counted down from the newest until the cache is full
  *
- * An engine may have tiers beyond its own memory (host memory, a disk). The size is then the sum of
- * all tiers. Blocks too old for the engine's own memory have to be loaded from a tier first.
+ * An engine may have cache tiers beyond the GPU (host memory, a disk). The size is then the sum of
+ * all tiers. Blocks too old for the GPU have to be loaded from a tier first.
  *
- * The cache size is the engine's own or the configured figure, times a learned factor
+ * The cache size is the engine's or the configured figure, times a learned factor
  * (node/replica/evidence.h). Sizes here are blocks of 256 bytes; the caller converts tokens. */
 #ifndef NODE_REPLICA_BELIEF_H
 #define NODE_REPLICA_BELIEF_H
@@ -22,8 +22,8 @@
 
 #include "crdt/index.h"
 
-/* Blocks that were recorded in a generation but never reached the cache: the engine rejected their
- * prompt, or the request ended before the prompt was computed. The index keeps them. */
+/* Blocks recorded in a generation, but never in the cache: the engine rejected the prompt, or the
+ * request ended before the prompt was computed. The index still counts such blocks. */
 enum { NODE_VOIDS_MAX = 8 };
 struct node_void {
     uint64_t id; /* the prompt's id; 0: several prompts */
@@ -38,8 +38,8 @@ struct node_belief {
     uint32_t floor;        /* oldest generation believed present, at least in part */
     double floor_share;    /* present share of the floor's generation, 0..1 */
     uint32_t first;        /* oldest generation with any block; the floor, unless everything fits */
-    uint32_t near_floor; /* the floor of the engine's own memory, if there are tiers beyond that; if
-                          * not, 0 */
+    uint32_t near_floor;   /* the floor of the engine's own memory, if there are more tiers; if not,
+                          * 0 */
     double near_share;
     bool stale; /* the index's counters have changed since the last count */
     unsigned void_count;
@@ -65,32 +65,32 @@ static inline void node_belief_moved(struct node_belief *b)
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks, double near_blocks);
 
-/* Share of a generation's blocks that are in the engine's own memory, 0..1. */
+/* Share of a generation's blocks in the engine's own memory, 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);
 
-/* Number of blocks that `new_blocks` would evict, each weighted with the chance that a request
+/* Number of blocks evicted by `new_blocks` new ones, each weighted with the chance that a request
  * still needs the block. The request's own `held_blocks`, last used in `held_generation`, are used
  * again now and are not evicted. */
 double node_belief_displaced(const struct node_belief *b, const struct crdt_index_ring *ring,
                              const struct node_decay *decay, double new_blocks, double held_blocks,
                              uint32_t held_generation);
 
-/* Number of blocks used after a generation, and in that generation. */
+/* Number of blocks used after a generation (`newer`), and in the generation (`among`). */
 void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation, double *newer, double *among);
 
-/* Number of blocks used within the last `generations`. The present generation is the one before the
- * ring's newest; `begun` is the share of it that has passed. */
+/* Number of blocks used within the last `generations`. The present generation is the ring's newest
+ * but one; `begun` is the passed share of it. */
 double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
                           double generations, double begun);
 
 /* The prompt is not in the cache, but the index recorded `blocks` new blocks of it in this
- * generation. If the prompt was void before, its entry moves to this generation. */
+ * generation. If the prompt was void before, the entry moves to this generation. */
 void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);
 /* The prompt was computed after all. */
 void node_belief_void_end(struct node_belief *b, uint64_t id);
-/* Moves the belief towards the present factor in steps, so that one answer never changes the belief
- * about a whole cache by much. */
+/* Moves the belief towards the present factor in steps, so that a single answer never changes the
+ * belief about a whole cache by much. */
 void node_belief_approach(struct node_belief *b, double factor);
 
 #endif

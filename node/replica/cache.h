@@ -117,7 +117,7 @@ void node_replica_bytes_add(struct node_replica *k, double bytes, double tokens,
 /* Takes over another router's figure, or a prior, based on this number of samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 
-/* The engine reports the size of the GPU memory for the cache; 0 or less: no report. */
+/* The engine reports the cache size on the GPU; 0 or less: no report. */
 void node_replica_size_told(struct node_replica *k, double tokens);
 /* The engine's metrics were read. `anew`: the counters belong to another process. */
 void node_replica_window(struct node_replica *k, bool anew, uint64_t now_ms);

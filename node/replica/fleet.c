@@ -28,9 +28,8 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
     return k->believed.fleet == fleet && !k->absent;
 }
 
-/* A fleet's median, and its best replica. A replica without samples is assumed to be like the best.
- * With the median of a mostly slow fleet, a replica that is as fast as the best would stay idle for
- * ever. */
+/* A fleet's median, and the best replica's figure. A replica without samples is assumed to be like
+ * the best. With the median of a mostly slow fleet, a fast replica would stay idle for ever. */
 struct fleet_figure {
     double median, best;
 };
@@ -60,14 +59,14 @@ static struct fleet_figure fleet_figure(const struct node_replica *replicas, uns
     return (struct fleet_figure){median, number_max(best, median)};
 }
 
-/* Difference that two equal replicas may show, in logarithms. */
+/* Possible difference between the figures of two equal replicas, in logarithms. */
 static double alike(unsigned samples)
 {
     return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
 }
 
-/* The variance of the replicas' rates, in logarithms, beyond the variance that chance causes among
- * equal ones. */
+/* The variance of the replicas' rates, in logarithms, without the variance by chance among equal
+ * replicas. */
 static double spread_of(const struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     double seen = 0, sum = 0, squares = 0, noise = 0;
@@ -95,7 +94,7 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
     return fleet * pow(own / fleet, spread / (spread + RULE(NOISE) * RULE(NOISE) / samples));
 }
 
-/* The fleet's value if the replica's own value is close to it, and the own value from twice that
+/* The fleet's value if the replica's own value is close to it, and the own value from twice the
  * distance on, with a steady transition. */
 static double apart(double own, unsigned samples, double fleet)
 {
@@ -107,7 +106,7 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Speeds for a busy and an idle replica. An idle replica without samples counts as the best one. An
+/* Speeds for a busy and an idle replica. An idle replica without samples counts as the best. An
  * idle replica without recent samples counts at least as `tried`. With few samples, an idle replica
  * counts at least as the fleet. */
 struct belief {
@@ -134,10 +133,9 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
     return (struct belief){own, number_max(own, tried)};
 }
 
-/* A replica with slow decode takes longer to be judged again than one with slow prefill, because
- * answers last longer. So a pace is believed until PACE_HOLDS_MS have passed since its last sample
- * and PACE_HOLDS_ANSWERS answers have ended. These are the answers to requests that this router
- * sent to the fleet. */
+/* A slow decode takes longer to be judged again than a slow prefill, because answers last longer.
+ * So a pace is believed until PACE_HOLDS_MS have passed since the last sample and
+ * PACE_HOLDS_ANSWERS answers have ended: answers to this router's requests to the fleet. */
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
     const struct node_speed *pace = &k->shown.pace;
@@ -183,7 +181,7 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* Sets the most that ran at any replica of the fleet. While load rises for the first time, that is
+/* Sets the most that ran at any replica of the fleet. While load rises for the first time, there is
  * no limit. Returns the number of ended answers. */
 static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
@@ -213,7 +211,7 @@ static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uin
     return ended;
 }
 
-/* Sets the believed speeds of the replicas that serve the same model as replica `first`. */
+/* Sets the believed speeds of the replicas with the same model as replica `first`. */
 static void fleet_believe(struct node_replica *replicas, unsigned count, unsigned first,
                           const struct node_replica_config *config, struct node_vote *scratch,
                           uint64_t now_ms)
@@ -232,8 +230,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         const struct node_shown *s = &k->shown;
         if (b->fleet != fleet)
             continue;
-        /* A few whole answers say too little about one replica's rate, and a few samples say too
-         * little about its pace. */
+        /* A few whole answers say too little about a replica's rate, and a few samples too little
+         * about the pace. */
         bool timed = s->streamed_ms != 0 || s->told_ms != 0;
         bool fresh = node_speed_fresh(&s->rate, now_ms) > RULE(FEW);
         struct belief own =

@@ -1,17 +1,18 @@
 /* A replica's believed speed: the fleet's, until the replica's own samples outvote the fleet
  * (docs/adr/0010, docs/adr/0042, docs/adr/0070).
  *
- *   fleet     the replicas of the same model. Its figure is the upper median of theirs, with one
- *             vote for the configured prior
- *   replica   the value that a third of its own samples reach, with the fleet's figure as one more
- *             sample; with one or two timed prompts, between its own value and the fleet's
- *   nearly equal is equal: small differences, and those that rest on few samples, are ignored.
+ *   fleet     the replicas of the same model. The fleet's figure is the upper median of the
+ *             replicas' figures, with a vote for the configured prior
+ *   replica   the value reached by a third of the replica's samples, with the fleet's figure as a
+ *             further sample; with 1 or 2 timed prompts, between the replica's value and the
+ *             fleet's
+ *   nearly equal is equal: small differences, and differences between few samples, are ignored.
  *
- * Samples fade when no new ones come (learn.h). So an idle replica has a second, optimistic belief.
- * A replica without any sample counts as fast as the best of its fleet. A replica without recently
- * timed prompts counts at least as fast as the fleet. If a replica's pace was not seen for two
- * minutes and a hundred answers, the replica counts as fast as the best. So a replica that was
- * judged slow is tried again, with one request at a time. */
+ * Samples fade when no new samples come (learn.h). So an idle replica has a second, optimistic
+ * belief. A replica without any sample counts as fast as the best of the fleet. A replica without
+ * recently timed prompts counts at least as fast as the fleet. If a replica's pace was not seen for
+ * two minutes and a hundred answers, the replica counts as fast as the best. So a replica judged
+ * slow is tried again, with a single request at a time. */
 #ifndef NODE_REPLICA_FLEET_H
 #define NODE_REPLICA_FLEET_H
 
@@ -27,9 +28,9 @@ struct node_replica_config;
 
 /* Part of struct node_replica. Speeds are numbers above 0. */
 struct node_believed {
-    uint64_t fleet;           /* key of the replica's model, and so of its fleet; 0: unknown */
+    uint64_t fleet;           /* key of the replica's model, and so of the fleet; 0: unknown */
     double tokens_per_s;      /* prefill rate */
-    double idle_tokens_per_s; /* prefill rate if nothing is under way there */
+    double idle_tokens_per_s; /* prefill rate if no request is under way there */
     double step_base_s;       /* time of a decode step without context */
     double idle_step_base_s;
     struct node_paced { /* state at the last sample of the pace */

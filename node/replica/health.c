@@ -4,12 +4,12 @@
 #include "base/number.h"
 #include "node/replica/replica.h"
 
-/* A prompt explains silence for this multiple of its learned time, because long prompts are slower.
+/* A prompt explains silence for this multiple of the learned time, because long prompts are slower.
  * A rate without samples counts only up to prefill_rate_unproven. */
 static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
-/* Number of decode steps that may pass without a sign. */
+/* Number of decode steps which may pass without a sign. */
 static const double steps_margin = 10;
-/* A stall that nothing ends is tried again after this. */
+/* A stall without an end is tried again after this time. */
 static const uint64_t stall_max_ms = 30000;
 
 void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms)
@@ -85,7 +85,7 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                   now->prefix_queries >= 0 || node_work_tells_steps(&now->work);
     if (before == NULL || !counts)
         return false;
-    /* Figures from other routers may have only these counters. */
+    /* Other routers' figures may have only these counters. */
     works = works || grew(before->generation_tokens, now->generation_tokens) ||
             grew(before->prompt_tokens, now->prompt_tokens) ||
             grew(before->prefix_queries, now->prefix_queries);
@@ -121,7 +121,7 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
 }
 
 /* Time for which the engine may work without a sign. Only the sum of other routers' prompts is
- * known, which covers the longest of them. */
+ * known; it covers their longest prompt. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
     double rate = k->believed.tokens_per_s;
@@ -138,7 +138,7 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
  * compiled; a lone request may wait for its grammar. */
 enum { LONG = 3 };
 
-/* Multiple of watchdog_ms that the evidence requires. */
+/* Multiple of watchdog_ms required by the evidence. */
 static unsigned counters_margin(const struct node_replica *k, const struct node_watched *w,
                                 bool health_late)
 {
@@ -157,7 +157,8 @@ static unsigned counters_margin(const struct node_replica *k, const struct node_
     return waiting_long > FEW ? (coarse ? SOME : 1) : waiting_long == FEW ? SOME : LONG;
 }
 
-/* True if the metrics show fewer requests than are waiting, and none in the engine's queue. */
+/* True if the metrics show fewer requests than wait for this router and others, and an empty
+ * queue. */
 static bool not_there(const struct node_replica *k, const struct node_watched *w)
 {
     enum { FEW = 2 };
@@ -166,14 +167,14 @@ static bool not_there(const struct node_replica *k, const struct node_watched *w
            k->scrape.waiting == 0 && k->scrape.running >= 0 && k->scrape.running + FEW < ours;
 }
 
-/* True if not one byte came for `ms`, though the router could send probes. */
+/* True if not a byte came for `ms`, though the router could send probes. */
 static bool is_silent(const struct node_watched *w, uint64_t ms, uint64_t now_ms)
 {
     return passed(later(later(w->heard_ms, w->since_ms), w->unasked_ms), now_ms) >= ms &&
            passed(w->asked_ms, now_ms) >= ms / 2;
 }
 
-/* True if no token came or was counted for `times` times `ms`, beyond what is explained. */
+/* True if no token came or was counted for `times` times `ms`, beyond the explained time. */
 static bool is_still(const struct node_replica *k, const struct node_watched *w, uint64_t ms,
                      unsigned times, uint64_t now_ms)
 {
@@ -204,8 +205,8 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     return NODE_STALL_NONE;
 }
 
-/* True if the requests under way got no byte for a third of watchdog_ms, or no token for that time
- * beyond the explained time. */
+/* True if the requests under way got no byte for a third of watchdog_ms, or no token for a third of
+ * watchdog_ms plus the explained time. */
 static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
                      uint64_t watchdog_ms, uint64_t now_ms)
 {
@@ -216,7 +217,7 @@ static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
            (wanted > 1 && is_still(k, w, watchdog_ms / 3, 1, now_ms));
 }
 
-/* True if one request may try the replica: it answers, and none of its requests is stalled. */
+/* True if a request may try the replica: the replica answers, and no request there is stalled. */
 static bool may_be_tried(const struct node_replica *k, const struct node_watched *w,
                          uint64_t now_ms)
 {
@@ -232,7 +233,7 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 
-/* A starved stall turns out to affect all requests: missing first tokens are noticed first. */
+/* Changes a starved stall into a stall of all requests. Missing first tokens are noticed first. */
 static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t now_ms)
 {
     if (stall != NODE_STALL_SILENT && stall != NODE_STALL_COUNTERS)
@@ -242,7 +243,7 @@ static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t no
     s->found = stall != NODE_STALL_SILENT;
 }
 
-/* Own tokens show other routers, which may not read the metrics, that the engine works. */
+/* Counts this router's tokens as work to report, because other routers may not read the metrics. */
 static void note_tokens(struct node_replica *k, uint64_t token_ms)
 {
     struct node_signs *s = &k->signs;
@@ -262,7 +263,7 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     note_tokens(k, w->token_ms);
     bool over = now_ms >= s->stalls.until_ms + NODE_STALL_BACKOFF_MS;
     if (s->stall == NODE_STALL_NONE && over && !BUG(FINDING_KEPT))
-        s->found = false; /* this router had no request for a trial: others may make it */
+        s->found = false; /* this router had no request for a trial: others may try */
     s->waits = (uint8_t)(w->waiting_long < NODE_STILL_WAITS ? w->waiting_long : NODE_STILL_WAITS);
     s->explained_ms = explained_ms(k, w);
     if (s->stall == NODE_STALL_STARVED)
@@ -278,8 +279,7 @@ void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint
     enum node_stall stall = node_signs_judge(k, w, watchdog_ms, now_ms);
     if (stall == NODE_STALL_NONE)
         return;
-    /* Requests that have waited since before the last back-off are no trial: others may make
-     * one. */
+    /* Requests waiting since before the last back-off are no trial: others may try. */
     bool tried = !s->stalls.trial || s->tried_ms >= s->stalls.until_ms;
     s->stall = stall;
     s->stalled_ms = now_ms;

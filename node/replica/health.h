@@ -1,26 +1,26 @@
-/* Signs of life of one replica, to find stalls: requests that are under way but make no progress
- * (docs/adr/0023, docs/adr/0048).
+/* Signs of life of a replica, to find stalls: requests under way without progress (docs/adr/0023,
+ * docs/adr/0048).
  *
- * An engine may hang while its port accepts connections, and even while its health check
- * succeeds. The engine *moves* with each token that this router receives, and each time when the
- * token counts in its metrics rise, for any client. It stands still when requests wait for tokens
- * and, for longer than `watchdog_ms`,
+ * An engine may hang while its port accepts connections, and even while the health check succeeds.
+ * The engine *moves* with each token received by this router, and each time the token counts in the
+ * metrics rise, for any client. It stands still when requests wait for tokens and, for longer than
+ * `watchdog_ms`,
  *
- *   SILENT    the engine sent not one byte, not even an answer to a probe that any live server
- *             answers in milliseconds. Time in which this router could send no probe does not count
- *   COUNTERS  the engine answers scrapes but counts no token, beyond what its longest prompt
- *             explains; longer if the evidence is weak
- *   STARVED   the engine may move, but no request of this router gets its first token: its health
- *             check hangs as well, or its metrics show that it does not have these requests
+ *   SILENT    the engine sent not a byte, not even an answer to a probe that any live server
+ *             answers in milliseconds. Time without a chance to send probes does not count
+ *   COUNTERS  the engine answers scrapes but counts no token, beyond the time explained by the
+ *             longest prompt; longer if the evidence is weak
+ *   STARVED   the engine may move, but no request of this router gets the first token: the health
+ *             check hangs as well, or the metrics show that the engine does not have these requests
  *
- * Each data-parallel rank has its own signs, from its own streams and gauges. Silence and health
- * checks belong to the process. Routers report to each other the number of requests that wait in
- * vain, and that they found the engine still.
+ * Each data-parallel rank has separate signs, from the rank's streams and gauges. Silence and
+ * health checks belong to the process. Routers report to each other the number of requests waiting
+ * in vain, and whether they found the engine still.
  *
- * A replica that stands still is *stalled*: the router avoids it, and moves its requests without
- * a token to other replicas. The stall is over when the engine moves. Or after a back-off, if the
- * server answers and reports that it is idle, one request at a time tries the replica. Ending an
- * answer that has begun is a separate decision (node_signs_lost()), by any sign of work
+ * A replica that stands still is *stalled*: the router avoids it, and moves requests without a
+ * token to other replicas. The stall is over when the engine moves. Or after a back-off, if the
+ * server answers and reports no requests, a single request at a time tries the replica. Ending a
+ * begun answer is a separate decision (node_signs_lost()), by any sign of work
  * (node/replica/work.h), and takes `stall-cut`. */
 #ifndef NODE_REPLICA_HEALTH_H
 #define NODE_REPLICA_HEALTH_H
@@ -39,28 +39,29 @@ enum {
                                      * again */
     NODE_BACKOFF_LEVELS = 6,        /* levels from the first back-off to the longest */
     /* First back-off of a stall, because each trial may cost a request watchdog_ms. The router that
-     * found the stall makes the first trial, and has the same time again for it before others may.
-     * A stall that is found again without a trial is no news for the others. */
+     * found the stall makes the first trial, and has the same time again for the trial before
+     * others may. A stall found again without a trial is no news for the others. */
     NODE_STALL_BACKOFF_MS = 5000,
-    NODE_MOVES_MS = 5000, /* an engine that moved within this time is at work */
+    NODE_MOVES_MS = 5000, /* an engine is at work if it moved within this time */
 };
 
-/* The first back-off has the caller's length, each next level is twice as long. */
+/* A back-off. Level 1 has the caller's length, each further level is twice as long. */
 struct node_backoff {
     uint64_t until_ms;
     uint8_t level; /* level of the last back-off, up to NODE_BACKOFF_LEVELS; 0: none yet */
     bool trial;    /* no answer has begun since the last back-off */
 };
 
-/* Begins a back-off, one level higher if the last one was recent. */
+/* Begins a back-off, a level higher if the last back-off was recent. */
 void node_backoff_again(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
-/* Begins a back-off unless one is running: requests sent before do not extend it by failing. */
+/* Begins a back-off unless a back-off is running: failures of requests sent earlier do not extend
+ * it. */
 void node_backoff_begin(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
-/* Begins a back-off of that level, or of the highest. */
+/* Begins a back-off of this level, or of the highest level. */
 void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms);
 
 /* A router's report about waiting requests: their number after watchdog_ms without a token, up to
- * NODE_STILL_WAITS. And a bit if the engine's counters showed that it stands still. */
+ * NODE_STILL_WAITS. And a bit if the engine stands still by the counters. */
 enum { NODE_STILL_WAITS = 3, NODE_STILL_FOUND = 4 };
 
 enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_STALL_STARVED };
@@ -69,28 +70,27 @@ struct node_signs {
     bool leaving;               /* the replica's health check says no */
     bool quiet;                 /* avoided, but not stalled yet: no sign for longer than usual */
     bool proven;                /* a token came since the engine's start, for any client */
-    bool starved;               /* the last stall was STARVED, which tokens of other requests do not
-                                 * end */
+    bool starved;               /* the last stall was STARVED: tokens of other requests do not end
+                                 * it */
     bool warned;                /* another router found the engine still, and nothing moved here
                                  * since */
     enum node_stall stall;      /* reason for the stall */
     struct node_backoff stalls; /* back-off until the next trial */
     uint64_t stalled_ms;        /* time since which the replica is stalled */
     uint64_t stalls_total;
-    uint64_t moved_ms;     /* last token that was received here, or counted by the engine */
-    uint64_t worked_ms;    /* moved_ms, or another router's sign of work, which comes seconds
+    uint64_t moved_ms;     /* last token received here, or counted by the engine */
+    uint64_t worked_ms;    /* moved_ms, or a later sign of work by another router, reported seconds
                             * late */
-    uint64_t told_ms;      /* last token received here that was reported to the others */
-    uint64_t explained_ms; /* time without a sign that the longest prompt explains */
+    uint64_t told_ms;      /* last token received here and reported to the others */
+    uint64_t explained_ms; /* time without a sign, as explained by the longest prompt */
     struct node_work_seen work;
     uint8_t waits, heard_waits; /* requests without a token: this router's, the others' */
-    bool found;                 /* the engine's counters stood still, and no movement was seen
-                                 * since */
+    bool found;                 /* the engine's counters stood still, without movement since */
     bool heard_found;           /* another router reports `found` */
     uint64_t first_ms;          /* last time when an answer to this router began */
     uint64_t still_ms;          /* last scrape without progress since moved_ms; 0: none */
     uint64_t down_ms;           /* when the replica last went down */
-    uint64_t tried_ms;          /* when a request was last sent to it */
+    uint64_t tried_ms;          /* when a request was last sent to the replica */
 };
 
 /* A token came, or was counted by the engine. */
@@ -99,27 +99,28 @@ void node_signs_moved(struct node_signs *s, uint64_t now_ms);
 void node_signs_answering(struct node_signs *s, uint64_t now_ms);
 /* Another router saw the engine work lately. */
 void node_signs_worked(struct node_signs *s, uint64_t now_ms);
-/* The metrics were read; `before` is NULL for the first ones. Returns true if they show work. */
+/* The metrics were read; `before` is NULL for the first metrics. Returns true if the metrics show
+ * work. */
 bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
                         const struct node_scrape *now, bool restarted, uint64_t now_ms);
 
-/* Requests that this router has at the replica, and signs that it receives. Only requests that wait
- * for tokens count, once they are sent. Times are 0 if the event never happened. */
+/* This router's requests at the replica, and the signs received. Only sent requests that wait for
+ * tokens count. Times are 0 if the event never happened. */
 struct node_watched {
-    unsigned waiting;            /* requests that have no token yet */
-    unsigned waiting_long;       /* waiting requests that were sent watchdog_ms ago or earlier */
-    unsigned plain_long;         /* the part of waiting_long that the counters would show */
-    unsigned streaming;          /* requests that have tokens and expect more */
+    unsigned waiting;            /* requests without a token yet */
+    unsigned waiting_long;       /* waiting requests sent watchdog_ms ago or earlier */
+    unsigned plain_long;         /* requests of waiting_long which the counters would show */
+    unsigned streaming;          /* requests with tokens, and more to come */
     uint64_t prefill_tokens_max; /* uncached tokens of the longest waiting prompt */
     uint64_t since_ms;           /* when the first waiting request began to wait */
     uint64_t token_ms;           /* last token received */
     uint64_t heard_ms;           /* last byte received of anything, probes included */
-    uint64_t unasked_ms;         /* when this router last could not send a probe, for its own
-                                  * reasons */
-    uint64_t asked_ms;           /* when the oldest unanswered quick probe was sent; 0: none is
-                                  * open */
+    uint64_t unasked_ms;         /* when this router last could not send a probe, for reasons in the
+                                  * router */
+    uint64_t asked_ms;           /* when the oldest unanswered quick probe was sent; 0: all were
+                                  * answered */
     uint64_t health_asked_ms;    /* when the oldest unanswered health check was sent, which may be
-                                  * slow; 0: none is open */
+                                  * slow; 0: all were answered */
 };
 
 struct node_replica;
@@ -130,7 +131,7 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
 /* Judges the signs, and stores the result. */
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms);
-/* True if the engine is at work, by its tokens and counters. */
+/* True if the engine is at work, by tokens and counters. */
 bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* --- between routers */
@@ -138,23 +139,23 @@ bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 /* This router's report: NODE_STILL_*. */
 uint8_t node_signs_report(const struct node_signs *s);
 /* Takes in the others' reports: the number of waiting requests, and whether a router found the
- * engine still. If a finding ends before any work was seen, one trial is left, because that router
- * had no request for it. */
+ * engine still. If a finding ends before any sign of work, a trial is left, because the finding
+ * router had no request for a trial. */
 void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t now_ms);
 
 /* --- what has begun there */
 
-/* True if an answer that has begun, and sent nothing since `since_ms`, is lost. Nothing showed work
- * for stall_cut_ms (or for the explained time, if longer), and one of three: the metrics were read
- * and report single steps; nothing at all came from the process (`heard_ms`: the last byte of
- * anything); the replica is no longer watched. An engine that lives and reports no steps is never
- * judged lost. stall_cut_ms 0: never. */
+/* True if a begun answer without a byte since `since_ms` is lost. There was no sign of work for
+ * stall_cut_ms (or for the explained time, if longer). And either the metrics were read and report
+ * single steps, or no byte at all came from the process (`heard_ms`: the last byte), or the replica
+ * is no longer watched. If the engine lives and reports no steps, answers are never judged lost.
+ * stall_cut_ms 0: never. */
 bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t heard_ms,
                      uint64_t stall_cut_ms, uint64_t now_ms);
 /* True if the engine's metrics report single steps. */
 bool node_signs_tells_steps(const struct node_replica *k);
 
-/* One word: "silent", "counters", "starved"; "" for none. */
+/* A word: "silent", "counters", "starved"; "" for none. */
 const char *node_stall_name(enum node_stall stall);
 
 #endif

@@ -12,51 +12,51 @@
 #include "node/replica/print.h"
 
 enum {
-    WATCH = 64,       /* requests of a watch; about 20 are enough for a fleet of six engines */
-    QUIET_MAX = 4096, /* most answers between two watches that change nothing */
-    TOKENS_MIN = 256, /* tokens of a prompt; shorter ones show little but the distance of
+    WATCH = 64,       /* requests per watch; about 20 are enough for a fleet of six engines */
+    QUIET_MAX = 4096, /* most answers between two watches without a change */
+    TOKENS_MIN = 256, /* tokens of a prompt; shorter prompts show little but the distance of
                        * checkpoints */
     NO_REPLICA = UINT16_MAX,
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* If a reading leaves less than this of a prompt after its lead, the checkpoints are too far apart
- * to tell what was cached: any amount fits one of them. */
+/* If a reading leaves less than this of a prompt after the lead, the checkpoints are too far apart
+ * to show how much was cached: any amount fits some rendering. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
-/* A loss is relative to the difference between renderings that the answer shows. Losses fade by
- * `fade` with each such answer. The margins are the required advantage of another rendering.
- * margin_first applies at first, when one clear answer is enough (no cache has a prompt that was
- * never sent). margin_min applies after a change, margin_max at most. */
+/* A loss is relative to the difference between renderings in the answer. Losses fade by `fade` with
+ * each such answer. The margins are the required advantage of another rendering. margin_first
+ * applies at first, when a single clear answer is enough (no cache has a prompt never sent).
+ * margin_min applies after a change, margin_max at most. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* The first margin for late system messages: two answers about a quarter of the prompt. A single
- * one may be due to a conversation that a cache has lost. */
+ * answer may be due to a conversation lost by a cache. */
 static const float margin_late_first = 0.75f;
-/* The smallest difference that counts, and the share of a prompt in which renderings must differ
- * for an answer to count in full. */
+/* The smallest difference to count, and the share of a prompt in which renderings must differ for
+ * an answer to count in full. */
 static const float told_apart = 0.05f, small_share = 0.3f;
 /* Weight of a loss if less was cached than predicted, because caches forget. */
 static const float forgotten_weight = 0.5f;
 /* Tolerances: bytes per token differ between the parts of a prompt, and the engine counts whole
  * blocks. */
 static const double uneven = 0.15, grain_share = 0.02, grain_blocks = 2;
-/* An answer contradicts the prediction if this share of the prompt more, or less, was cached. Then
- * the number of recent answers that must contradict, fading. */
+/* An answer contradicts the prediction if this share of the prompt more, or less, was cached.
+ * surprise_enough is the required number of recent contradictions, fading by surprise_fade. */
 static const double more_share = 0.1, less_share = 0.25;
 static const float surprise_fade = 0.8f, surprise_enough = 1.2f;
 
-/* The part of each print that is searched to find the prints at a replica. */
+/* The part of each print searched to find the prints at a replica. */
 struct print_head {
     uint64_t key;   /* key of the print's kind */
     uint32_t stamp; /* 0: free */
     uint16_t replica;
-    bool is_void; /* ignored for other prompts; the prompt's own answer, if any, counts */
+    bool is_void; /* ignored for later prompts; an answer to this prompt still counts */
 };
 
 struct node_renderings {
     const struct hash_secret *secret;
-    uint64_t keys[NODE_KINDS_MAX]; /* keys of the kinds, in one array, because each request searches
-                                    * it */
+    uint64_t keys[NODE_KINDS_MAX]; /* keys of the kinds, in a separate array, because each request
+                                    * searches it */
     struct node_client_kind kinds[NODE_KINDS_MAX];
     struct node_renderings_stats stats;
     uint32_t stamp; /* stamp of the last print */
@@ -209,7 +209,7 @@ void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
 
 /* --- heads ---------------------------------------------------------------------------------- */
 
-/* Compares the head of a new print with the heads of its conversation's earlier prints. */
+/* Compares the head of a new print with the heads of the same conversation's earlier prints. */
 static void note_head(struct node_renderings *r, struct node_client_kind *k, unsigned number)
 {
     const struct http_prompt_form *form = &r->prints[number].form;
@@ -290,11 +290,11 @@ void node_renderings_forget(struct node_renderings *r, unsigned replica)
 
 /* --- what a rendering explains ---------------------------------------------------------------- */
 
-/* A print, and the earlier ones of its kind at its replica. */
+/* A print, and the earlier prints of the same kind at the same replica. */
 struct trail {
     const struct node_print *print;
     unsigned count;
-    uint16_t earlier[NODE_PRINTS_MAX]; /* their numbers */
+    uint16_t earlier[NODE_PRINTS_MAX]; /* numbers of the earlier prints */
 };
 
 static void trail_find(const struct node_renderings *r, unsigned number, struct trail *out)
@@ -310,7 +310,7 @@ static void trail_find(const struct node_renderings *r, unsigned number, struct 
     }
 }
 
-/* The most that the print shares with any earlier one. */
+/* The longest prefix shared by the print and any earlier print. */
 static struct node_shared shared_with(const struct node_renderings *r, const struct trail *trail,
                                       const struct node_reading *of)
 {
@@ -323,7 +323,7 @@ static struct node_shared shared_with(const struct node_renderings *r, const str
     return most;
 }
 
-/* Tokens that any router recorded at the replica: `from` of them must be cached, `to` may be. */
+/* Tokens recorded at the replica by any router: `from` of them must be cached, `to` may be. */
 struct witness {
     double from, to;
 };
@@ -358,8 +358,8 @@ static unsigned distance(struct rendering a, struct rendering b)
            (a.counts_header != b.counts_header) + (a.late_first != b.late_first);
 }
 
-/* The bits of a code by which renderings of this prompt differ. weigh_late() handles the place of
- * late messages. */
+/* The bits of a code by which renderings of this prompt differ. The place of late messages is left
+ * to weigh_late(). */
 static uint8_t telling_bits(const struct http_prompt_form *form)
 {
     bool tools = http_prompt_fills(form, HTTP_PROMPT_TOOLS);
@@ -382,8 +382,8 @@ static float margin_faded(float margin)
     return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
 }
 
-/* Adds `losses`, one for each rendering, relative to the widest difference. False: all are equal,
- * or no rendering explains the answer. */
+/* Adds `losses`, by rendering, relative to the widest difference. False: all are equal, or no
+ * rendering explains the answer. */
 static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
                        float widest)
 {
@@ -402,7 +402,7 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
     return true;
 }
 
-/* True if the prompt without its lead, tools aside, is too short. */
+/* True if the prompt without the lead, tools aside, is too short. */
 static bool leaves_little(const struct node_print *print, struct rendering rendering)
 {
     const struct http_prompt_form *form = &print->form;
@@ -423,8 +423,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     uint8_t now = rendering_code(k->rendering), telling = telling_bits(form);
     if (!is_new(k, form) || leaves_little(trail->print, k->rendering))
         return false;
-    /* If only the index explains an answer, its prefix was sent while no prints were kept, or by
-     * another router. The index cannot explain answers for other renderings. */
+    /* If only the index explains an answer, the cached prefix was sent while no prints were kept,
+     * or by another router. The index cannot explain answers for other renderings. */
     if (off_by(r, trail, k->rendering, answer, &nobody) > told_apart &&
         off_by(r, trail, k->rendering, answer, &index) <= told_apart)
         return false;
@@ -432,7 +432,7 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
         losses[i] = -1;
     for (unsigned i = 0; i < RENDERING_CODES; i++) {
         uint8_t alike = (uint8_t)((i & telling) | (now & ~telling));
-        if (rendering_of(alike).lead >= RENDERING_LEADS || /* not a code: its loss is never read */
+        if (rendering_of(alike).lead >= RENDERING_LEADS || /* not a code: the loss is never read */
             leaves_little(trail->print, rendering_of(alike)))
             alike = now;
         if (losses[alike] < 0) {
@@ -446,9 +446,8 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     return add_losses(k, losses, widest);
 }
 
-/* Weighs late system messages that this replica had not received: did the engine find the part
- * before them, or the head alone? The head is the same in both readings, so the index knows it in
- * both. */
+/* Weighs late system messages new to this replica: did the engine find the part before them, or the
+ * head alone? The head is the same in both readings, so the index knows it in both. */
 static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
                        const struct trail *trail, const struct node_rendered_answer *answer)
 {
@@ -469,7 +468,7 @@ static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
     return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
-/* Replaces the rendering if it loses clearly more than the best one. Among the best the rendering
+/* Replaces the rendering if it loses clearly more than the best. Among the best the rendering
  * closest to the present one wins, then the plainest. */
 static bool change(struct node_renderings *r, struct node_client_kind *k)
 {

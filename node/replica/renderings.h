@@ -2,17 +2,17 @@
  * (docs/adr/0051).
  *
  * A kind is a model, an API form and the product in the client's User-Agent. Each kind has a
- * rendering (base/rendering.h), which is believed until answers support another rendering.
+ * rendering (base/rendering.h), believed until answers support another rendering.
  *
- * While a kind is watched, its prompts are kept as *prints*: digests of their segments, not
- * joined. From two prints the shared prefix with an earlier prompt at the same replica follows
- * for any rendering, between two checkpoints. An answer reports the cached tokens. The difference
- * is a rendering's loss: the full difference if more was cached than predicted, half of it if
- * less was, because caches forget. A rendering with clearly less loss replaces the present one.
- * An answer does not count if the engine may have cached the prompt before this router started.
+ * While a kind is watched, the prompts are kept as *prints*: digests of the segments, not joined.
+ * For any rendering, two prints give the shared prefix with an earlier prompt at the same replica,
+ * to within two checkpoints. An answer reports the cached tokens. The difference is a rendering's
+ * loss: the full difference if more was cached than predicted, half of it if less was, because
+ * caches forget. A rendering with clearly less loss replaces the present one. An answer does not
+ * count if the engine may have cached the prompt before this router started.
  *
- * A kind is watched when it is new, when a late system message comes for the first time, when its
- * rendering changed, and when answers contradict the prediction. Otherwise a prompt costs one
+ * A kind is watched when it is new, when a late system message comes for the first time, when the
+ * rendering changed, and when answers contradict the prediction. Otherwise a prompt costs a
  * look-up.
  *
  * Bounds: NODE_KINDS_MAX kinds, and a new kind replaces the least recently used; NODE_PRINTS_MAX
@@ -38,13 +38,13 @@ enum node_rendering_from {
     NODE_RENDERING_ROUTER,  /* another router's answers */
 };
 
-/* The decision for one prompt. All zero: there was nothing to decide. */
+/* The decision for a prompt. All zero: there was nothing to decide. */
 struct node_rendered {
     struct rendering rendering;
     uint64_t key;   /* key of the prompt's kind */
     uint32_t stamp; /* stamp of the prompt's print; 0: none */
     uint64_t late;  /* id of the prompt's late system messages; 0: none */
-    bool late_new;  /* the replica had not received these messages before */
+    bool late_new;  /* the replica had not received the late messages before */
 };
 
 struct node_client_kind {
@@ -52,19 +52,19 @@ struct node_client_kind {
     uint64_t used_ms, looked_ms;
     struct rendering rendering;
     uint8_t from;        /* enum node_rendering_from */
-    uint32_t generation; /* index's generation when the rendering was last shared by or with other
-                          * routers */
+    uint32_t generation; /* the index's generation when the rendering was last shared by or with
+                          * other routers */
     uint16_t replica;    /* replica with the answer that taught the rendering */
     uint32_t answers;    /* informative answers since the rendering was set */
     uint32_t taught;     /* answers from which the rendering was learned */
     float loss[RENDERING_CODES];
     bool had_late;                      /* a prompt had a late system message once */
-    uint32_t heads_changed, heads_kept; /* numbers of conversation turns that changed, and kept, the
-                                         * head, while watched */
-    uint32_t watch;                     /* number of further requests that will be kept as prints */
+    uint32_t heads_changed, heads_kept; /* numbers of conversation turns with a changed, and with an
+                                         * unchanged head, while watched */
+    uint32_t watch;                     /* number of further requests to be kept as prints */
     uint32_t quiet;                     /* answers until the next watch may begin */
     uint32_t patience;                  /* value of `quiet` after the next watch without a change */
-    float surprise;                     /* fading share of answers that contradicted the
+    float surprise;                     /* fading share of answers in contradiction to the
                                          * prediction */
     float margin, margin_late; /* loss difference required to change anything, or late messages
                                 * alone */
@@ -92,7 +92,7 @@ const struct node_client_kind *node_renderings_latest(const struct node_renderin
                                                       struct slice model);
 /* The kind with this key; NULL: replaced by another kind. */
 struct node_client_kind *node_renderings_find(struct node_renderings *r, uint64_t key);
-/* The decision for a prompt of that kind that has no print yet. */
+/* The decision for a prompt of this kind without a print yet. */
 static inline struct node_rendered node_renderings_of(const struct node_client_kind *k)
 {
     return (struct node_rendered){.rendering = k->rendering, .key = k->key};
@@ -110,21 +110,23 @@ void node_renderings_sent(struct node_renderings *r, const struct node_rendered 
                           unsigned replica);
 /* The prompt was not computed after all. */
 void node_renderings_void(struct node_renderings *r, const struct node_rendered *what);
-/* The replica lost its cache, or its number belongs to another replica. */
+/* The replica lost the cache, or the number belongs to another replica. */
 void node_renderings_forget(struct node_renderings *r, unsigned replica);
 
 /* An answer to the prompt. */
 struct node_rendered_answer {
     double prompt_tokens, cached_tokens; /* as reported by the engine */
-    double predicted_tokens; /* tokens recorded at the replica, all of which could be cached */
-    bool sure;               /* these tokens were used so lately that they are surely cached */
+    double predicted_tokens; /* tokens recorded at the replica: an upper bound of the cached
+                              * tokens */
+    bool sure;               /* the predicted tokens were used so lately that they are surely
+                              * cached */
     double block_tokens;     /* block size of the engine's cache */
 };
 /* Returns true if the kind has a new rendering. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
                               const struct node_rendered_answer *answer);
 
-/* Calls `each` for the kind's remembered prompts that a replica was sent, with their chains in the
+/* Calls `each` for the kind's remembered prompts sent to a replica, with their chains in the
  * present rendering. The newest come first, at most `max`. */
 void node_renderings_each(struct node_renderings *r, const struct node_client_kind *k, unsigned max,
                           void (*each)(void *context, const struct chain *chain, unsigned replica),
@@ -132,14 +134,14 @@ void node_renderings_each(struct node_renderings *r, const struct node_client_ki
 
 struct node_renderings_stats {
     uint64_t kinds, watched; /* present numbers */
-    uint64_t learned;        /* renderings that changed by this router's answers */
-    uint64_t adopted;        /* renderings that changed by another router's answers */
-    uint64_t displaced;      /* kinds that were dropped for new ones */
+    uint64_t learned;        /* changes of a rendering by this router's answers */
+    uint64_t adopted;        /* changes of a rendering by another router's answers */
+    uint64_t displaced;      /* kinds dropped for new kinds */
 };
 struct node_renderings_stats node_renderings_stats(const struct node_renderings *r);
 
-/* A phrase that names the parts that do not count and the parts that are moved; empty: everything
- * counts as sent. A header that engines are known to drop is not mentioned. Returns `out`. */
+/* A phrase with the parts that do not count and the moved parts; empty: everything counts as sent.
+ * A header known to be dropped by engines is not mentioned. Returns `out`. */
 const char *node_rendering_text(struct rendering rendering, char *out, size_t size);
 
 #endif

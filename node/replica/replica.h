@@ -61,7 +61,7 @@ struct node_check {
     uint16_t status; /* status of the answer; 0: no answer */
 };
 
-/* Sizes reported by the engine, to this router or another router. 0: not reported. */
+/* Sizes reported by the engine, to this router or to another. 0: not reported. */
 struct node_sizes_told {
     uint64_t cache_tokens, cache_tokens_heard;   /* the engine's own memory */
     uint32_t adapter_slots, adapter_slots_heard; /* adapters that the engine holds at a time */

@@ -36,12 +36,12 @@ const struct node_scrape node_scrape_unknown = {
 _Static_assert(NODE_WORK_SIGNS == 19, "all of them are unknown there");
 
 /* A tally for each row of the table. Each data-parallel rank (vLLM's label `engine`, SGLang's
- * `dp_rank`) has a slot, and so have series without such a label. Tensor and pipeline ranks of one
- * engine repeat the same figure: only the lowest rank counts. Several series of one engine and rank
- * (SGLang's `cache_source`) add. */
+ * `dp_rank`) has a slot, and so have series without such a label. Tensor and pipeline ranks of an
+ * engine repeat the same figure: only the lowest rank counts. Several series of the same engine and
+ * rank (SGLang's `cache_source`) add. */
 
 struct tally_slot {
-    double engine; /* the number of its data-parallel rank */
+    double engine; /* number of the data-parallel rank */
     double rank;   /* rank of tensor and pipeline parallelism */
     double value;
 };
@@ -62,7 +62,7 @@ struct scraper {
     bool known;
 };
 
-/* Labels of one series, as in the text. */
+/* Labels of a series, as in the text. */
 enum { LABELS_MAX = 64 }; /* vLLM's cache_config_info has some 30; more are ignored */
 struct labels {
     unsigned count;
@@ -89,8 +89,8 @@ static struct slice label_of(const struct labels *labels, struct slice name)
     return slice_of(NULL, 0);
 }
 
-/* Doubles hold whole numbers up to here. A larger value, or one that is no number, is ignored. So
- * all results computed from figures are numbers, and sizes fit into 64 bits. */
+/* Doubles hold whole numbers up to here. A larger value, or a NaN, is ignored. So all results
+ * computed from figures are numbers, and sizes fit into 64 bits. */
 static const double figure_max = 0x1p53;
 
 static bool is_figure(double value)
@@ -124,8 +124,8 @@ static void tally_add(struct tally *t, enum node_scrape_how how, double engine, 
         slot->value = how == MOST ? number_max(slot->value, value) : slot->value + value;
 }
 
-/* A process's single value for all its ranks holds for each rank: ratios, sizes of one rank, the
- * start time. */
+/* A process's single value for all ranks holds for each rank: ratios, sizes per rank, the start
+ * time. */
 static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, double engine)
 {
     bool shared = how == RATIO || how == MOST;
@@ -133,7 +133,7 @@ static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, 
            (shared && slot->engine == unlabelled);
 }
 
-/* The value of all engines together, or of one. */
+/* The value of all engines together, or of a single engine. */
 static double tally_told(const struct tally *t, enum node_scrape_how how, double engine,
                          unsigned *count)
 {
@@ -153,7 +153,7 @@ static double tally_told(const struct tally *t, enum node_scrape_how how, double
 
 /* --- the text -------------------------------------------------------------------------------- */
 
-/* The next row of that name, from `row` on. */
+/* The next row with this name, from `row` on. */
 static unsigned row_find(unsigned row, struct slice name)
 {
     while (row < NODE_SCRAPE_ROWS && !slice_equal(name, node_scrape_rows[row].name))
@@ -180,7 +180,8 @@ static void sample_keep(struct scraper *s, unsigned row, const struct labels *la
     tally_add(&s->tallies[row], wanted->how, engine, rank, value);
 }
 
-/* Each set of adapters that ever ran has a series; its value is the time when the set last ran. */
+/* Each set of adapters that ever ran has a series, whose value is the time when the set last
+ * ran. */
 static void adapters_keep(struct scraper *s, const struct labels *labels, double at_s)
 {
     struct slice adapters = label_of(labels, SLICE("running_lora_adapters"));
@@ -239,8 +240,8 @@ static int text_parse(struct scraper *s, struct slice text)
 
 /* --- figures ------------------------------------------------------------------------------- */
 
-/* Cache tokens of one of `ranks` ranks. vLLM never hands out the first block of a pool. A hybrid
- * model spends blocks on several layers' groups, so the reported tokens may be less than blocks
+/* Cache tokens of each of `ranks` ranks. vLLM never hands out the first block of a pool. A hybrid
+ * model spends blocks on several groups of layers, so the reported tokens may be less than blocks
  * times block size. */
 static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks)
 {
@@ -252,7 +253,7 @@ static double vllm_rank_tokens(const struct node_scrape_figures *f, double ranks
 
 static double cache_tokens(const struct node_scrape_figures *f, double configs)
 {
-    if (f->configs > 0) { /* number of ranks in these figures: all, or one */
+    if (f->configs > 0) { /* number of ranks in these figures: all ranks, or 1 */
         double tokens = vllm_rank_tokens(f, configs);
         return tokens < 0 ? -1 : tokens * f->configs;
     }
@@ -260,8 +261,8 @@ static double cache_tokens(const struct node_scrape_figures *f, double configs)
     return derived ? f->pages * f->told.block_tokens : f->told.cache_tokens;
 }
 
-/* Both counters rise when a request ends. If the engine does not report its computed prompt tokens,
- * the uncached share of all its prompts applies. */
+/* Both counters rise when a request ends. If the engine does not report the computed prompt tokens,
+ * the uncached share of all prompts applies. */
 static double prefill_tokens(const struct node_scrape_figures *f)
 {
     double queries = f->told.prefix_queries, hits = f->told.prefix_hits;
@@ -270,7 +271,8 @@ static double prefill_tokens(const struct node_scrape_figures *f)
     return derived ? f->prompts * (1 - hits / queries) : f->told.prefill_tokens;
 }
 
-/* SGLang's server counts tokens of all ranks together; its schedulers count what they compute. */
+/* SGLang's server counts tokens of all ranks together; the schedulers count the computed tokens of
+ * each rank. */
 static void sglang_rank_counts(struct node_scrape_figures *f)
 {
     if (f->told.generation_tokens < 0)
@@ -286,8 +288,8 @@ static double *figure_at(struct node_scrape_figures *f, unsigned row)
     return (double *)((char *)f + node_scrape_rows[row].figure);
 }
 
-/* Reads the figures of all engines together, or of one. A sign of work without a rank is no sign of
- * any one rank. */
+/* Reads the figures of all engines together, or of a single engine. A sign of work without a rank
+ * is no sign of any single rank. */
 static void figures_read(const struct scraper *s, double engine, struct node_scrape_figures *f)
 {
     unsigned count;
@@ -302,7 +304,7 @@ static void figures_read(const struct scraper *s, double engine, struct node_scr
         double told = tally_told(&s->tallies[i], how, engine, &count);
         if (*figure_at(f, i) < 0)
             *figure_at(f, i) = told;
-        series += how == COUNTER ? count : 0; /* a name may be missing for one rank only */
+        series += how == COUNTER ? count : 0; /* a name may be missing for a single rank only */
         if (i < NODE_WORK_TOLD)
             f->told.work.value[i] = tally_told(&s->tallies[i], ADD, engine, &count);
     }
@@ -327,7 +329,7 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
 }
 
 /* The labels of the ranks, ascending. In vLLM's hybrid mode they are global numbers, while the
- * header that pins a request counts the ranks behind the address from 0. */
+ * header for pinning a request counts the ranks behind the address from 0. */
 static unsigned engines_find(const struct scraper *s, double out[NODE_RANKS_MAX])
 {
     unsigned row = row_find(0, s->vllm ? SLICE("vllm:num_requests_running")
@@ -359,7 +361,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out,
     double configs = f.configs;
     figures_finish(&f, configs, false);
     *out = f.told;
-    out->adapters = s.adapters; /* of all ranks, so not known for any one */
+    out->adapters = s.adapters; /* of all ranks, so unknown for a single rank */
     out->ranks = engines_find(&s, engines);
     for (unsigned i = 0; i < out->ranks && ranks != NULL; i++) {
         figures_read(&s, engines[i], &f);

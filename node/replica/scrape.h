@@ -1,9 +1,9 @@
 /* The contents of a replica's /metrics, by the names of vLLM and SGLang in all releases since
  * 2025.
  *
- * Prometheus text exposition format 0.0.4. A missing name is not an error: its field stays at -1
+ * Prometheus text exposition format 0.0.4. A missing name is not an error: the field stays at -1
  * (or NaN-free default), because engines rename and drop metrics between releases. Series of
- * several ranks or engines of one replica are added (sizes, counts) or averaged (usage). */
+ * several ranks or engines of a replica are added (sizes, counts) or averaged (usage). */
 #ifndef NODE_REPLICA_SCRAPE_H
 #define NODE_REPLICA_SCRAPE_H
 
@@ -28,20 +28,20 @@ struct node_scrape {
     double prompt_tokens;     /* counter */
     double generation_tokens; /* counter */
     double prefill_s;         /* sum of the prompts' prefill times */
-    double prefill_tokens;    /* sum of the prompts' tokens that no cache had */
+    double prefill_tokens;    /* sum of the prompts' uncached tokens */
     double steps;             /* number of intervals between two tokens of an answer */
     double steps_s;           /* sum of these intervals */
-    double preemptions;       /* counter, requests that lost their memory to others */
+    double preemptions;       /* counter, requests whose memory was taken for others */
     double evicted;           /* counter, evicted blocks of the cache (a sample of them) */
-    double evicted_idle_s;    /* sum of the times since the last use of these blocks */
+    double evicted_idle_s;    /* sum of the evicted blocks' times since the last use */
     double start_time_s;      /* process_start_time_seconds, Unix */
     double adapter_slots;     /* adapters held at a time; -1 or 0: unknown */
     struct slice adapters;    /* running adapters, separated by commas; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double series;            /* number of series, of all names and ranks, that the counters add
-                               * up */
-    struct node_work_reading work; /* signs of work, which move while the engine computes */
-    unsigned ranks;                /* data-parallel ranks that have labels; 1 may mean no ranks */
+    double series;            /* number of series, of all names and ranks, added up in the
+                               * counters */
+    struct node_work_reading work; /* signs of work, moving while the engine computes */
+    unsigned ranks;                /* data-parallel ranks with labels; 1 may mean no ranks */
     bool vllm;                     /* metrics with vLLM's names were seen */
     bool sglang;
 };
@@ -49,24 +49,23 @@ struct node_scrape {
 /* A scrape with every field unknown. */
 extern const struct node_scrape node_scrape_unknown;
 
-/* True if the scrape has sizes and nothing else: it is from the server information. */
+/* True if the scrape has sizes and nothing else, because it is from /server_info. */
 bool node_scrape_sizes_only(const struct node_scrape *s);
 
-/* Start times that differ by less, in seconds, are the same: they are computed from a clock that
- * may be adjusted. */
+/* Start times with a smaller difference, in seconds, are equal: engines compute them from a clock
+ * which may be adjusted. */
 enum { NODE_START_GRAIN_S = 2 };
-/* True if both scrapes may belong to one process. A missing start time is no evidence against
- * that. */
+/* True if both scrapes may belong to the same process. A missing start time is no evidence against
+ * it. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
-/* Reads a whole exposition. ERR_SYNTAX if a line is no valid exposition (`out` is then unchanged),
- * ERR_NOT_FOUND if the text has no known name. Lines with other names are not parsed: they are most
- * of the text. At most 64 engines or data-parallel ranks count.
+/* Reads a whole exposition. ERR_SYNTAX if a line is invalid (`out` is then unchanged),
+ * ERR_NOT_FOUND if the text has no known name. Lines with other names, most of the text, are not
+ * parsed. At most 64 engines or data-parallel ranks count.
  *
- * Unless `ranks` is NULL, `ranks[n]` gets the figures of the rank that the header value n pins
- * (node/replica/rank.h). That holds for all n below out->ranks, in the order of the labels. Figures
- * that the process reports only for all ranks together are unknown for each rank, unless they are
- * equal for all. */
+ * Unless `ranks` is NULL, `ranks[n]` gets the figures of the rank pinned by the header value n
+ * (node/replica/rank.h), for all n below out->ranks, in the order of the labels. A figure reported
+ * only for all ranks together is unknown for each rank, unless it is equal for all. */
 MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out,
                                struct node_scrape ranks[NODE_RANKS_MAX]);
 

@@ -8,8 +8,8 @@
 
 const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     /* vLLM V1, 0.9 to 0.33: module vllm.v1.metrics.loggers, `record` of PrometheusStatLogger, which
-     * runs for each batch of outputs that comes from the core. The statistics of an iteration come
-     * with outputs only, those of the scheduler with each step: a prompt's chunk moves only the
+     * runs for each batch of outputs from the core. The statistics of an iteration come with
+     * outputs only, the scheduler's statistics with each step: a prompt's chunk moves only the
      * usage, which is not rounded. request_success_total says no more than the tokens: it moves
      * with the last token of an answer. Prompts count with the first token, look-ups when a request
      * is scheduled first. inter_token_latency came with 0.10.2, names without gpu_ with 0.9.2; the
@@ -24,11 +24,11 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     {VLLM("prefix_cache_queries_total"), TOLD(prefix_queries), COUNTER, 0},
     {VLLM("gpu_prefix_cache_queries_total"), TOLD(prefix_queries), COUNTER, 0},
     {VLLM("num_preemptions_total"), TOLD(preemptions), ADD, 0},
-    /* SGLang 0.4 to 0.5.23. Its server counts tokens when a request ends, and the gaps between the
-     * pieces from its scheduler (module srt.managers.tokenizer_manager): before any parser sees
-     * them, every 50 tokens, also for answers that are not streamed. Its scheduler counts batches
+    /* SGLang 0.4 to 0.5.23. The server counts tokens when a request ends, and the gaps between the
+     * scheduler's pieces (module srt.managers.tokenizer_manager): before any parser sees the
+     * pieces, every 50 tokens, also for answers that are not streamed. The scheduler counts batches
      * of prompts as they are computed. Decode steps count each time or, in earlier builds, every 40
-     * (--decode-log-interval), when the scheduler sets its gauges (module
+     * (--decode-log-interval), when the scheduler sets the gauges (module
      * srt.observability.metrics_collector, earlier srt.metrics.collector). token_usage is rounded
      * to two digits. cache_config_info was there early in 2026. */
     {SGLANG("realtime_tokens_total"), FOUND(decoded), ADD, STEP, SLICE("mode"), SLICE("decode")},
@@ -40,10 +40,10 @@ const struct node_scrape_row node_scrape_rows[NODE_SCRAPE_ROWS] = {
     {SGLANG("token_usage"), TOLD(cache_usage), MEAN, GAUGE},
     {SGLANG("generation_tokens_total"), TOLD(generation_tokens), COUNTER, 0},
     {SGLANG("prompt_tokens_total"), TOLD(prompt_tokens), COUNTER, 0},
-    /* Work that another router saw (node/replica/scraped.h). */
+    /* Work seen by another router (node/replica/scraped.h). */
     {.name = SLICE(""), FOUND(nothing), ADD, STEP},
 
-    /* No signs of work: requests that come and go, sizes, sums of histograms. */
+    /* No signs of work: requests present, sizes, sums of histograms. */
     {VLLM("num_requests_running"), TOLD(running), ADD},
     {VLLM("num_requests_waiting"), TOLD(waiting), ADD},
     {VLLM("prefix_cache_hits_total"), TOLD(prefix_hits), ADD},

@@ -30,7 +30,7 @@ static struct node_whole relative(const struct node_whole *w, struct node_whole_
     return r;
 }
 
-/* Times, in units of the base, that explain the answers best. `alike` is the weight of a penalty on
+/* The best fit to the answers, as times in units of the base. `alike` is the weight of a penalty on
  * different times: alike * (p - d)^2. False: the best times are not above zero. */
 static bool fit(const struct node_whole *r, double alike, double *p, double *d)
 {

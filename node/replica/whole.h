@@ -1,12 +1,12 @@
-/* Whole answers give one time for two unknowns, the times of a prefill token and of a decode step
- * (docs/adr/0036). Fitted by least squares of relative errors, so that a stall has next to no
+/* Whole answers give a single time for two unknowns, the times of a prefill token and of a decode
+ * step (docs/adr/0036). Fitted by least squares of relative errors, which give a stall next to no
  * weight:
  *
  *       sum over answers of (1 - (prefill * p + steps * d) / seconds)^2   is least.
  *
- * One replica's few, similar answers do not separate the two; the fleet's answers do. So the
- * fleet's times are fitted first. A replica with few answers differs by one factor for both times,
- * and with more answers by one factor for each. */
+ * A replica's few, similar answers do not separate the two times; the fleet's answers do. So the
+ * fleet's times are fitted first. A replica with few answers differs by a common factor for both
+ * times, and with more answers by a factor for each. */
 #ifndef NODE_REPLICA_WHOLE_H
 #define NODE_REPLICA_WHOLE_H
 
@@ -17,12 +17,12 @@ struct node_whole_base {
 
 /* Part of struct node_replica. Zeroed: no answers. */
 struct node_whole {
-    double count, pp, pd, dd, p, d; /* sums over the answers, of their prefill tokens (p) and steps
-                                     * (d) per second */
+    double count, pp, pd, dd, p, d; /* sums over the answers, of prefill tokens (p) and steps (d)
+                                     * per second */
     struct node_whole_base base;    /* the fit to the fleet's answers */
 };
 
-/* Adds an answer. Older ones fade. */
+/* Adds an answer. Older answers fade. */
 void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s);
 
 /* The replica's own speeds. Needs a base and an answer. */
@@ -31,7 +31,7 @@ struct node_whole_base node_whole_explain(const struct node_whole *w);
 /* The replica's speed relative to `base`, overall. Needs an answer. */
 double node_whole_factor(const struct node_whole *w, struct node_whole_base base);
 
-/* Adds one replica's answers to the fleet's, scaled for a replica that is slower by `factor`. */
+/* Adds a replica's answers to the fleet's, scaled for a replica slower by `factor`. */
 void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor);
 
 /* The best fit to the fleet's answers, starting at `fleet->base`. */
