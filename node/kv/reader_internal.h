@@ -7,7 +7,7 @@
 #include "node/kv/reader.h"
 #include "node/kv/runs.h"
 
-/* An answer waiting for the events about its blocks. */
+/* An answer waiting for the events of the answer's blocks. */
 struct kv_waiting {
     struct kv_told told;
     uint64_t due_ms;

@@ -102,7 +102,7 @@ enum kv_reach kv_tree_reach(const struct kv_tree *t, uint64_t chain);
 /* A place in the tree, for walks towards the root. Valid until an event is applied. */
 struct kv_tree_place {
     uint32_t at;
-    uint32_t depth; /* number of blocks up to this one; 0: not in the tree, or unknown */
+    uint32_t depth; /* number of blocks up to this block; 0: not in the tree, or unknown */
     uint64_t chain;
 };
 struct kv_tree_place kv_tree_find(const struct kv_tree *t, uint64_t chain);

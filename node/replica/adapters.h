@@ -48,7 +48,7 @@ void node_adapters_check(const struct node_adapters *a);
 /* Sets the engine's number of slots; 0: no change. */
 void node_adapters_slots(struct node_adapters *a, unsigned replica, unsigned slots);
 unsigned node_adapters_slots_of(const struct node_adapters *a, unsigned replica);
-/* The replica's engine restarted: its slots are empty. */
+/* The replica's engine restarted: all slots are empty. */
 void node_adapters_forget(struct node_adapters *a, unsigned replica);
 /* The number belongs to another replica from now on. */
 void node_adapters_leave(struct node_adapters *a, unsigned replica);

@@ -79,8 +79,8 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation, double *newer, double *among);
 
-/* Number of blocks used within the last `generations`. The present generation is the ring's newest
- * but one; `begun` is the passed share of it. */
+/* Number of blocks used within the last `generations`. The present generation comes just before the
+ * ring's newest; `begun` is the passed share of it. */
 double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
                           double generations, double begun);
 

@@ -88,7 +88,7 @@ static void line_remove(struct node_bookings *p, struct node_load *l, uint32_t s
     if (e->prev == NODE_BOOKING_NONE) {
         l->head = e->next;
         head_begin(l, now_ms, false);
-        /* The line may have been empty for a while before the next one came. */
+        /* The line may have been empty for a while before the next booking came. */
         if (e->next != NODE_BOOKING_NONE && (double)p->entries[e->next].chosen_ms > now_ms)
             head_begin(l, (double)p->entries[e->next].chosen_ms, true);
     } else {
@@ -102,7 +102,8 @@ static void line_remove(struct node_bookings *p, struct node_load *l, uint32_t s
     l->prefill_tokens -= e->work.prefill_tokens;
 }
 
-/* Call before the next booking becomes the head: these tokens were not computed during its time. */
+/* Call before the next booking becomes the head: the tokens of `e` were not computed during the
+ * next booking's time. */
 static void decoding_begin(struct node_load *l, const struct node_booking_entry *e, double now_ms)
 {
     area_advance(l, now_ms);
@@ -110,8 +111,8 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
-/* The load in decode. The number of requests is estimated from their share of the tokens, because
- * other routers do not report that number. */
+/* The load in decode. The number of requests is estimated by the share of tokens, because other
+ * routers do not report the number. */
 static struct node_room_amount running_of(const struct node_load *l)
 {
     struct node_room_amount all = node_load_booked(l);

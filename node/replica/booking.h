@@ -1,4 +1,4 @@
-/* Work in flight: one booking per request, summed up per replica, released exactly once.
+/* Work in flight: a booking per request, summed up per replica, released exactly once.
  *
  *     chosen              first byte               end
  *       |---- prefill -------|------ decode ---------|
@@ -7,15 +7,15 @@
  *
  * A replica's bookings in prefill form a queue, the line, in the order of sending. The engine
  * computes the head of the line, since `head_since_ms`. Other routers' prompts are in the engine's
- * queue too. Those computed while our head waits leave the other routers' gauges, and the head's
+ * queue too. Prompts computed while our head waits leave the other routers' gauges, and the head's
  * time is divided among all. A booking is not timed if it enters our empty line while the engine
- * computes other routers' prompts: no router can tell how much of those was done already.
+ * computes other routers' prompts: no router knows how much of them was done already.
  *
- * An answer that is not streamed begins only when complete. Its booking leaves the line after its
- * estimated time at the head (node_load_advance).
+ * An answer that is not streamed begins only when complete. So the booking leaves the line after
+ * the estimated time at the head (node_load_advance).
  *
  * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings, in
- * integers, so without bookings it is exactly zero; the line holds exactly its bookings in prefill.
+ * integers, so without bookings it is exactly zero; the line holds exactly the bookings in prefill.
  * A released or foreign handle aborts. */
 #ifndef NODE_REPLICA_BOOKING_H
 #define NODE_REPLICA_BOOKING_H
@@ -27,7 +27,7 @@
 #include "node/replica/room.h"
 #include "node/replica/terms.h"
 
-/* Other routers' work in flight at a replica, as they report it, a moment late. */
+/* Other routers' work in flight at a replica, by their reports, a moment late. */
 struct node_remote_load {
     uint64_t requests;
     uint64_t prefill_tokens;
@@ -36,7 +36,7 @@ struct node_remote_load {
     uint64_t prefilled_tokens; /* prompt tokens computed so far; only differences mean something */
 };
 
-/* Work in flight at one replica: this router's bookings, and separately the other routers'. */
+/* Work in flight at a replica: this router's bookings, and separately the other routers'. */
 struct node_load {
     uint32_t requests;
     uint32_t head, tail;      /* first and last slot of the line; NODE_BOOKING_NONE if empty */
@@ -47,13 +47,14 @@ struct node_load {
     double head_prefilled; /* prefilled_tokens at head_since_ms */
     bool head_timed;       /* the head's time can be measured: no half-done work of other routers
                             * was ahead */
-    uint32_t streaming;    /* this router's streamed answers that have begun */
+    uint32_t streaming;    /* this router's begun streamed answers */
     struct node_remote_load remote;
     /* This router's requests with answers that are not streamed. */
     uint64_t whole_requests;
     uint64_t whole_chosen_ms;     /* sum of the times at which these requests were chosen */
-    uint64_t whole_prompt_tokens; /* sum of their prompt tokens to be computed */
-    /* Integrals over time, other routers' work included, to see what a request went through. */
+    uint64_t whole_prompt_tokens; /* sum of these requests' prompt tokens to be computed */
+    /* Integrals over time, other routers' work included. Differences show the load during a
+     * request. */
     double decoding_area; /* decoding tokens * seconds */
     double area_at_ms;
     double prefilled_tokens; /* prompt tokens computed so far */
@@ -61,38 +62,39 @@ struct node_load {
 
 enum { NODE_BOOKING_NONE = UINT32_MAX };
 
-/* The work of one booking. */
+/* The work of a booking. */
 struct node_work {
     uint32_t replica;
     uint32_t model; /* row of the model table */
     uint32_t prefill_tokens;
     uint32_t prompt_tokens; /* estimated; 0: the router learns nothing from this request */
     uint32_t cached_tokens; /* predicted cached tokens of the prompt */
-    uint32_t tier_tokens;   /* part of cached_tokens that has to be loaded from a tier */
+    uint32_t tier_tokens;   /* part of cached_tokens to be loaded from a tier */
     uint32_t context_tokens;
     uint64_t prompt_bytes; /* size of the prompt as the chain counts it; 0: unknown */
     double ttft_s;         /* predicted time to the first token */
     double line_tokens;    /* tokens in the line when the request was chosen, this prompt
                             * included */
-    double tokens_per_s;   /* believed rate at which line_tokens are computed */
-    uint32_t beside;       /* requests that were in flight there at that time, of all routers */
-    double context_beside; /* context tokens of these requests */
+    double tokens_per_s;   /* believed rate of computing line_tokens */
+    uint32_t beside;       /* requests in flight there when this request was chosen, of all
+                            * routers */
+    double context_beside; /* context tokens of the requests counted in `beside` */
     uint32_t generation;   /* the index's generation in which the prompt was recorded */
     bool answer_whole;     /* not streamed */
     bool token_ids;        /* the prompt came as token ids */
-    bool continues;        /* continues a stored response, so the engine's prompt is longer than
-                            * what was sent */
-    bool several;          /* several answers (n > 1); the usage adds up their tokens */
+    bool continues;        /* continues a stored response, so the engine's prompt is longer than the
+                            * sent text */
+    bool several;          /* several answers (n > 1); the usage has the sum of tokens */
     struct chain_content content;
     uint32_t matched_tokens;    /* prompt tokens matched in the believed cache, before rounding to
                                  * the engine's blocks */
-    uint32_t fresh_blocks;      /* index blocks that the prompt added */
-    struct {                    /* the last checkpoint that was believed to be there */
+    uint32_t fresh_blocks;      /* index blocks added by the prompt */
+    struct {                    /* the last checkpoint believed to be cached there */
         uint64_t id;            /* 0: none */
-        uint32_t after, before; /* blocks up to the previous checkpoint, and up to the next one */
+        uint32_t after, before; /* blocks up to the previous checkpoint, and up to the next */
     } fork;
     uint64_t prompt_id;  /* id of the prompt's last checkpoint; 0: none */
-    uint32_t tail_bytes; /* the prompt's bytes after that checkpoint, up to half a block */
+    uint32_t tail_bytes; /* the prompt's bytes after the last checkpoint */
     bool chunks;         /* the prompt's checkpoints are of chunks (base/chain.h) */
     struct node_rendered rendered;
     struct node_reach reach;  /* parts of the prompt recorded at the replica before, believed cached
@@ -101,16 +103,18 @@ struct node_work {
     uint32_t adapter;         /* 0: none (node/replica/adapters.h) */
     uint32_t asked_block;     /* tokens per block, if the engine tokenized the prompt; 0: not yet */
     uint64_t asked_chain;     /* hash chain of the prompt's whole blocks (node/kv/asked.h) */
-    struct kv_fronts fronts;  /* blocks that may follow the cached part of the prompt */
+    struct kv_fronts fronts;  /* possible blocks after the cached part of the prompt */
     bool plain;               /* the plain policy chose */
-    bool by_time;             /* leaves the line after its estimated time, and is not timed */
+    bool by_time;             /* leaves the line after the estimated time, and is not timed */
     struct node_work_shadow { /* shadow mode (node/route/shadow.h): the choice of the router's own
                                * policy */
-        struct node_booking booking; /* the booking at that choice; none if shadow mode is off */
-        bool moved;                  /* that choice is another replica */
-        uint32_t prompt_tokens;      /* estimated prompt tokens there */
-        uint32_t cached_tokens;      /* predicted cached tokens there */
-        double ttft_s;               /* predicted time to the first token there; 0: unknown */
+        struct node_booking booking; /* the booking at the shadow's choice; none if shadow mode is
+                                      * off */
+        bool moved;                  /* the shadow's choice is another replica */
+        uint32_t prompt_tokens;      /* estimated prompt tokens at the shadow's choice */
+        uint32_t cached_tokens;      /* predicted cached tokens at the shadow's choice */
+        double ttft_s;               /* predicted time to the first token at the shadow's choice; 0:
+                                      * unknown */
     } shadow;
 };
 
@@ -126,7 +130,7 @@ struct node_booking_entry {
     double prefill_s;      /* measured duration of the prefill; < 0: not measured */
     bool rate_taught;      /* the first byte already taught the rate, before the answer's token
                             * count */
-    double prefill_beside; /* tokens of other prompts that were computed in that time */
+    double prefill_beside; /* tokens of other prompts computed during prefill_s */
     struct node_room_amount ran_at_first_byte; /* load running at the first byte, of all routers,
                                                 * this request included */
     double area_at_first_byte;                 /* the replica's decoding_area at the first byte */
@@ -138,13 +142,13 @@ struct node_bookings;
 /* ERR_NOMEM. */
 MUST_USE int node_bookings_create(struct node_bookings **out);
 void node_bookings_destroy(struct node_bookings *p);
-/* `loads` has, by replica, all loads that were ever booked on. */
+/* `loads` has, by replica, all loads with bookings, now or earlier. */
 void node_bookings_check(const struct node_bookings *p, const struct node_load *const *loads,
                          unsigned count);
 uint32_t node_bookings_open_count(const struct node_bookings *p);
 
 void node_load_init(struct node_load *l);
-/* All that is booked at the replica, by all routers. */
+/* The sum of all bookings at the replica, by all routers. */
 static inline struct node_room_amount node_load_booked(const struct node_load *l)
 {
     return (struct node_room_amount){
@@ -152,7 +156,7 @@ static inline struct node_room_amount node_load_booked(const struct node_load *l
         (double)l->context_tokens + (double)l->remote.context_tokens,
     };
 }
-/* Sets the other routers' present load there. A prefilled_tokens that fell has restarted: the
+/* Sets the other routers' present load there. If prefilled_tokens fell, it was restarted, and the
  * change is ignored. */
 void node_load_remote(struct node_load *l, const struct node_remote_load *remote, uint64_t now_ms);
 
@@ -165,7 +169,7 @@ MUST_USE int node_bookings_open(struct node_bookings *p, struct node_load *l,
 struct node_booking_entry *node_bookings_get(struct node_bookings *p, struct node_booking b);
 
 /* The prefill is over. Only the first call has an effect, and returns true. If the booking was at
- * the head of the line, prefill_s is set to the duration of its prefill. */
+ * the head of the line, prefill_s is set to the duration of the prefill. */
 bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, struct node_booking b,
                               uint64_t now_ms);
 
@@ -174,7 +178,7 @@ bool node_bookings_first_byte(struct node_bookings *p, struct node_load *l, stru
 const struct node_booking_entry *node_bookings_close(struct node_bookings *p, struct node_load *l,
                                                      struct node_booking b, uint64_t now_ms);
 
-/* Removes bookings of answers that are not streamed from the line when their estimated time has
+/* For answers that are not streamed: removes bookings from the line when the estimated time has
  * passed. */
 void node_load_advance(struct node_bookings *p, struct node_load *l, double tokens_per_s,
                        uint64_t now_ms);
@@ -184,18 +188,18 @@ void node_load_advance(struct node_bookings *p, struct node_load *l, double toke
 double node_load_queue_s(const struct node_bookings *p, const struct node_load *l,
                          double tokens_per_s, uint64_t now_ms);
 
-/* The prompt that is being computed, at the head of the line. */
+/* The prompt being computed, at the head of the line. */
 struct node_head {
     double tokens;  /* tokens of the prompt, and of other prompts computed meanwhile */
     double since_s; /* duration so far; 0: unknown */
 };
 
-/* Zero if the prompt joined other routers' queue, is not streamed, or waits for its adapter. */
+/* Zero if the prompt joined other routers' queue, is not streamed, or waits for an adapter. */
 struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
                                 uint64_t now_ms);
 
-/* Expected number of answers that are not streamed and should have ended by now. Each takes token_s
- * seconds per computed prompt token, then answer_s seconds. */
+/* Expected number of answers, of those not streamed, which should have ended by now. Each takes
+ * token_s seconds per computed prompt token, then answer_s seconds. */
 double node_load_due_whole(const struct node_load *l, double token_s, double answer_s,
                            uint64_t now_ms);
 

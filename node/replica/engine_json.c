@@ -59,7 +59,7 @@ static double number_of(const struct reader *r)
     return strtod(text, NULL);
 }
 
-/* A context length; 0: no valid one. */
+/* A context length; 0: invalid. */
 static uint32_t context_of(const struct reader *r)
 {
     double tokens = number_of(r);

@@ -28,9 +28,8 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-/* For each size, adds the tokens of the part that a cache of this size would hold. Between the
- * part's depths the share is linear. Such loops have no branch and a known end, so a compiler
- * vectorises them. */
+/* For each size, adds the tokens of the part in a cache of this size. Between the part's depths the
+ * share is linear. Such loops have no branch and a known end, so a compiler vectorises them. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;
@@ -79,7 +78,7 @@ void node_evidence_init(struct node_evidence *e)
 static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
 {
     float share =
-        (e->product[i] + 1) / (e->expected2[i] + 1); /* as if one sample had shown full reuse */
+        (e->product[i] + 1) / (e->expected2[i] + 1); /* as if a sample had shown full reuse */
     share = share < 0 ? 0 : share;
     return share > 1 ? 1 : share;
 }
@@ -97,9 +96,9 @@ static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_sta
     }
 }
 
-/* The first size with the least error, or NODE_SIZES_BELOW if no error is less than its own. Finds
- * LANES minima in parallel, each over every LANES-th size, so that each comparison waits only for
- * the one before in its lane. */
+/* The first size with the least error, or NODE_SIZES_BELOW if no error is less than the error
+ * there. Finds LANES minima in parallel, each over every LANES-th size, so that each comparison
+ * waits only for the comparison before in the lane. */
 static WIDE_INLINED unsigned least_of(const float *errors)
 {
     enum { LANES = 8, WHOLE = NODE_SIZES / LANES * LANES };

@@ -58,7 +58,7 @@ static int number_parse(struct slice s, double *out)
 }
 
 /* Cuts a quoted label value off the front, and the quotes off the value. Escapes stay: no value in
- * use contains one. */
+ * use contains any. */
 static int take_quoted(struct slice *s, struct slice *value)
 {
     if (s->len == 0 || s->at[0] != '"')

@@ -1,4 +1,4 @@
-/* One line of the Prometheus text exposition format 0.0.4, or of OpenMetrics 1.0: a name, labels, a
+/* A line of the Prometheus text exposition format 0.0.4, or of OpenMetrics 1.0: a name, labels, a
  * value. All slices are borrowed from the text. */
 #ifndef NODE_REPLICA_EXPOSITION_H
 #define NODE_REPLICA_EXPOSITION_H

@@ -23,7 +23,8 @@ static bool gauges_are_old(const struct node_scrape *before, const struct node_s
 }
 
 /* Prompts wait for a moment while others are computed, even with few running. Only a repeated wait
- * while the most ever seen run shows a limit. One more running request disproves it. */
+ * while the most requests ever seen are running shows a limit. Another running request disproves
+ * the limit. */
 static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
 {
     if (now->running > f->running_most) {
@@ -84,8 +85,8 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
     };
 }
 
-/* Contexts share prefixes, so their sum is more than the memory that they fill: what was booked
- * since the reading counts in that proportion. */
+/* Contexts share prefixes, so their sum is more than the filled memory: bookings since the reading
+ * count in the same proportion. */
 static double memory_wait_s(const struct node_foreign *f, const struct node_load *load,
                             double new_tokens, double residence_s, double cache_tokens)
 {

@@ -135,7 +135,7 @@ static uint64_t explained_ms(const struct node_replica *k, const struct node_wat
 }
 
 /* Multiple of watchdog_ms if the evidence is weak: an engine's first tokens may need kernels to be
- * compiled; a lone request may wait for its grammar. */
+ * compiled; a lone request may wait for a grammar. */
 enum { LONG = 3 };
 
 /* Multiple of watchdog_ms required by the evidence. */
@@ -157,8 +157,7 @@ static unsigned counters_margin(const struct node_replica *k, const struct node_
     return waiting_long > FEW ? (coarse ? SOME : 1) : waiting_long == FEW ? SOME : LONG;
 }
 
-/* True if the metrics show fewer requests than wait for this router and others, and an empty
- * queue. */
+/* True if the metrics show fewer requests than all routers have there, and an empty queue. */
 static bool not_there(const struct node_replica *k, const struct node_watched *w)
 {
     enum { FEW = 2 };

@@ -17,7 +17,7 @@ static const char *engine_set(struct node_labels *out, struct slice value)
     return "after # want engine=vllm, engine=sglang or engine=other";
 }
 
-/* Digits with at most one dot. */
+/* Digits, and at most 1 dot. */
 static const char *weight_set(struct node_labels *out, struct slice value)
 {
     const char *wrong = "after # want weight= and a number from 0.1 to 100, such as weight=2";

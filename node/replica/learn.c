@@ -58,7 +58,7 @@ static int greatest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The greatest value that this share of all votes reaches. */
+/* The greatest value reached by this share of all votes. */
 static double votes_reach(struct node_vote *votes, unsigned count, double share)
 {
     double all = 0, so_far = 0;
@@ -108,7 +108,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
     return votes_reach(votes, used, 1 / 3.0);
 }
 
-/* Keeps the last `count` samples, with room for a new one. */
+/* Keeps the last `count` samples, with room for another. */
 static void recent_keep(struct node_speed *s, unsigned count)
 {
     memmove(s->recent, s->recent + s->fresh - count, count * sizeof s->recent[0]);

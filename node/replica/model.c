@@ -16,7 +16,7 @@ enum {
 
 /* Validity of a denial by a replica that lists its models. */
 enum denial_state {
-    DENIAL_HOLDS,  /* valid until its time is over, whatever the replica lists */
+    DENIAL_HOLDS,  /* valid until `until_ms`, whatever the replica lists */
     DENIAL_FRESH,  /* valid until the replica lists its models again */
     DENIAL_LIFTED, /* ended by a new list; a second denial would hold */
 };

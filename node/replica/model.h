@@ -132,7 +132,7 @@ bool node_models_denied(const struct node_models *m, unsigned replica, struct sl
                         uint64_t now_ms);
 
 /* Iterates over the models listed by the replica, or known to be served by it. Call with *at = 0
- * first. False after the last one; `name` is then unchanged. */
+ * first. False after the last model; `name` is then unchanged. */
 bool node_models_next(const struct node_models *m, unsigned replica, unsigned *at,
                       struct slice *name);
 

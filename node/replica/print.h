@@ -1,4 +1,4 @@
-/* A prompt before its segments are joined, for comparison with other prompts in any rendering
+/* A prompt before the segments are joined, for comparison with other prompts in any rendering
  * (node/replica/renderings.h). A plain value. */
 #ifndef NODE_REPLICA_PRINT_H
 #define NODE_REPLICA_PRINT_H

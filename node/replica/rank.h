@@ -50,8 +50,8 @@ struct node_rank {
 void node_rank_set(struct node_replica *k, int number, unsigned server);
 /* Counts each address's ranks in use, and the other routers' requests at them. */
 void node_ranks_count(struct node_replica *replicas, unsigned count);
-/* Copies an address's settings, models and scrapes to its ranks. Returns true if a rank's fleet
- * changed. */
+/* Copies an address's settings, models and scrapes to the ranks of the address. Returns true if a
+ * rank's fleet changed. */
 bool node_ranks_inherit(struct node_replica *replicas, unsigned count);
 /* Sets the other routers' load at `k`, which may be a rank of `process`. */
 void node_rank_load_remote(struct node_replica *k, struct node_replica *process,

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/number.h"
 
-/* Being rejected twice costs an engine next to nothing, so 20 such tries are worth one good
+/* Being rejected twice costs an engine next to nothing, so 20 such tries are worth a good
  * request. */
 static const double worth_own = 0.05;
 

@@ -62,7 +62,7 @@ struct node_reject_from {
 
 /* A rejection to be judged. */
 struct node_rejection {
-    unsigned replica; /* the rejecting replica, by the row of its address */
+    unsigned replica; /* the rejecting replica, by the row of the address */
     uint8_t kind;     /* kind of the request, below NODE_REJECT_KINDS */
     uint64_t model;   /* hash of the requested model; 0: not known, or irrelevant */
     unsigned status;  /* 4xx */

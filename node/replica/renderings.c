@@ -468,8 +468,8 @@ static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
     return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
-/* Replaces the rendering if it loses clearly more than the best. Among the best the rendering
- * closest to the present one wins, then the plainest. */
+/* Replaces the rendering if it loses clearly more than the best. Among the best, the rendering
+ * closest to the present rendering wins, then the plainest. */
 static bool change(struct node_renderings *r, struct node_client_kind *k)
 {
     struct rendering best = k->rendering;

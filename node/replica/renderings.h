@@ -101,7 +101,7 @@ static inline struct node_rendered node_renderings_of(const struct node_client_k
 void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
                          struct rendering rendering, enum node_rendering_from from);
 
-/* Keeps the prompt if its kind is watched. The prompt's points in `chain` are not joined yet. */
+/* Keeps the prompt if the kind is watched. The prompt's points in `chain` are not joined yet. */
 void node_renderings_print(struct node_renderings *r, struct node_client_kind *k,
                            const struct http_prompt_form *form, const struct chain *chain,
                            struct node_rendered *out);

@@ -183,9 +183,9 @@ void node_replica_keep(struct node_replica *k, bool kept);
 /* Another router or a list reports the engine's type: counts only while the type is unknown.
  * Returns true if the report counted. */
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
-/* The engine's own answers show its type (AUTO: they do not). The engine may have been replaced
- * since. The setting takes precedence, and OTHER in a report is kept. Returns true if the type
- * changes. */
+/* The engine's answers show the engine's type (AUTO: they do not). The engine may have been
+ * replaced since. The setting takes precedence, and OTHER in a report is kept. Returns true if the
+ * type changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
 /* Context length: tokens of a prompt with the answer; 0: unknown. */
@@ -213,12 +213,12 @@ static inline bool node_replica_usable(const struct node_replica *k, enum node_h
     return seen == health && !k->absent && !k->draining && !k->asleep;
 }
 
-/* This router's requests in flight at the replica and its ranks. */
+/* This router's requests in flight at the replica, and at all ranks if the row is an address. */
 static inline uint32_t node_replica_own_requests(const struct node_replica *k)
 {
     return k->load.requests + k->rank.requests;
 }
-/* All routers' requests in flight at the replica and its ranks. */
+/* All routers' requests in flight at the replica, and at all ranks if the row is an address. */
 static inline uint64_t node_replica_requests(const struct node_replica *k)
 {
     return node_replica_own_requests(k) + k->load.remote.requests + k->rank.requests_remote;
@@ -254,7 +254,7 @@ void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome 
                         uint64_t now_ms);
 /* An answer ended, maybe a while ago. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
-/* The engine is dead, or its requests fail: begins a back-off unless a back-off is running. */
+/* The engine is dead, or requests fail there: begins a back-off unless a back-off is running. */
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
 /* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with all
  * `count` replicas' failures, begin a back-off, and a slow start after the back-off. */

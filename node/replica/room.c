@@ -18,8 +18,8 @@ bool node_room_ran(struct node_room *r, struct node_room_amount ran)
     return ran.requests > r->ran_anywhere.requests || ran.tokens > r->ran_anywhere.tokens;
 }
 
-/* The excess over the most that ran, as a share of that, with the power 1.5. A little more is
- * likely to fit, twice as much is not. */
+/* The excess over the most ever seen running, as a share of it, to the power of 1.5. A little more
+ * work is likely to fit, twice as much is not. */
 static double beyond(double booked, double more, double ran)
 {
     double excess = booked + more - ran;
@@ -36,7 +36,7 @@ double node_room_beyond_s(const struct node_room *r, struct node_room_amount boo
     if (ran.requests <= 0) /* load rises for the first time */
         ran.requests = number_max(RULE(CLEARLY) * requests_typical, RULE(ENGINE_RUNS));
     bool few = ran.requests <= RULE(ENGINE_RUNS);
-    if (ran.tokens > 0) /* this context fits alone; if few ran, ENGINE_RUNS of its size fit */
+    if (ran.tokens > 0) /* this context fits alone; if few ran, ENGINE_RUNS such contexts fit */
         ran.tokens = number_max(ran.tokens, more.tokens * (few ? RULE(ENGINE_RUNS) : 1));
     return residence_s * number_max(beyond(booked.requests, more.requests, ran.requests),
                                     beyond(booked.tokens, more.tokens, ran.tokens));

@@ -14,7 +14,7 @@ struct place {
 };
 
 struct node_ruler {
-    struct node_ratio repeated; /* share of an answer's tokens repeated in the next prompt */
+    struct node_ratio repeated; /* share of an answer's tokens repeated by the next prompt */
     struct place places[NODE_RULER_PLACES];
 };
 

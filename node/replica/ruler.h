@@ -1,8 +1,8 @@
 /* The checkpoints' positions in tokens, by the answers' reports.
  *
- * The tokens of a part of a prompt are estimated from its bytes, and a cache is filled block by
- * block. But the next turn of a conversation begins with an earlier prompt, whose tokens an answer
- * has reported. The cached tokens of a system text were reported by an earlier answer too. So the
+ * The tokens of a part of a prompt are estimated from bytes, and a cache is filled block by block.
+ * But the next turn of a conversation begins with an earlier prompt, whose tokens an answer has
+ * reported. The cached tokens of a system text were reported by an earlier answer too. So the
  * cached tokens of a new prompt are mostly known exactly: by the last checkpoint shared by the
  * prompt and the cache.
  *

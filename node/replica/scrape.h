@@ -64,8 +64,8 @@ bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape
  * parsed. At most 64 engines or data-parallel ranks count.
  *
  * Unless `ranks` is NULL, `ranks[n]` gets the figures of the rank pinned by the header value n
- * (node/replica/rank.h), for all n below out->ranks, in the order of the labels. A figure reported
- * only for all ranks together is unknown for each rank, unless it is equal for all. */
+ * (node/replica/rank.h). The values n below out->ranks are in the order of the labels. A figure
+ * reported only for all ranks together is unknown for each rank, unless it is equal for all. */
 MUST_USE int node_scrape_parse(struct slice text, struct node_scrape *out,
                                struct node_scrape ranks[NODE_RANKS_MAX]);
 

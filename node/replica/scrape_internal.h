@@ -23,7 +23,7 @@ struct node_scrape_figures {
     double nothing;     /* for rows which are only signs of work */
 };
 
-/* How a figure is combined from several ranks' values, and its value for each rank. */
+/* How a figure is combined from several ranks' values, and the figure's value for each rank. */
 enum node_scrape_how {
     ADD,
     COUNTER, /* added; a falling value shows a restart */

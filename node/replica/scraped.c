@@ -28,8 +28,8 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
     return k->scraped.earlier;
 }
 
-/* Two routers read at different times, and an answer may be long on its way. A change of the
- * reading router must not look like falling counters. */
+/* Two routers read at different times, and an answer may arrive late. A change of the reading
+ * router must not look like falling counters. */
 static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 {
     if (!node_scrape_same_life(s, before))

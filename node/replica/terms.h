@@ -62,7 +62,7 @@ enum node_health {
     NODE_HEALTH_UNKNOWN, /* not probed yet: used only if no better replica can be chosen */
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
-    NODE_HEALTH_DRAINING, /* finishes its requests, gets no new ones */
+    NODE_HEALTH_DRAINING, /* finishes its requests, gets no new requests */
     NODE_HEALTH_ROUTER,   /* no engine: a router answers the probes. Never used */
     NODE_HEALTHS,
 };
@@ -73,7 +73,7 @@ enum node_probe {
     NODE_PROBE_METRICS,
     NODE_PROBE_MODELS,
     NODE_PROBE_SERVER_INFO,
-    NODE_PROBE_PING,   /* SGLang only, because its health check is slow */
+    NODE_PROBE_PING,   /* SGLang only, because the health check is slow */
     NODE_PROBE_EVENTS, /* vLLM only: the address of the KV-cache events */
     NODE_PROBES,
 };

@@ -8,10 +8,10 @@
 #include "node/replica/constants.h"
 
 /* Initial values. Tokens of a byte, relative to a byte of English, which is the unit of
- * bytes_per_token; and the standard deviation of these. By least squares over texts of 17 languages
- * and formats and five tokenizers of 32,000 to 200,000 tokens (docs/adr/0032). A digit counts for
- * more than a token, because hexadecimal and base64 are read as letters and digits. Media: an image
- * has 256 (a thumbnail) to 2,500 tokens (a page), speech about 25 a second, a film 100 to 300. */
+ * bytes_per_token; and the standard deviations. By least squares over texts of 17 languages and
+ * formats and five tokenizers of 32,000 to 200,000 tokens (docs/adr/0032). A digit counts for more
+ * than a token, because hexadecimal and base64 are read as letters and digits. Media: an image has
+ * 256 (a thumbnail) to 2,500 tokens (a page), speech about 25 a second, a film 100 to 300. */
 static const struct {
     double tokens;
     double spread;
@@ -73,7 +73,7 @@ double node_tokens_of(const struct node_tokens *t, uint64_t bytes,
     return sums[false] + sums[true];
 }
 
-/* Widens the deviations, up to the initial ones. */
+/* Widens the deviations, up to the initial deviations. */
 static void widen(struct node_tokens *t)
 {
     double grows[NODE_KINDS];
@@ -86,7 +86,7 @@ static void widen(struct node_tokens *t)
 }
 
 /* The relative variance of a prompt of these amounts, `sum` tokens as believed; and each factor's
- * part in it. */
+ * part in the variance. */
 static double variance_of(const struct node_tokens *t, const double amount[NODE_KINDS], double sum,
                           double moves[NODE_KINDS])
 {
@@ -115,7 +115,7 @@ double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
     return sum > 0 ? sqrt(variance_of(t, amount, sum, moves)) : 0;
 }
 
-/* One step of the filter: `amount` had `tokens` tokens. */
+/* A step of the filter: `amount` had `tokens` tokens. */
 static void step(struct node_tokens *t, const double amount[NODE_KINDS], double tokens)
 {
     double moves[NODE_KINDS], sum = 0;
@@ -166,8 +166,8 @@ void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_c
 
 /* --- for the next life ----------------------------------------------------------------------- */
 
-/* Writes the tokens of a byte of English, the unit of the others. Then, for each kind, its factor,
- * and its variances with itself and the later kinds. */
+/* Writes the tokens of a byte of English, the unit of the others. Then, for each kind, the factor,
+ * and the variances with itself and the later kinds. */
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w)
 {
     wire_write_double(w, t->first[NODE_KIND_LETTER]);

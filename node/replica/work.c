@@ -29,8 +29,7 @@ bool node_work_take(struct node_work_seen *seen, const struct node_work_reading 
         uint32_t bit = UINT32_C(1) << i;
         if (value < 0)
             continue;
-        if ((seen->known & bit) == 0) { /* some series are missing until they count for the first
-                                         * time */
+        if ((seen->known & bit) == 0) { /* some series are missing until their first event */
             moved |= !first && i != NODE_WORK_TOLD && value > 0;
             seen->most[i] = value;
             seen->known |= bit;
