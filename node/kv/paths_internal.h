@@ -19,7 +19,7 @@ struct kv_point {
     uint32_t by;     /* number of the anchor's only reporting listener; 0: several, or unknown */
     uint8_t code;
     bool used;   /* used since the clock hand last passed */
-    bool untied; /* an answer gave no tie, nor did an answer since */
+    bool untied; /* an answer gave no tie, and no tie has set an anchor here since */
     bool in_use;
 };
 

@@ -129,7 +129,8 @@ void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
 /* Returns true if the reader knows the cache about as well as any reader can: no message was missed
  * since the cache was empty or since all blocks were replaced, and most stored blocks had a known
- * place. A late reader does not cover the cache even after a replay, because it has few ties. */
+ * place. A reader which joined late does not cover the cache even after a replay, because it has
+ * few ties. */
 bool kv_reader_covers(const struct kv_reader *r);
 const struct kv_tree *kv_reader_tree(const struct kv_reader *r);
 /* Returns the tokens per block; 0: no message has shown the number yet. */

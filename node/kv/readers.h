@@ -91,7 +91,7 @@ void kv_readers_check(const struct kv_readers *rs);
 void kv_readers_want(struct kv_readers *rs, unsigned slot, const struct kv_wanted *want,
                      uint64_t now_ms);
 /* Resets the trust in a slot's events, because another replica gets the slot. Otherwise the trust
- * outlives a closed feed, and a feed moved by the engine, until an operator gives another
+ * is kept when a feed is closed, or moved by the engine, until an operator gives another
  * address. */
 void kv_readers_trust_anew(struct kv_readers *rs, unsigned slot);
 /* Closes all feeds, because the router stops. */

@@ -1,7 +1,7 @@
 /* Runs: series of blocks that an engine stored, each by a request.
  *
- * A stored block extends the *run* whose last block comes just before. If there is none, the block
- * begins a new run. So a run begins where a request's cached blocks end, and ends with the
+ * A stored block extends the *run* whose last block comes just before. If there is no such run, the
+ * block begins a new run. So a run begins where a request's cached blocks end, and ends with the
  * request's answer. But the next turn of a conversation may continue the run before any router has
  * reported that answer. So a run records the last KV_STOPS_MAX points at which it continued, and is
  * cut after a request's part. If there are KV_RUNS_MAX runs, a new run replaces the run without

@@ -12,10 +12,10 @@
  *          cached varint, output varint, flags 1, { block varint, chain 8 } if flag 2,
  *          count varint, { blocks varint, chain 8, digest 8 } for each if flag 4
  *
- * `first` and `ended` are ms since `sent`. `first` and the numbers of tokens are sent plus 1; 0
- * means no first token, or a number not reported by the engine. Flag 1: the answer ended
- * successfully. Flag 2: the engine returned the prompt's token ids; the block size and the chain of
- * the whole blocks follow (asked.h). Flag 4: the prompt's fronts follow (struct kv_fronts).
+ * `first` and `ended` are ms since `sent`. To `first` and the numbers of tokens 1 is added; 0 means
+ * no first token, or no number from the engine. Flag 1: the answer ended successfully. Flag 2: the
+ * engine returned the prompt's token ids; the block size and the chain of the whole blocks follow
+ * (asked.h). Flag 4: the prompt's fronts follow (struct kv_fronts).
  */
 #ifndef NODE_KV_TOLD_H
 #define NODE_KV_TOLD_H

@@ -149,12 +149,12 @@ struct kv_fronts {
     unsigned count;
     struct kv_front at[KV_FRONTS_MAX];
 };
-/* Places blocks by an answer's fronts. For a late reader, blocks after an unknown block have no
- * place. `fronts->at[0]` identifies the block after the prompt's cached part, which may have been
- * stored since `since_ms` without a place. If the unknown block is at a front, the blocks from
- * there on get their places. The blocks before them were found by the answer, and count as present
- * as long as the first placed block. Models with several groups of layers get no places. Returns
- * false if the tree lacks the block after the cached part. */
+/* Places blocks by an answer's fronts. For a reader which joined late, blocks after an unknown
+ * block have no place. `fronts->at[0]` identifies the block after the prompt's cached part, which
+ * may have been stored since `since_ms` without a place. If the unknown block is at a front, the
+ * blocks from there on get their places. The blocks before them were found by the answer, and count
+ * as present as long as the first placed block. Models with several groups of layers get no places.
+ * Returns false if the tree lacks the block after the cached part. */
 bool kv_tree_fronts(struct kv_tree *t, const struct kv_fronts *fronts, uint64_t since_ms);
 
 /* Saves the tree for a later tree of the same engine, in this machine's byte order. ERR_NOMEM. */

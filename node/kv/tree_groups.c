@@ -6,7 +6,7 @@ enum {
     RUN_MAX = UINT8_MAX
 }; /* longest run counted; longer windows are judged by their last blocks */
 
-/* --- runs ------------------------------------------------------------------------------------- */
+/* --- runs ------------------------------------------------------------------------------------ */
 
 /* Returns the run of a group at the position of the main group's block `at`. The positions of other
  * groups' blocks follow from their hashes alone, because a sliding window's events may have a
@@ -67,7 +67,7 @@ void kv_tree_run(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* --- blocks from which prompts are served ----------------------------------------------------- */
+/* --- blocks from which prompts are served ---------------------------------------------------- */
 
 /* Returns how many of the blocks up to `depth` a group needs. */
 static uint32_t needed(const struct kv_group *g, uint32_t depth)
@@ -128,7 +128,7 @@ void kv_tree_serve(struct kv_tree *t, uint32_t at)
     }
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all blocks ------------------------------------------------------------------------------ */
 
 static bool is_main(const struct kv_tree *t, uint32_t at)
 {

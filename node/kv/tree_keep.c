@@ -63,7 +63,7 @@ int kv_tree_keep(const struct kv_tree *t, struct buf *out)
     return ERR_OK;
 }
 
-/* --- back ------------------------------------------------------------------------------------ */
+/* --- loading --------------------------------------------------------------------------------- */
 
 static bool head_recall(struct kv_tree *t, struct slice kept)
 {

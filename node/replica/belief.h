@@ -39,7 +39,7 @@ struct node_belief {
     double floor_share;    /* present share of the floor's generation, 0..1 */
     uint32_t first;        /* oldest generation with any block; the floor, unless everything fits */
     uint32_t near_floor;   /* the floor of the engine's own memory, if there are more tiers; if not,
-                          * 0 */
+                            * 0 */
     double near_share;
     bool stale; /* the index's counters have changed since the last count */
     unsigned void_count;

@@ -61,7 +61,7 @@ double node_replica_whole_tokens(const struct node_replica *k, double prompt, do
     return number_max(block > 1 ? floor(tokens / block) * block : tokens, 0);
 }
 
-/* --- the size of the cache -------------------------------------------------------------------- */
+/* --- the size of the cache ------------------------------------------------------------------- */
 
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight)
 {
@@ -148,7 +148,7 @@ void node_replica_size_told(struct node_replica *k, double tokens)
     node_belief_init(&k->belief);
 }
 
-/* --- the engine's counters -------------------------------------------------------------------- */
+/* --- the engine's counters ------------------------------------------------------------------- */
 
 static struct node_sums sums_of_all(const struct node_cache *c)
 {
@@ -241,7 +241,7 @@ void node_replica_window(struct node_replica *k, bool anew, uint64_t now_ms)
         window_compare(k, now_ms);
 }
 
-/* --- what answers say ------------------------------------------------------------------------- */
+/* --- what answers say ------------------------------------------------------------------------ */
 
 struct node_usage node_replica_usage(struct node_replica *k, const struct node_usage *reported,
                                      bool answer_whole, bool *sane)
@@ -309,7 +309,7 @@ void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, 
     k->belief.stale = true;
 }
 
-/* --- what other routers say ------------------------------------------------------------------- */
+/* --- what other routers say ------------------------------------------------------------------ */
 
 void node_replica_others(struct node_replica *k, const struct node_others *others,
                          uint32_t generation, uint64_t now_ms)

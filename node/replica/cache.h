@@ -65,7 +65,7 @@ struct node_cache {
                                         * router */
     struct node_size_held {            /* evidence from before this router's start, or the size by
                                         * the engine's evictions; fades */
-        double log, weight;            /* `log`: logarithm of the size times `weight` */
+        double log, weight;            /* `log`: `weight` times the logarithm of the size */
     } size_held;
     double evicted_seen, evicted_idle_seen_s; /* eviction counters already used; -1: none */
     bool tells_cached[2];     /* streamed, and whole, answers report cached tokens: a missing count

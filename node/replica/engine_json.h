@@ -33,8 +33,8 @@ struct node_engine_error {
     char type[64];                       /* empty: none */
     bool too_long;                       /* by the error's code, the prompt is longer than the
                                           * context */
-    bool model_unknown;                  /* by a member, the model is unknown, and not a path or an
-                                          * id; only if the text is complete */
+    bool model_unknown;                  /* a member says that the model is unknown, not a path or
+                                          * an id; only if the text is complete */
 };
 
 /* Reads an error in any of the engines' forms: OpenAI's, SGLang's flat form, Anthropic's, a

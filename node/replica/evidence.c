@@ -8,7 +8,7 @@
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 
-/* Shared by all: the sizes, and each size's share of the head start, by its distance from the
+/* Shared by all: the sizes, and each size's share of the head start, by the distance from the
  * reported size. The share grows little with the distance: a factor of a hundred is no less likely
  * than a factor of ten. */
 struct sizes {

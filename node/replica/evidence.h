@@ -3,9 +3,9 @@
  *
  * Each prompt with a recorded prefix at a replica is a test: the prefix has a depth in the LRU
  * order, and a number of tokens came from the cache. After a miss, either the cache is smaller than
- * believed, or the prefix was not reused for another reason. Only misses by size depend on the
- * depth. So many sizes are tried in parallel, from a thousandth to 64 times the reported (or
- * configured) size. Each keeps the sums of a regression through the origin,
+ * believed, or the prefix was not reused for another reason. Only the misses of a too small cache
+ * depend on the depth. So many sizes are tried in parallel, from a thousandth to 64 times the
+ * reported (or configured) size. Each keeps the sums of a regression through the origin,
  *
  *       cached tokens = share * tokens in a cache of this size
  *

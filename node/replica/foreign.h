@@ -6,7 +6,7 @@
  * counts. Without new readings the figure fades.
  *
  * Room has two limits. The first is the number of concurrently running requests. It is learned when
- * requests wait while the number running is the most ever seen. The second is the memory for
+ * requests wait while the most requests ever seen are running. The second is the memory for
  * contexts. */
 #ifndef NODE_REPLICA_FOREIGN_H
 #define NODE_REPLICA_FOREIGN_H

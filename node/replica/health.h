@@ -8,8 +8,8 @@
  *
  *   SILENT    the engine sent not a byte, not even an answer to a probe that any live server
  *             answers in milliseconds. Time without a chance to send probes does not count
- *   COUNTERS  the engine answers scrapes but counts no token, beyond the time explained by the
- *             longest prompt; longer if the evidence is weak
+ *   COUNTERS  the engine answers scrapes but counts no token. The time explained by the longest
+ *             prompt is added, and more time if the evidence is weak
  *   STARVED   the engine may move, but no request of this router gets the first token: the health
  *             check hangs as well, or the metrics show that the engine does not have these requests
  *

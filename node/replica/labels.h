@@ -8,7 +8,7 @@
  *   model    a served model, if /v1/models does not list it
  *   health   path of the health check, if it differs from the setting
  *   cache-tokens  cache size of each rank, with all tiers (host memory, disks); default: the size
- *                 reported by the engine (GPU only)
+ *            reported by the engine (GPU only)
  *   context  the longest prompt with the answer, in tokens; overrides the model lists
  *   ranks    number of data-parallel ranks (node/replica/rank.h), if the metrics do not show them;
  *            1: a single cache, whatever the metrics show

@@ -8,7 +8,7 @@ enum {
 };
 
 /* { length of the name 2 | name | samples 8 | bytes per token | tokens of an answer | tokens }; no
- * name: the row of all models without a row of their own. */
+ * name: row 0. */
 static int row_put(const struct node_model *row, struct buf *out)
 {
     uint8_t bytes[ROW_KEPT_MAX];

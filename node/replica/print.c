@@ -63,7 +63,7 @@ struct node_reading node_print_read(const struct node_print *print, struct rende
     return of;
 }
 
-/* The shared bytes of two different segments. */
+/* The shared bytes of a segment with differences between `a` and `b`. */
 static struct node_shared shared_within(const struct node_print *a, const struct node_print *b,
                                         enum http_prompt_segment segment, uint64_t all)
 {

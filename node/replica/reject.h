@@ -91,19 +91,19 @@ struct node_reject {
                            * confirmed */
     bool agreed;          /* the last rejection was confirmed, so such a status is the client's
                            * fault */
-    uint64_t told;        /* kinds of contradicted rejections; `kinds` includes more */
+    uint64_t told;        /* kinds of contradicted rejections; `kinds` has implied kinds, too */
     uint64_t about;       /* hash of the only model for which `kinds` count; 0: all models */
     uint64_t accepts;     /* kinds accepted since the engine's start, or since the first
-                        * contradiction */
+                           * contradiction */
     unsigned status;      /* status of the last contradicted rejection */
     uint64_t since_ms;    /* when the first contradiction in `told` came */
     uint64_t last_ms;     /* when the last contradiction in `told` came */
     struct node_backoff backoff;      /* until the next trial may be made */
     uint64_t tried_ms;                /* when the present trial was sent; 0: none */
     unsigned heard_status;            /* status of the rejections reported by other routers; 0: not
-                                  * reported */
+                                       * reported */
     uint64_t heard_ms;                /* since when other routers have reported rejections without a
-                                  * break */
+                                       * break */
     uint64_t contradicted, confirmed; /* totals since the start */
 };
 

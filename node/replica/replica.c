@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "node/replica/constants.h"
 
-/* --- made ------------------------------------------------------------------------------------- */
+/* --- made ------------------------------------------------------------------------------------ */
 
 void node_replica_failures_max(struct node_replica *k, uint32_t max)
 {
@@ -97,7 +97,7 @@ void node_replica_keep(struct node_replica *k, bool kept)
     k->kept = kept ? k->kept + 1 : k->kept - 1;
 }
 
-/* --- identity --------------------------------------------------------------------------------- */
+/* --- identity -------------------------------------------------------------------------------- */
 
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e)
 {
@@ -151,7 +151,7 @@ enum node_health node_replica_health(const struct node_replica *k)
     return k->draining && !out ? NODE_HEALTH_DRAINING : k->health;
 }
 
-/* --- health ----------------------------------------------------------------------------------- */
+/* --- health ---------------------------------------------------------------------------------- */
 
 static void go_down(struct node_replica *k, uint64_t now_ms)
 {
@@ -308,7 +308,7 @@ void node_replica_tally(struct node_replica *k, bool failed, const struct node_r
     k->trouble.back_ms = k->trouble.failing.until_ms;
 }
 
-/* --- the metrics ------------------------------------------------------------------------------ */
+/* --- the metrics ----------------------------------------------------------------------------- */
 
 static bool went_back(double before, double now)
 {

@@ -6,10 +6,10 @@
  * cached tokens of a new prompt are mostly known exactly: by the last checkpoint shared by the
  * prompt and the cache.
  *
- *     end of a prompt the tokens of the prompt and the answer, all of which the engine computed.
- *     The router learns whether the next prompt repeats the answer (most templates leave reasoning
- *     out).
- *     a fork cached tokens of a prompt which left the cached path there
+ *     end of a prompt   the tokens of the prompt and the answer, all of which the engine computed.
+ *                       The router learns whether the next prompt repeats the answer (most
+ *                       templates leave reasoning out).
+ *     a fork            cached tokens of a prompt which left the cached path there
  *
  * Memory is bounded: each place has NODE_RULER_WAYS marks, and a new mark replaces the oldest. The
  * model is part of a checkpoint's id (base/chain.h). */

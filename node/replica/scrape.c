@@ -89,8 +89,8 @@ static struct slice label_of(const struct labels *labels, struct slice name)
     return slice_of(NULL, 0);
 }
 
-/* Doubles hold whole numbers up to here. A larger value, or a NaN, is ignored. So all results
- * computed from figures are numbers, and sizes fit into 64 bits. */
+/* Doubles hold whole numbers up to here. A negative or larger value, or a NaN, is ignored. So all
+ * results computed from figures are numbers, and sizes fit into 64 bits. */
 static const double figure_max = 0x1p53;
 
 static bool is_figure(double value)

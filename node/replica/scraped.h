@@ -1,10 +1,10 @@
 /* The metrics of an engine, read by 1 or 2 routers for all: the choice of these routers, and the
  * other routers' use of the reported figures.
  *
- * The first NODE_SCRAPERS routers in turn (turn.h) scrape the engine, and report the figures with
- * their learned figures (crdt/learned.h). The other routers use the reported figures like own ones.
- * A router without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router with
- * requests without a token (node/proxy/guard/watch.h). A router's own figures count for
+ * The first NODE_SCRAPERS routers in turn (turn.h) scrape the engine, and report these figures
+ * along with learned figures (crdt/learned.h). The other routers use them as if they had scraped. A
+ * router without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router with requests
+ * without a token (node/proxy/guard/watch.h). A router's own figures count for
  * NODE_SCRAPE_STALE_MS, since others' figures are older.
  *
  * Each router also counts and reports how often it saw the engine work (node/replica/work.h), by a

@@ -1,10 +1,10 @@
 /* A replica's speed by observation. Each function takes a kind of evidence; the believed speed
  * follows from all replicas together (fleet.h).
  *
- *   a streamed answer the time of the prefill, and the pace
- *   the engine's metrics sums of histograms, between two readings
- *   a whole answer the duration, and the tokens of prefill and decode: the two speeds which explain
- *   the last answers best
+ *   a streamed answer     the time of the prefill, and the pace
+ *   the engine's metrics  sums of histograms, between two readings
+ *   a whole answer        the duration, and the tokens of prefill and decode: the two speeds which
+ *                         explain the last answers best
  *
  * The better evidence counts: the other two are ignored if an answer was streamed within
  * RULE(HALF_LIFE_MS), and whole answers are ignored if the metrics taught a speed within
@@ -26,7 +26,7 @@ struct node_shown {
     struct node_speed rate;        /* tokens of prefill per second */
     struct node_speed pace;        /* decode steps per second, extrapolated to no context */
     struct node_whole whole;       /* whole answers, used if there is no better evidence */
-    double short_tokens, short_s;  /* sums of prefills too short to be timed each */
+    double short_tokens, short_s;  /* sums of prefills too short to be timed individually */
     uint64_t streamed_ms, told_ms; /* times when streams, and when the metrics, last taught; 0:
                                     * never */
 };

@@ -2,11 +2,11 @@
  * node_replica_against() returns all reasons against a replica: decisions use sets of these
  * reasons, and operators see the weightiest in a word.
  *
- * Slow start is a reason, too. The engine of a returning replica is cold (memory to map, kernels to
- * compile, an empty cache), and the empty queue would attract everything at once. For some seconds
- * the replica's requests in flight are bounded, over all routers together: 4, 8, 16, ..., twice as
- * many each second. The bound does not change the believed speed, which is learned only from
- * answers. */
+ * Slow start is among the reasons. The engine of a returning replica is cold (memory to map,
+ * kernels to compile, an empty cache), and the empty queue would attract everything at once. For
+ * some seconds the replica's requests in flight are bounded, over all routers together: 4, 8, 16,
+ * ..., twice as many each second. The bound does not change the believed speed, which is learned
+ * only from answers. */
 #ifndef NODE_REPLICA_STANDING_H
 #define NODE_REPLICA_STANDING_H
 

@@ -2,7 +2,7 @@
  *
  * The routers that see a replica up are ordered by the hash of router and replica. All routers
  * compute the same order, which differs between replicas. The first routers read the replica's
- * metrics (scraped.h). Of the routers offering to read KV-cache events, the first read the events
+ * metrics (scraped.h). The first routers that offer to read KV-cache events read them
  * (node/proxy/engine/feeds.h); routers with a connection from the engine, or with knowledge of the
  * cache, go first. When such a router dies, leaves, or no longer sees the replica up, the reports
  * show this or are dropped, and the next router moves up. */
