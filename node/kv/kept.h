@@ -11,7 +11,7 @@
 
 enum {
     KV_KEPT_MAX = 128,   /* most open feeds of a router */
-    KV_KEPT_MS = 120000, /* longest wait of a state for the feed */
+    KV_KEPT_MS = 120000, /* longest time that a state waits for the feed */
 };
 
 struct kv_kept_feed {

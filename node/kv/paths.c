@@ -219,7 +219,7 @@ static void agreed(struct kv_point *b, uint32_t by)
     b->by = b->by == by ? by : 0;
 }
 
-/* Sets the anchor of a checkpoint `tokens` tokens and `depth` blocks from the prompt's
+/* Sets the anchor of a checkpoint that is `tokens` tokens and `depth` blocks from the prompt's
  * beginning. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {

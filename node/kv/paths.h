@@ -65,7 +65,7 @@ void kv_paths_unlisten(struct kv_paths *p, struct kv_anchor_user *user);
 MUST_USE int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t end,
                           uint32_t tail_bytes, uint32_t tokens, uint32_t block_tokens,
                           const struct kv_tree *tree, struct kv_tree_place place);
-/* Drops the anchors reported by this listener alone, which is no longer trusted. */
+/* Drops the anchors that only this listener reported, because the listener is no longer trusted. */
 void kv_paths_disown(struct kv_paths *p, const struct kv_anchor_user *by);
 
 /* Returns the block size of the ties, set by the first tie or by kv_paths_choose(); 0: none yet. */

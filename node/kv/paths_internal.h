@@ -16,7 +16,8 @@ struct kv_point {
     uint32_t at;                            /* position: blocks of text from the prompt's start */
     uint32_t tokens; /* tokens from the prompt's start, if there is an anchor */
     uint32_t surely; /* a lower bound of `tokens` */
-    uint32_t by;     /* number of the anchor's only reporting listener; 0: several, or unknown */
+    uint32_t by;     /* number of the only listener that reported the anchor; 0: several, or
+                        unknown */
     uint8_t code;
     bool used;   /* used since the clock hand last passed */
     bool untied; /* an answer gave no tie, and no tie has set an anchor here since */

@@ -151,7 +151,7 @@ static void judged(struct kv_reader *r)
     kv_reader_doubt(r);
 }
 
-/* Returns true if every stored block has a known place, since the request was sent. If the request
+/* Returns true if all blocks stored since the request was sent have a known place. If the request
  * found nothing in the cache, only the first blocks of prompts count. */
 static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {

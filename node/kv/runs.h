@@ -4,8 +4,8 @@
  * block begins a new run. So a run begins where a request's cached blocks end, and ends with the
  * request's answer. But the next turn of a conversation may continue the run before any router has
  * reported that answer. So a run records the last KV_STOPS_MAX points at which it continued, and is
- * cut after a request's part. If there are KV_RUNS_MAX runs, a new run replaces the run without
- * growth for longest.
+ * cut after a request's part. If there are KV_RUNS_MAX runs, a new run replaces the run that
+ * stopped growing first.
  */
 #ifndef NODE_KV_RUNS_H
 #define NODE_KV_RUNS_H

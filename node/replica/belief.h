@@ -68,9 +68,9 @@ void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ri
 /* Share of a generation's blocks in the engine's own memory, 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);
 
-/* Number of blocks evicted by `new_blocks` new ones, each weighted with the chance that a request
- * still needs the block. The request's own `held_blocks`, last used in `held_generation`, are used
- * again now and are not evicted. */
+/* Number of blocks that `new_blocks` new blocks would evict, each weighted with the chance that a
+ * request still needs the block. The request's own `held_blocks`, last used in `held_generation`,
+ * are used again now and are not evicted. */
 double node_belief_displaced(const struct node_belief *b, const struct crdt_index_ring *ring,
                              const struct node_decay *decay, double new_blocks, double held_blocks,
                              uint32_t held_generation);

@@ -47,7 +47,7 @@ struct node_load {
     double head_prefilled; /* prefilled_tokens at head_since_ms */
     bool head_timed;       /* the head's time can be measured: no half-done work of other routers
                             * was ahead */
-    uint32_t streaming;    /* this router's begun streamed answers */
+    uint32_t streaming;    /* this router's streamed answers that have begun */
     struct node_remote_load remote;
     /* This router's requests with answers that are not streamed. */
     uint64_t whole_requests;
@@ -198,7 +198,7 @@ struct node_head {
 struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
                                 uint64_t now_ms);
 
-/* Expected number of answers, of those not streamed, which should have ended by now. Each takes
+/* For answers that are not streamed: the expected number that should have ended by now. Each takes
  * token_s seconds per computed prompt token, then answer_s seconds. */
 double node_load_due_whole(const struct node_load *l, double token_s, double answer_s,
                            uint64_t now_ms);

@@ -41,9 +41,9 @@ enum {
 };
 
 /* Recent attempts: whole answers, and failures not caused by the request itself. Such failures are
- * failed or broken connections, and errors after which another replica answered well. Not counted
- * are attempts of departed clients, attempts at full queues, and errors possibly caused by the
- * request. */
+ * failed or broken connections, and errors after which another replica answered well. Attempts of
+ * clients that left, attempts at full queues, and errors perhaps caused by the request count as
+ * neither. */
 struct node_tally {
     double attempts; /* fading number of attempts, at most NODE_TALLY_RECENT */
     double failures;

@@ -28,7 +28,7 @@ struct node_sums {
     uint64_t prompt_tokens; /* estimated prompt tokens of requests with begun answers */
     uint64_t cached_tokens; /* predicted cached tokens of these requests */
     uint64_t told;          /* answers with reported cached tokens */
-    uint64_t void_blocks;   /* index blocks of never computed prompts */
+    uint64_t void_blocks;   /* index blocks of prompts that were never computed */
     uint32_t work;          /* how often the router saw the engine work: scraped.h */
 };
 

@@ -19,8 +19,8 @@
  *
  * A replica that stands still is *stalled*: the router avoids it, and moves requests without a
  * token to other replicas. The stall is over when the engine moves. Or after a back-off, if the
- * server answers and reports no requests, a single request at a time tries the replica. Ending a
- * begun answer is a separate decision (node_signs_lost()), by any sign of work
+ * server answers and reports no requests, a single request at a time tries the replica. Ending an
+ * answer that has begun is a separate decision (node_signs_lost()), by any sign of work
  * (node/replica/work.h), and takes `stall-cut`. */
 #ifndef NODE_REPLICA_HEALTH_H
 #define NODE_REPLICA_HEALTH_H
@@ -145,11 +145,11 @@ void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t 
 
 /* --- what has begun there */
 
-/* True if a begun answer without a byte since `since_ms` is lost. There was no sign of work for
- * stall_cut_ms (or for the explained time, if longer). And either the metrics were read and report
- * single steps, or no byte at all came from the process (`heard_ms`: the last byte), or the replica
- * is no longer watched. If the engine lives and reports no steps, answers are never judged lost.
- * stall_cut_ms 0: never. */
+/* True if an answer that has begun, but sent no byte since `since_ms`, is lost. There was no sign
+ * of work for stall_cut_ms (or for the explained time, if longer). And either the metrics were read
+ * and report single steps, or no byte at all came from the process (`heard_ms`: the last byte), or
+ * the replica is no longer watched. If the engine lives and reports no steps, answers are never
+ * judged lost. stall_cut_ms 0: never. */
 bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t heard_ms,
                      uint64_t stall_cut_ms, uint64_t now_ms);
 /* True if the engine's metrics report single steps. */

@@ -63,7 +63,7 @@ void node_model_bytes_add(struct node_model *row, uint64_t bytes,
                           const struct chain_content *content, double tokens,
                           const int64_t media_tokens[CHAIN_MEDIA]);
 
-/* ERR_NOMEM. The two figures are the beliefs until answers teach others. */
+/* ERR_NOMEM. The two figures are believed until answers teach others. */
 MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
                                 double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);

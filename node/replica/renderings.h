@@ -5,11 +5,11 @@
  * rendering (base/rendering.h), believed until answers support another rendering.
  *
  * While a kind is watched, the prompts are kept as *prints*: digests of the segments, not joined.
- * For any rendering, two prints give the shared prefix with an earlier prompt at the same replica,
- * to within two checkpoints. An answer reports the cached tokens. The difference is a rendering's
- * loss: the full difference if more was cached than predicted, half of it if less was, because
- * caches forget. A rendering with clearly less loss replaces the present one. An answer does not
- * count if the engine may have cached the prompt before this router started.
+ * For any rendering, two prints give the prefix shared with an earlier prompt at the same replica,
+ * as a range between two checkpoints. An answer reports the cached tokens. The difference is a
+ * rendering's loss: the full difference if more was cached than predicted, half of it if less was,
+ * because caches forget. A rendering with clearly less loss replaces the present one. An answer
+ * does not count if the engine may have cached the prompt before this router started.
  *
  * A kind is watched when it is new, when a late system message comes for the first time, when the
  * rendering changed, and when answers contradict the prediction. Otherwise a prompt costs a

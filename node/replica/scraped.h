@@ -3,8 +3,8 @@
  *
  * The first NODE_SCRAPERS routers in turn (turn.h) scrape the engine, and report these figures
  * along with learned figures (crdt/learned.h). The other routers use them as if they had scraped. A
- * router without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router with requests
- * without a token (node/proxy/guard/watch.h). A router's own figures count for
+ * router without figures for NODE_SCRAPE_STALE_MS scrapes by itself; so does a router whose
+ * requests get no token (node/proxy/guard/watch.h). A router's own figures count for
  * NODE_SCRAPE_STALE_MS, since others' figures are older.
  *
  * Each router also counts and reports how often it saw the engine work (node/replica/work.h), by a

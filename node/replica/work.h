@@ -1,7 +1,7 @@
 /* Signs of work: the series of an engine's /metrics that move while the engine computes, for any
- * client. An engine with signs of work lives, however long a stream is silent, so a begun answer
- * goes on (node/replica/health.h, docs/adr/0048). Counters of the HTTP server or the process are no
- * signs: probes raise them, even in front of a hanging core.
+ * client. An engine with signs of work lives, however long a stream is silent, so an answer that
+ * has begun goes on (node/replica/health.h, docs/adr/0048). Counters of the HTTP server or the
+ * process are no signs: probes raise them, even in front of a hanging core.
  *
  * The table is in scrape_table.c: the first rows are signs. A STEP moves during each answer: if an
  * engine has such a series and it does not move, the engine stands still. Other signs move when a
