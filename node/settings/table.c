@@ -255,7 +255,7 @@ static const struct node_option rows[] = {
     {.name = "shadow",
      SWITCH(shadow, LIVE),
      .fallback = "off",
-     .help = "route by plain-policy, predict policy's result",
+     .help = "route by plain-policy, predict policy",
      .more = "`gvctl shadow` compares both. [Shadow "
              "mode](how-to/shadow.md)."},
     {.name = "plain-policy",
