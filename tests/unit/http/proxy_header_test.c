@@ -105,14 +105,14 @@ static void version_2(void **state)
     assert_reads(SLICE(V2 "\x21\x00\x00\x00"), NULL, false); /* UNSPEC */
     assert_reads(SLICE(V2 "\x21\x31\x00\x02"
                           "ab"),
-                 NULL, false); /* a socket of Unix */
+                 NULL, false); /* a Unix socket */
 }
 
 static void malformed_version_2(void **state)
 {
     (void)state;
     assert_malformed(SLICE("\r\n\r\n\0\r\nQUIX"));
-    assert_malformed(SLICE(V2 "\x11\x11\x00\x0c")); /* version 1 in this form */
+    assert_malformed(SLICE(V2 "\x11\x11\x00\x0c")); /* version 1 in the form of version 2 */
     assert_malformed(SLICE(V2 "\x22\x11\x00\x0c")); /* an unknown command */
     assert_malformed(SLICE(V2 "\x21\x41\x00\x00")); /* an unknown family */
     assert_malformed(SLICE(V2 "\x21\x13\x00\x00")); /* an unknown protocol */
