@@ -64,7 +64,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Reads once more. */
+/* Reads the file again. */
 static const struct discover_origin *reading(void)
 {
     now += IO_WATCH_INTERVAL_MS;

@@ -2,7 +2,7 @@
 #include "base/checkpoint.h"
 #include "tests/unit/kv/reader_world.h"
 
-/* One checkpoint of a prompt of four blocks, just computed. */
+/* A checkpoint of a prompt of four blocks, just computed. */
 static void prompt_is_known(uint64_t now_ms)
 {
     const uint64_t id = 7;
@@ -31,7 +31,7 @@ static void block_comes_and_goes(bool comes, uint64_t now_ms)
     publish(now_ms);
 }
 
-/* The budget of this generation is used up: the report is made once there is a new budget. */
+/* This generation's budget is used up: the report is made once there is a new budget. */
 static void test_what_is_refused_is_said_later(void **state)
 {
     (void)state;
@@ -64,14 +64,14 @@ static void test_what_is_refused_is_said_later(void **state)
     end();
 }
 
-/* Messages were missed twice in a second, so reports stop until the next one: refused reports
+/* Messages were missed twice in a second, so reports stop until the next second: refused reports
  * wait. */
 static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
 {
     (void)state;
     begin();
     prompt_is_known(1000);
-    kv_reader_tick(reader, 1000); /* reports the blocks present when speaking began */
+    kv_reader_tick(reader, 1000); /* first reports the blocks already present */
     gone = 0;
     refuses = true;
     block_comes_and_goes(false, 1000);
@@ -113,7 +113,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
-/* An answer found blocks gone by the events: in a tier without events. */
+/* An answer found blocks that are gone by the events: a tier without events has them. */
 static void test_a_silent_tier_contradicts_nothing(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_when_a_reader_covers_the_cache(void **state)
     number++; /* a gap */
     store(4, 1000, 2000, now_ms += KV_WINDOW_MS);
     assert_false(kv_reader_covers(reader));
-    number = 0; /* the cache is empty: everything is known again */
+    number = 0; /* the cache is empty, so all of it is known again */
     store(5, 0, 10, now_ms + KV_WINDOW_MS);
     assert_true(kv_reader_covers(reader));
     end();

@@ -1,4 +1,5 @@
-/* A reader of a feed that the test writes, and its reports. One for each test program. */
+/* A reader, a feed that the test writes, and the reader's reports. Each test program includes this
+ * file once. */
 #ifndef TESTS_UNIT_KV_READER_WORLD_H
 #define TESTS_UNIT_KV_READER_WORLD_H
 

@@ -24,7 +24,7 @@ static struct kv_path path_of(unsigned count, uint64_t seed)
     return path;
 }
 
-/* In pieces of any size, each behind the point before it. */
+/* In pieces of any size, each behind the point before. */
 static void test_a_path_survives_in_pieces(void **state)
 {
     (void)state;
