@@ -15,7 +15,7 @@ static void expect(struct node_usage u, bool good, struct node_usage cleaned)
     assert_int_equal(u.cached_tokens, cleaned.cached_tokens);
     assert_int_equal(u.completion_tokens, cleaned.completion_tokens);
     assert_int_equal(u.media_tokens[0], cleaned.media_tokens[0]);
-    assert_true(node_usage_clean(&u)); /* once is enough */
+    assert_true(node_usage_clean(&u)); /* clean already */
 }
 
 static void what_can_be_true_stays(void **state)

@@ -108,7 +108,7 @@ static void a_crowd_does_not_outweigh_a_long_queue(void **state)
     }
 }
 
-/* Both are idle, and the prompt is short: the answer takes longer at one. */
+/* Both are idle, and the prompt is short: the answer takes longer at the slow engine. */
 static void an_idle_slow_engine_is_no_idle_fast_one(void **state)
 {
     (void)state;

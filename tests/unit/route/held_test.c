@@ -25,7 +25,7 @@ static void what_was_refused_pushes_nothing_out(void **state)
         end(r, &d, NODE_OUTCOME_OK, false, now + 5); /* 400: the context is too long */
         assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
     }
-    for (unsigned i = 0; i < 5; i++) { /* the same again and again, over some generations */
+    for (unsigned i = 0; i < 5; i++) { /* the same prompt again and again, over some generations */
         uint64_t now = START_MS + 30000 + i * 10000ull;
         struct node_decision d = choose(r, prompt(14, 90000), now);
         end(r, &d, NODE_OUTCOME_OK, false, now + 5);
@@ -51,14 +51,14 @@ static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
     end(r, &second, NODE_OUTCOME_CLIENT_GONE, false, now + 1000);
     node_router_first_byte(r, first.booking, now + 6000);
     assert_true(cached(r, prompt(1, 20000), now + 6001) > 19000);
-    /* A request with an answer begun was computed, whatever happened to its client. */
+    /* A request whose answer began was computed, whatever happened to the client. */
     end(r, &first, NODE_OUTCOME_CLIENT_GONE, true, now + 7000);
     assert_true(cached(r, prompt(2, 60000), now + 7001) > 58000);
     alone_destroy(r);
 }
 
-/* Some engines omit cached tokens if there are none: then a miss taught nothing, and one reported
- * hit turned the counters off. */
+/* Some engines omit cached tokens if there are none: then a miss taught nothing, and a single
+ * reported hit turned the counters off. */
 static void none_reported_is_zero_once_some_were(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Some of a prompt's tokens are estimated; those of a beginning that an answer reported are
+/* Some of a prompt's tokens are estimated; the tokens of a beginning that an answer reported are
  * exact. */
 static void what_answers_told_is_known_to_the_token(void **state)
 {
@@ -294,8 +294,8 @@ static void parts_with(struct node_router *r, unsigned points, uint64_t other, i
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, now_ms + 100);
 }
 
-/* With two real vLLM, one answer found half of a shared text. From then on all others were expected
- * to find half. */
+/* With two real vLLM, an answer found half of a shared text. From then on all other prompts were
+ * expected to find half. */
 static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
 {
     (void)state;
@@ -309,8 +309,8 @@ static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
     assert_near(cached(r, parted(points, 9), START_MS + 2500), (double)told - 30, 0);
     parts_with(r, points, 3, told, START_MS + 3000);
     assert_near(cached(r, parted(points, 9), START_MS + 3500), (double)told, 0);
-    /* A part of the first prompt's own text is left. Others go on from the shared text as
-     * before. */
+    /* Only a part of the first prompt's own text is still cached. Others go on from the shared text
+     * as before. */
     done(r, choose(r, prompt(2, 80000), START_MS + 30000), START_MS + 31000);
     parts_with(r, points, 4, told, START_MS + 60000);
     assert_near(cached(r, parted(points, 1), START_MS + 60500), (double)told, 0);

@@ -1,4 +1,4 @@
-/* The router that reads an engine's KV-cache events, and the one on standby. */
+/* The router that reads an engine's KV-cache events, and the router on standby. */
 #include "node/route/router_internal.h"
 #include "tests/lib/test.h"
 #include "tests/unit/route/kv_events_world.h"
@@ -28,7 +28,7 @@ static void those_that_read_stand_in_an_order(void **state)
     world_close(&w);
 }
 
-/* A late router does not pass one that knows the contents, and passes others. */
+/* A late router does not pass a router that knows the contents, and passes others. */
 static void those_that_know_stand_in_the_same_order(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* All replicas of the model are down: the one that is tried, and the cases in which none is. */
+/* All replicas of the model are down: the replica that is tried, and the cases in which no replica
+ * is tried. */
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 2 };
@@ -119,7 +120,7 @@ static void not_for_a_name_that_nobody_lists(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
-    /* It is a resort for a request without a model, and for one without an alternative. */
+    /* It is a resort for a request without a model, and for a request without an alternative. */
     const struct node_replica_set excluded = {{1}};
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");

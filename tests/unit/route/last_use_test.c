@@ -1,6 +1,6 @@
 /* Engines count the last use of a prompt's blocks from the end of the answer: until then the blocks
- * are in use. A router that counts from the choice believes the prompts of long answers gone too
- * early. */
+ * are in use. A router that counts from the choice believes too early that prompts of long answers
+ * are gone. */
 #include "tests/lib/router_help.h"
 
 enum { ANSWER_MS = 60000 };
