@@ -1,4 +1,5 @@
-/* The profiles: what goes wrong in each, how often, and how soon all must agree afterwards. */
+/* The profiles: the troubles of each, how often they come, and how soon all must agree
+ * afterwards. */
 #include "base/check.h"
 #include "tests/sim/sim.h"
 
@@ -85,7 +86,7 @@ static void trouble_storm(struct sim_world *w)
     }
 }
 
-/* Beyond what is forgotten: partitions, absences and suspended machines. */
+/* Longer than the routers' memory: partitions, absences and suspended machines. */
 static void trouble_long(struct sim_world *w)
 {
     switch (prng_below(&w->world.prng, 10)) {
@@ -225,7 +226,7 @@ void sim_trouble_end(struct sim_world *w)
             dead++;
             if (n->up)
                 sim_node_crash(w, i);
-            n->life++; /* voids its return */
+            n->life++; /* makes its planned return void */
         } else if (!n->up) {
             sim_node_start(w, i, false);
         } else if (n->leaving) {

@@ -1,4 +1,4 @@
-/* One run, from its seed. */
+/* A run, from its seed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -42,7 +42,8 @@ static void answers_that_should_have_ended_tell(void **state)
     assert_near(uncached_s(r, 0, START_MS + SECOND), uncached_s(r, 1, START_MS + SECOND), 1e-6);
     double late = uncached_s(r, 0, START_MS + 120 * SECOND);
     double fair = uncached_s(r, 1, START_MS + 120 * SECOND);
-    /* Eight answers of 0.2 and 256 x 0.02 s each for 120 s: 180, for none that ended, and two. */
+    /* Eight answers of 0.2 + 256 x 0.02 s each, for 120 s: 180 should have ended. None has, and two
+     * count as the least: 180 / 2 = 90. */
     assert_near(late, 90 * fair, 0.1 * late);
     alone_destroy(r);
 }

@@ -14,7 +14,7 @@ enum { S = 1000000, ROUTERS = 3 };
 
 /* --- publishing ----------------------------------------------------------------------------- */
 
-/* Without streaming nobody sees the end of the prefill. The others get it at the expected time, at
+/* Without streaming the end of the prefill is invisible. The others get it at the expected time, at
  * each beat of the router, not only when something happens there. */
 static void a_line_of_whole_answers_ends_by_itself(void **state)
 {
@@ -54,7 +54,8 @@ static struct node_router *router_at(struct world *w, unsigned router)
     return w->nodes[router].node->router;
 }
 
-/* Names the replica, with its present health. The last router has not probed yet. */
+/* The router names the replica, and sees it in the given state. The last router has not probed
+ * yet. */
 enum seen { SEEN_UP, SEEN_DOWN, SEEN_ASLEEP };
 static void see(struct world *w, unsigned router, enum seen seen)
 {
@@ -158,8 +159,8 @@ static void what_one_learned_is_adopted_unasked(void **state)
     world_close(&w);
 }
 
-/* Sends a prompt with a late system message at the end; true if the router believes that message
- * the first at its replica. */
+/* Sends a prompt with a late system message at the end; true if to the router that message is the
+ * replica's first. */
 static bool brings_late(struct world *w, unsigned router, char note)
 {
     static struct http_skim skim;

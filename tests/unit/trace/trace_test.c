@@ -130,7 +130,7 @@ static void one_request(void **state)
     trace_event(r, SLICE("queued"), 5011);
     trace_event(r, SLICE("chosen"), 5012);
     trace_attempt_sent(r, &sent, 5012);
-    trace_wall(t, 1764517009000, 5013); /* the wall jumps: one request's times stay in order */
+    trace_wall(t, 1764517009000, 5013); /* the wall clock jumps: a request's times stay in order */
     trace_attempt_ended(r, &attempt, 5050);
     trace_attempt_ended(r, &attempt, 5050); /* no attempt is under way */
     trace_end(r, &whole, 5051);
