@@ -20,7 +20,7 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static char (*secrets)[KEY_BYTES + 1]; /* as long as real ones */
+static char (*secrets)[KEY_BYTES + 1]; /* as long as real secrets */
 
 static struct access *access_of(unsigned keys, const char *options)
 {

@@ -1,4 +1,4 @@
-/* A node of Maelstrom (https://github.com/jepsen-io/maelstrom): one JSON message a line on standard
+/* A node of Maelstrom (https://github.com/jepsen-io/maelstrom): a JSON message a line on standard
  * input and output. docs/simulation.md says how to run it.
  *
  *   maelstrom broadcast | g-set | pn-counter | g-counter

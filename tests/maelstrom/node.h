@@ -17,7 +17,7 @@ struct mael_node;
 
 struct mael_io {
     void *context;
-    /* Sends to the node of that number in the cluster's list. */
+    /* Sends to node number `to` in the cluster's list. */
     void (*send)(void *context, unsigned to, const uint8_t *bytes, size_t len);
     void (*random)(void *context, void *out, size_t len);
 };

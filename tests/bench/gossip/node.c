@@ -81,7 +81,7 @@ static void prepare_memory(const struct node *node)
 
 void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup)
 {
-    static struct io_log_sink sink; /* one node in a process */
+    static struct io_log_sink sink; /* a single node per process */
     static struct shell shell;
     static struct node_options options;
     static struct gossip_keyring keyring;

@@ -1,4 +1,4 @@
-/* The choice of an engine for a request: one chooser for each row of the table.
+/* The choice of an engine for a request: a chooser for each row of the table.
  *
  * A rival knows as much as such a router in service, and each of several routers only its own
  * requests. Perfect knowledge looks into the engines. */
@@ -12,7 +12,7 @@ enum flight_end { FLIGHT_ANSWERED, FLIGHT_REFUSED, FLIGHT_LEFT }; /* left: by it
 struct chooser {
     const char *name;
     bool is_bound;      /* knows more than any router can: no rival, but a bound */
-    const char *policy; /* of a router of Grapevine */
+    const char *policy; /* of Grapevine's router; NULL: a rival or bound */
     void (*open)(struct play *p);
     void (*close)(struct play *p);
     /* The names of the prompt's blocks are in f->sim.chain. */

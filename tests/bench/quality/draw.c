@@ -52,7 +52,7 @@ static void adapters_drawn(struct sim_model_config *m)
 }
 
 /* In the later draws engines have a tier behind their memory. A separate generator draws the tier,
- * so the first draws stay as they were. */
+ * so the first draws stay as before. */
 static void tier_drawn(struct quality_case *c, unsigned number)
 {
     if (number < DRAWS_WITHOUT_TIERS)
@@ -67,7 +67,7 @@ static void tier_drawn(struct quality_case *c, unsigned number)
     }
 }
 
-/* In the draws after those, some engines are ranks behind fewer addresses. */
+/* In still later draws, some engines are ranks behind fewer addresses. */
 static void ranks_drawn(struct quality_case *c, unsigned number)
 {
     struct prng prng;
@@ -135,8 +135,8 @@ static void rates_say(const struct quality_case *c, char *text, size_t size)
         (void)snprintf(text, size, "%.0f to %.0f", least, most);
 }
 
-/* Makes all conversations whole, or those of the first half, after which clients begin to stream.
- * Returns a description. */
+/* Makes all conversations unstreamed, or only those of the first half: then clients begin to
+ * stream. Returns a description. */
 static const char *make_whole(struct workload *w, unsigned number)
 {
     struct prng prng;

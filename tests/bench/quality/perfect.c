@@ -57,7 +57,7 @@ static double context_mean(const struct play *p)
     return sum / p->engine_count;
 }
 
-/* Added time of a step compared with the fastest, at the engine's average load. */
+/* How much longer a step takes than at the fastest engine, at the engine's average load. */
 static double step_more_s(const struct play *p, const struct engine *e)
 {
     double context = context_mean(p), fastest = INFINITY;

@@ -259,7 +259,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct connection *conn = stream->data;
     if (n == 0)
         return;
-    if (conn->ex == NULL) { /* idle: the other side closed, or talks out of turn */
+    if (conn->ex == NULL) { /* idle: the other side closed, or sends unasked */
         idle_forget(conn);
         connection_close(conn);
         return;

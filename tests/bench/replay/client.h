@@ -58,7 +58,7 @@ struct client {
 
 void client_init(struct client *c, uv_loop_t *loop);
 
-/* `url` is http://HOST:PORT. Resolves the name now. Prints one line and returns an error on
+/* `url` is http://HOST:PORT. Resolves the name now. Prints a line and returns an error on
  * failure. */
 int client_add_target(struct client *c, const char *url);
 
